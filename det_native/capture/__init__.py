@@ -1,0 +1,1 @@
+"""From a live notebook (or script) to a bundle: executed cells, the values they need, and files."""

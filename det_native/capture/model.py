@@ -1,0 +1,53 @@
+"""What capture finds, before it becomes a bundle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from det_native.schema.manifests import BundleManifest, Codec, Program, Sha256
+from det_native.schema.rest import CaptureRow
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file to send: where it lies, where it goes (relative to the working directory, forward slashes), and why."""
+
+    path: Path
+    target: str
+    why: str
+    cell: str = ""
+
+
+@dataclass(frozen=True)
+class CapturedValue:
+    """A value to send, encoded. It is bound just before cell number `before_cell` of the program runs."""
+
+    name: str
+    codec: Codec
+    content: bytes
+    before_cell: int
+    description: str
+    cell: str = ""
+
+
+@dataclass
+class Capture:
+    """A program and what it needs. `rows` are report lines about things *not* sent; `warnings` are sentences."""
+
+    program: Program
+    values: list[CapturedValue] = field(default_factory=list)
+    files: list[SourceFile] = field(default_factory=list)
+    requirements: list[str] = field(default_factory=list)
+    rows: list[CaptureRow] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A manifest, where the content of each blob is to be had (a file or bytes), and the report so far."""
+
+    manifest: BundleManifest
+    contents: dict[Sha256, Path | bytes]
+    report: list[CaptureRow]
+    warnings: list[str] = field(default_factory=list)

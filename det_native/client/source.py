@@ -1,0 +1,48 @@
+"""Where a handle's facts come from: the master over HTTP, or a run in this process. Both have the same shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from det_native.schema import rest
+
+
+class Source(Protocol):
+    """Everything that ``Experiment``, ``Trial`` and ``Checkpoint`` handles ask for."""
+
+    def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
+        """Return the experiment as it is now."""
+
+    def trials(self, experiment_id: int | str) -> list[rest.Trial]:
+        """Return the experiment's trials, oldest first."""
+
+    def trial(self, trial_id: int) -> rest.Trial:
+        """Return the trial as it is now."""
+
+    def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
+        """Return all rows of a kind after a batch, in order of batches."""
+
+    def checkpoints(
+        self, *, experiment_id: int | str | None = None, trial_id: int | None = None
+    ) -> list[rest.Checkpoint]:
+        """Return the checkpoints that exist, oldest first."""
+
+    def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
+        """Return log lines with an id above `after`."""
+
+    def events(self, experiment_id: int | str, after: int = 0) -> Iterator[rest.Event]:
+        """Yield events with an id above `after` as they happen, until the experiment has ended."""
+
+    def kill(self, experiment_id: int | str) -> None:
+        """End the experiment now; its trials become CANCELED."""
+
+    def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
+        """Copy the checkpoint's files, verified, into an existing empty directory."""
+
+    def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
+        """Rebuild the user's model or trial from its code and load the downloaded checkpoint into it."""
+
+    def bundle(self, experiment_id: int | str) -> Any:
+        """Return the BundleManifest of the experiment (for ``experiment.notebook()``)."""

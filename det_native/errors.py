@@ -1,0 +1,164 @@
+"""The tree of errors that a user may see.
+
+Every one derives from :class:`DetError`, hence from ``Exception``. A message says what is wrong, where (cell and line,
+or the configuration's path) and what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class DetError(Exception):
+    """Base of every error raised on purpose by det_native."""
+
+
+class ArgumentError(DetError, ValueError):
+    """Arguments of a call contradict each other or have no meaning; the message names them."""
+
+
+class MissingDependencyError(DetError, ImportError):
+    """A framework or engine is not installed; the message is the ``pip install`` to run."""
+
+
+class UnsupportedFeatureError(DetError):
+    """Something that the configuration may ask for, but that this version does not run yet."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, where it is, and what would be right."""
+
+    where: str
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text} {self.remedy}".rstrip()
+
+
+class ProblemsError(DetError):
+    """An error that lists everything found wrong at once.
+
+    Parameters
+    ----------
+    headline : str
+        What was being checked.
+    problems : sequence of Problem
+        All that was found, in the order in which a reader would mend it.
+    """
+
+    def __init__(self, headline: str, problems: Sequence[Problem]) -> None:
+        self.headline = headline
+        self.problems = tuple(problems)
+        super().__init__("\n".join([headline, *(f"  - {problem}" for problem in self.problems)]))
+
+
+class ConfigurationError(ProblemsError, ValueError):
+    """The experiment configuration is not valid; lists every problem with its path."""
+
+
+class CaptureError(ProblemsError):
+    """The cells, values or files that a call needs cannot be sent; lists every reason with its cell."""
+
+
+class BundleTooLargeError(CaptureError):
+    """The files to send exceed the limit; lists the largest ones."""
+
+
+class BundleCheckError(CaptureError):
+    """The bundle does not load in a fresh process; lists what is missing there."""
+
+
+class BundleCorruptError(DetError):
+    """A file of a bundle does not match its recorded hash, or its path leaves the bundle."""
+
+
+class MasterError(DetError):
+    """Something between this process and the master went wrong."""
+
+
+class MasterUnreachableError(MasterError):
+    """No master answers at the address."""
+
+
+class MasterStartError(MasterError):
+    """The embedded master did not start; the message carries the end of its log."""
+
+
+class ProtocolMismatchError(MasterError):
+    """Client, master or worker speak different protocol versions; the message says what to restart."""
+
+
+class AuthenticationError(MasterError):
+    """The master refused the token."""
+
+
+class RequestError(MasterError):
+    """The master refused a request.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    message : str
+        The master's own sentence.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class NotFoundError(RequestError):
+    """The master knows no such experiment, trial, checkpoint or bundle."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(404, message)
+
+
+class FencedError(RequestError):
+    """A report came from an attempt that is no longer the trial's current one."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(409, message)
+
+
+class StorageError(DetError):
+    """A bundle or checkpoint could not be written or read."""
+
+
+class CheckpointError(DetError):
+    """Base of what can be wrong with a checkpoint."""
+
+
+class CheckpointNotFoundError(CheckpointError):
+    """There is no checkpoint that fits the question."""
+
+
+class CheckpointCorruptError(CheckpointError):
+    """A checkpoint's files do not match its manifest; the message names the file."""
+
+
+class TrialDefinitionError(DetError):
+    """The user's Trial class or native code breaks a rule of the API (no model wrapped, metric missing ...)."""
+
+
+class InvalidDataError(TrialDefinitionError, TypeError):
+    """Training or validation data are of a kind, length or shape that cannot be used."""
+
+
+class ExperimentFailedError(DetError):
+    """An experiment ended in state ERROR.
+
+    Parameters
+    ----------
+    message : str
+        What failed, with the user's traceback (cells by number and line) where there is one.
+    """
+
+
+class UserCodeError(ExperimentFailedError):
+    """An exception in the user's code; the message is its traceback with cells by number and line."""

@@ -1,0 +1,1 @@
+"""Start, poll and kill the worker processes, and read their logs."""

@@ -1,0 +1,68 @@
+"""The four verbs of a launcher: start, poll, kill, logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from det_native.schema.job import CheckJob, TrialJob
+
+
+@dataclass(frozen=True)
+class WorkerKind:
+    """What a warm standby must have: the interpreter that will run the bundle, and the framework imported.
+
+    `executable` is an absolute path, or empty for the master's own interpreter. `fingerprint` keys the standbys
+    (``Interpreter.fingerprint``).
+    """
+
+    framework: str
+    executable: str = ""
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True)
+class Exit:
+    """A worker process is gone. `code` is negative for a signal and None if the launcher was not its parent."""
+
+    run_id: str
+    code: int | None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Output:
+    """New bytes of a worker's output; `offset` is where the next read starts."""
+
+    text: str
+    offset: int
+
+
+class Launcher(Protocol):
+    """Runs worker processes somewhere. All methods return quickly, are called from one thread, and never raise for a
+    worker that is already gone.
+    """
+
+    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind) -> dict[str, Any]:
+        """Start one worker on `job`; return a JSON-able handle from which ``adopt`` finds it again."""
+
+    def poll(self) -> list[Exit]:
+        """Return the workers that ended since the last call, each once. Tops up the standbys."""
+
+    def kill(self, run_id: str, *, grace: float = 0.0) -> None:
+        """SIGTERM now and SIGKILL after `grace` seconds (``poll`` does the second), the worker's children included."""
+
+    def logs(self, run_id: str, offset: int) -> Output:
+        """Return what the worker has written since `offset` bytes, whole lines only unless it has ended."""
+
+    def adopt(self, run_id: str, handle: dict[str, Any]) -> bool:
+        """Take up a worker started by an earlier master; False if it is gone."""
+
+    def warm(self, kind: WorkerKind) -> None:
+        """Have a standby of this kind ready soon."""
+
+    def standbys(self) -> dict[str, int]:
+        """Return how many standbys of each framework are ready."""
+
+    def close(self, *, kill_workers: bool) -> None:
+        """Stop all standbys; running workers live on unless `kill_workers`."""

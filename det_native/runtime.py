@@ -1,0 +1,47 @@
+"""Who is running the user's program at this moment.
+
+``init()``, ``fit()`` and ``create()`` mean different things in a notebook kernel and inside a program that the harness
+replays. The harness installs itself here before it runs the program; with nothing installed, the user is typing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from det_native.schema.environment import TrialEnvironment
+
+
+class ProgramHost(Protocol):
+    """What replays a captured program: the worker's harness, or a checkpoint being loaded back.
+
+    ``environment`` is the trial that the program is replayed for. ``take_call`` is asked at every training call
+    (``fit``, ``create``, ``train_and_evaluate``) of the program; it returns an inert handle for a call that is not the
+    recorded one, and for the recorded one takes over and does not return.
+    """
+
+    environment: TrialEnvironment
+
+    def take_call(self, kind: str, payload: Any) -> Any:
+        """Handle one training call of the program."""
+
+
+_host: ProgramHost | None = None
+
+
+def active_host() -> ProgramHost | None:
+    """Return the host that replays the current program, or None in a user's own process."""
+    return _host
+
+
+@contextmanager
+def hosted(host: ProgramHost) -> Iterator[None]:
+    """Make `host` the one that training calls are handed to, for the duration of the block."""
+    global _host
+    previous, _host = _host, host
+    try:
+        yield
+    finally:
+        _host = previous

@@ -1,0 +1,1 @@
+"""Data shared by notebook, master and worker: configuration, lengths, states, REST models, manifests."""

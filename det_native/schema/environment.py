@@ -1,0 +1,75 @@
+"""What a trial knows about itself: configuration, hyperparameters, seed, and its place among the slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Place of this process among the processes of its trial."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    agents: int = 1
+
+
+@dataclass(frozen=True)
+class TrialEnvironment:
+    """The facts that a trial is run with; plain data, the same for local and cluster runs.
+
+    Attributes
+    ----------
+    config : dict
+        The experiment configuration with all defaults filled in (the JSON form of ``ExperimentConfig``).
+    hparams : dict
+        One value for every hyperparameter.
+    experiment_id, trial_id : int or None
+        None in a local run that no master knows of.
+    trial_seed : int
+        Seed of every random number generator, in [0, 2**31).
+    ranks : Ranks
+        This process among the trial's processes.
+    managed : bool
+        False for a context made by ``from_config`` outside any run: wrappers pass through, nothing is seeded.
+    """
+
+    config: dict[str, Any]
+    hparams: dict[str, Any]
+    experiment_id: int | None = None
+    trial_id: int | None = None
+    trial_seed: int = 0
+    ranks: Ranks = field(default_factory=Ranks)
+    managed: bool = True
+
+    @property
+    def slots(self) -> int:
+        """Slots per trial, from the configuration."""
+        resources = self.config.get("resources") or {}
+        return int(resources.get("slots_per_trial", 1))
+
+    @property
+    def native_parallel(self) -> bool:
+        """Whether the framework itself spreads a batch over the slots of one process."""
+        resources = self.config.get("resources") or {}
+        return bool(resources.get("native_parallel", False))
+
+    @property
+    def per_slot_batch_size(self) -> int:
+        """Records per batch in this process.
+
+        Raises
+        ------
+        KeyError
+            If ``hyperparameters.global_batch_size`` is not set.
+        """
+        batch_size = int(self.hparams["global_batch_size"])
+        return batch_size if self.native_parallel else batch_size // self.slots
+
+    @property
+    def global_batch_size(self) -> int:
+        """Records per batch over all slots, rounded down to a multiple of the slots."""
+        return self.per_slot_batch_size * (1 if self.native_parallel else self.slots)

@@ -1,0 +1,158 @@
+"""Manifests of bundles (code, values, files of an experiment) and of checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Sha256 = str
+Codec = Literal["cloudpickle", "npy", "parquet", "safetensors"]
+CallKind = Literal["fit", "create", "train_and_evaluate"]
+Framework = Literal["torch", "keras", "estimator"]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FileEntry(_Model):
+    """A file of the bundle; `path` is relative to the worker's working directory, with forward slashes."""
+
+    path: str
+    sha256: Sha256
+    size: int
+    mode: int = 0o644
+
+
+class ValueEntry(_Model):
+    """A value sent along; it is bound in the program's namespace before cell `before_cell` of the program runs."""
+
+    name: str
+    codec: Codec
+    sha256: Sha256
+    size: int
+    before_cell: int = 0
+
+
+class Cell(_Model):
+    """One execution of the log that the call needs.
+
+    `source` is Python that compiles: magics, shell and display lines are blanked, so that line numbers stay those of
+    the notebook. `number` is what the notebook shows in brackets; `reason` is one line for the report.
+    """
+
+    number: int | None
+    cell_id: str | None
+    source: str
+    reason: str = ""
+
+
+class CallSite(_Model):
+    """The training call that the controller takes over.
+
+    `file` is None for a call written in a cell (`cell` is then the index into ``Program.cells``), else the path of a
+    script or module relative to the working directory. `line` counts from 1, `column` from 0; `occurrence` counts
+    from 1 the times that this very place was reached while its cell (or script) ran.
+    """
+
+    kind: CallKind
+    cell: int | None = None
+    file: str | None = None
+    line: int
+    column: int
+    occurrence: int = 1
+
+
+class Program(_Model):
+    """What a worker runs: cells of a notebook in order, or a script with its arguments.
+
+    For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``.
+    """
+
+    kind: Literal["cells", "script"]
+    framework: Framework
+    cells: tuple[Cell, ...] = ()
+    command: tuple[str, ...] = ()
+    call: CallSite | None = None
+
+
+class Interpreter(_Model):
+    """The Python that the bundle was made with."""
+
+    python: str
+    executable: str
+    packages: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def minor(self) -> str:
+        """``"3.11"`` for ``"3.11.7"``."""
+        return ".".join(self.python.split(".")[:2])
+
+    @property
+    def fingerprint(self) -> str:
+        """Key of the warm standbys that can run this bundle."""
+        text = json.dumps([self.python, self.executable, sorted(self.packages.items())])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class BundleManifest(_Model):
+    """Everything a worker needs of the user's: a program, values and files, by hash.
+
+    The id of the bundle is the hash of this manifest in canonical JSON.
+    """
+
+    format: Literal[1] = 1
+    protocol: int
+    interpreter: Interpreter
+    program: Program
+    files: tuple[FileEntry, ...] = ()
+    values: tuple[ValueEntry, ...] = ()
+    requirements: tuple[str, ...] = ()
+
+    def canonical(self) -> bytes:
+        """Return the bytes whose hash is the bundle's id."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":")).encode()
+
+    @property
+    def id(self) -> str:
+        """SHA-256 of the canonical form."""
+        return hashlib.sha256(self.canonical()).hexdigest()
+
+    def hashes(self) -> set[Sha256]:
+        """Return the hashes of all blobs that the bundle refers to."""
+        return {entry.sha256 for entry in self.files} | {entry.sha256 for entry in self.values}
+
+
+class CheckpointFile(_Model):
+    """A file of a checkpoint."""
+
+    path: str
+    sha256: Sha256
+    size: int
+
+
+class CheckpointManifest(_Model):
+    """Written last into a checkpoint's folder, as ``manifest.json``; without it the checkpoint does not exist."""
+
+    format: Literal[1] = 1
+    uuid: str
+    framework: Framework
+    framework_version: str
+    det_version: str
+    batch: int
+    experiment_id: int | None
+    trial_id: int | None
+    run_id: str | None
+    bundle_id: str | None
+    hparams: dict[str, Any]
+    created: str
+    files: tuple[CheckpointFile, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)

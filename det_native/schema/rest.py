@@ -1,0 +1,324 @@
+"""Bodies of the master's REST interface, version 1."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
+from det_native.schema.states import (
+    CheckpointState,
+    ExitReason,
+    ExperimentState,
+    MetricKind,
+    TrialState,
+)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Health(_Model):
+    """Answer of the one public route."""
+
+    status: Literal["ok"] = "ok"
+    version: str
+    protocol: int
+
+
+class SlotInfo(_Model):
+    """A slot of the cluster: a GPU, or a share of the CPU."""
+
+    id: str
+    device: Literal["cuda", "cpu"]
+    trial_id: int | None = None
+
+
+class MasterInfo(_Model):
+    """Who the master is and what it has."""
+
+    version: str
+    protocol: int
+    pid: int
+    python: str
+    started: str
+    home: str
+    slots: list[SlotInfo]
+    standbys: dict[str, int] = Field(default_factory=dict)
+    active_experiments: int = 0
+
+
+class HashList(_Model):
+    """Hashes of blobs."""
+
+    hashes: list[Sha256] = Field(max_length=200_000)
+
+
+class BundleCreated(_Model):
+    """A bundle's id and whether it has already passed the check in a fresh process."""
+
+    id: Sha256
+    checked: bool
+
+
+class ProblemInfo(_Model):
+    """One thing that is wrong, where, and what would be right."""
+
+    where: str
+    what: str
+    remedy: str = ""
+
+
+class BundleChecked(_Model):
+    """Result of loading a bundle in a fresh process without running its cells."""
+
+    ok: bool
+    problems: list[ProblemInfo] = Field(default_factory=list)
+    notices: list[str] = Field(default_factory=list)
+
+
+class CaptureRow(_Model):
+    """A row of the capture report: what travels, how, how large, from which cell, and whether the master has it."""
+
+    what: str
+    how: str
+    size: int
+    cell: str = ""
+    status: Literal["new", "already there", "not sent"] = "new"
+    note: str = ""
+
+
+class ExperimentCreate(_Model):
+    """Body of POST /experiments. The ``Idempotency-Key`` header makes a repeat return the first experiment."""
+
+    protocol: int
+    config: dict[str, Any]
+    bundle_id: Sha256
+    report: list[CaptureRow] = Field(default_factory=list)
+    test: bool = False
+
+
+class UserErrorInfo(_Model):
+    """An exception of the user's code.
+
+    `traceback` is the text to show: the user's frames, with cells by number and line.
+    """
+
+    type: str
+    message: str
+    traceback: str
+    cell: int | None = None
+    file: str | None = None
+    line: int | None = None
+    batch: int = 0
+
+
+class Experiment(_Model):
+    """An experiment."""
+
+    id: int
+    name: str
+    state: ExperimentState
+    config: dict[str, Any]
+    bundle_id: Sha256 | None
+    framework: Framework
+    metric: str
+    smaller_is_better: bool
+    progress: float = Field(ge=0, le=1)
+    trials: int
+    best_validation: float | None
+    error: UserErrorInfo | None
+    created: str
+    ended: str | None
+
+
+class ExperimentDetail(Experiment):
+    """An experiment with its capture report."""
+
+    report: list[CaptureRow] = Field(default_factory=list)
+
+
+class Trial(_Model):
+    """A trial of an experiment."""
+
+    id: int
+    experiment_id: int
+    state: TrialState
+    hparams: dict[str, Any]
+    seed: int
+    restarts: int
+    run_id: str | None
+    batches: int
+    target_batches: int
+    best_validation: float | None
+    error: UserErrorInfo | None
+    created: str
+    started: str | None
+    ended: str | None
+
+
+class MetricRow(_Model):
+    """Metrics after `batch` batches, counted from 1. Not-a-number and infinities travel as strings."""
+
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+
+    batch: int
+    metrics: dict[str, Any]
+
+
+class MetricSeries(_Model):
+    """A down-sampled series: per bucket the last batch, and minimum, maximum and mean of the values."""
+
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+
+    name: str
+    batch: list[int]
+    minimum: list[float | None]
+    maximum: list[float | None]
+    mean: list[float | None]
+
+
+class Checkpoint(_Model):
+    """A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there."""
+
+    uuid: str
+    trial_id: int
+    experiment_id: int
+    batch: int
+    state: CheckpointState
+    size: int
+    metrics: dict[str, Any]
+    location: str
+    created: str
+    manifest: CheckpointManifest
+
+
+class LogLine(_Model):
+    """A line of a trial's log; `id` increases over the whole master."""
+
+    id: int
+    trial_id: int
+    run_id: str
+    time: str
+    stream: Literal["stdout", "stderr", "system"]
+    text: str
+
+
+class Event(_Model):
+    """Something that happened; `id` increases over the whole master and is the SSE event id.
+
+    Types: ``experiment`` (data: the Experiment), ``trial`` (data: the Trial), ``metrics`` (data: kind, last batch, last
+    row), ``checkpoint`` (data: the Checkpoint), ``error`` (data: UserErrorInfo, shown at once even if a retry follows).
+    """
+
+    id: int
+    type: Literal["experiment", "trial", "metrics", "checkpoint", "error"]
+    experiment_id: int
+    trial_id: int | None
+    data: dict[str, Any]
+
+
+# What a worker reports. Every report of a run has the next sequence number, from 1.
+
+
+class StartedReport(_Model):
+    """The harness has unpacked the bundle; training continues after `batch` batches."""
+
+    type: Literal["started"] = "started"
+    seq: int = Field(ge=1)
+    batch: int = Field(ge=0)
+
+
+class MetricsReport(_Model):
+    """Rows of metrics by column: ``metrics[name][i]`` was measured after ``batches[i]`` batches (None: not there)."""
+
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+
+    type: Literal["metrics"] = "metrics"
+    seq: int = Field(ge=1)
+    kind: MetricKind
+    batches: list[int] = Field(max_length=10_000)
+    metrics: dict[str, list[float | None]] = Field(max_length=1_000)
+
+
+class CheckpointReport(_Model):
+    """A checkpoint is complete at `location`."""
+
+    type: Literal["checkpoint"] = "checkpoint"
+    seq: int = Field(ge=1)
+    location: str
+    manifest: CheckpointManifest
+
+
+class ExitReport(_Model):
+    """The last report of a run."""
+
+    type: Literal["exit"] = "exit"
+    seq: int = Field(ge=1)
+    reason: ExitReason
+    batch: int = Field(ge=0)
+    error: UserErrorInfo | None = None
+
+
+Report = Annotated[StartedReport | MetricsReport | CheckpointReport | ExitReport, Field(discriminator="type")]
+
+
+class ReportBatch(_Model):
+    """Body of POST /runs/{run_id}/reports."""
+
+    reports: list[Report] = Field(max_length=1_000)
+
+
+class ReportsAccepted(_Model):
+    """Everything up to `through` is stored. `stop` asks the worker to checkpoint and end."""
+
+    through: int
+    stop: bool = False
+
+
+class BestMetric(_Model):
+    """Best value of the searcher's metric over the whole experiment so far, None before the first validation."""
+
+    value: float | None
+
+
+class ErrorBody(_Model):
+    """Body of every refusal."""
+
+    error: str
+    problems: list[ProblemInfo] = Field(default_factory=list)
+    missing: list[Sha256] = Field(default_factory=list)
+
+
+__all__ = [
+    "BestMetric",
+    "BundleChecked",
+    "BundleCreated",
+    "BundleManifest",
+    "CaptureRow",
+    "Checkpoint",
+    "CheckpointReport",
+    "ErrorBody",
+    "Event",
+    "ExitReport",
+    "Experiment",
+    "ExperimentCreate",
+    "ExperimentDetail",
+    "HashList",
+    "Health",
+    "LogLine",
+    "MasterInfo",
+    "MetricRow",
+    "MetricSeries",
+    "MetricsReport",
+    "ProblemInfo",
+    "Report",
+    "ReportBatch",
+    "ReportsAccepted",
+    "SlotInfo",
+    "StartedReport",
+    "Trial",
+    "UserErrorInfo",
+]

@@ -1,0 +1,182 @@
+"""What the trial rooms (pytorch, keras, estimator) share: the Trial base class and their contexts' common part."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar, Self
+
+from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.schema.environment import Ranks, TrialEnvironment
+
+logger = logging.getLogger("det_native")
+
+
+class DistributedContext:
+    """Place of this process among the processes of its trial (``context.distributed``)."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+
+    def get_rank(self) -> int:
+        """Return the rank of this process in the trial, from 0."""
+        return self._ranks.rank
+
+    def get_local_rank(self) -> int:
+        """Return the rank of this process on its machine, from 0."""
+        return self._ranks.local_rank
+
+    def get_size(self) -> int:
+        """Return the number of slots of the trial."""
+        return self._ranks.size
+
+    def get_num_agents(self) -> int:
+        """Return the number of machines of the trial."""
+        return self._ranks.agents
+
+
+class TrialContext:
+    """What user code may ask about the trial it runs in.
+
+    Parameters
+    ----------
+    environment : TrialEnvironment
+        The facts of the trial.
+    """
+
+    def __init__(self, environment: TrialEnvironment) -> None:
+        self.env = environment
+        self.distributed = DistributedContext(environment.ranks)
+        self._stop_requested = False
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any] | str) -> Self:
+        """Make a context outside any run, for tests and for loading: wrappers pass through.
+
+        Parameters
+        ----------
+        config : dict or str
+            An experiment configuration, as for ``create()``.
+
+        Raises
+        ------
+        ConfigurationError
+            If the configuration is not valid.
+        """
+        from det_native.schema.loading import load_config
+        from det_native.schema.sampling import sample_hyperparameters
+
+        loaded = load_config(config, local=True)
+        seed = loaded.reproducibility.experiment_seed or 0
+        return cls(
+            TrialEnvironment(
+                config=loaded.model_dump(mode="json"),
+                hparams=sample_hyperparameters(loaded.hyperparameters, seed),
+                trial_seed=seed,
+                managed=False,
+            )
+        )
+
+    def get_experiment_config(self) -> dict[str, Any]:
+        """Return the experiment configuration with all defaults filled in."""
+        return self.env.config
+
+    def get_data_config(self) -> dict[str, Any]:
+        """Return the ``data`` section of the configuration, ``{}`` if there is none."""
+        return self.env.config.get("data") or {}
+
+    def get_experiment_id(self) -> int:
+        """Return the experiment's id.
+
+        Raises
+        ------
+        ValueError
+            In a local run, which has no id on a master.
+        """
+        return self._known(self.env.experiment_id, "experiment")
+
+    def get_trial_id(self) -> int:
+        """Return the trial's id.
+
+        Raises
+        ------
+        ValueError
+            In a local run, which has no id on a master.
+        """
+        return self._known(self.env.trial_id, "trial")
+
+    def get_trial_seed(self) -> int:
+        """Return the seed of the trial's random number generators, the same on every rank."""
+        return self.env.trial_seed
+
+    def get_hparams(self) -> dict[str, Any]:
+        """Return the value of every hyperparameter of this trial."""
+        return dict(self.env.hparams)
+
+    _warned_batch_size: ClassVar[bool] = False
+
+    def get_hparam(self, name: str) -> Any:
+        """Return the value of one hyperparameter of this trial.
+
+        Raises
+        ------
+        ValueError
+            If the configuration has no such hyperparameter; the message lists those it has.
+        """
+        if name not in self.env.hparams:
+            known = ", ".join(sorted(self.env.hparams)) or "none"
+            raise ValueError(f"hyperparameters.{name} is not in the configuration; it has: {known}.")
+        if name == "global_batch_size" and not TrialContext._warned_batch_size:
+            TrialContext._warned_batch_size = True
+            logger.warning(
+                "get_hparam('global_batch_size') is the batch size over all slots; use "
+                "context.get_per_slot_batch_size() for the batches of this process."
+            )
+        return self.env.hparams[name]
+
+    def get_global_batch_size(self) -> int:
+        """Return the records per batch over all slots (rounded down to a multiple of the slots)."""
+        return self._batch_size(self.env.global_batch_size if self._has_batch_size() else None)
+
+    def get_per_slot_batch_size(self) -> int:
+        """Return the records per batch in this process."""
+        return self._batch_size(self.env.per_slot_batch_size if self._has_batch_size() else None)
+
+    def get_stop_requested(self) -> bool:
+        """Return whether the user's code asked for an early end."""
+        return self._stop_requested
+
+    def set_stop_requested(self, stop_requested: bool) -> None:
+        """Ask for an early end: the trial finishes its batch, checkpoints and ends as COMPLETED.
+
+        Raises
+        ------
+        ArgumentError
+            If `stop_requested` is not a boolean.
+        """
+        if not isinstance(stop_requested, bool):
+            raise ArgumentError(f"stop_requested must be True or False, not {stop_requested!r}.")
+        self._stop_requested = stop_requested
+
+    def _has_batch_size(self) -> bool:
+        return "global_batch_size" in self.env.hparams
+
+    def _batch_size(self, value: int | None) -> int:
+        if value is None:
+            raise TrialDefinitionError(
+                "hyperparameters.global_batch_size is not in the configuration; set it to the records per batch."
+            )
+        return value
+
+    def _known(self, value: int | None, what: str) -> int:
+        if value is None:
+            raise ValueError(f"This is a local run: it has no {what} id.")
+        return value
+
+
+class Trial:
+    """Base of the trial classes that users write (``PyTorchTrial``, ``TFKerasTrial``, ``EstimatorTrial``)."""
+
+    trial_context_class: ClassVar[type[TrialContext]] = TrialContext
+
+    def __init__(self, context: TrialContext) -> None:
+        """Initialise the trial; subclasses make their models and optimizers here."""

@@ -1,0 +1,1 @@
+"""The Jupyter server extension: forwards to the master and adds the token on the server side."""

@@ -1,0 +1,104 @@
+"""Fixtures for all tests: a home of its own for every test, and a guard that fails a test which leaks something."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+# Threads that a library keeps for the whole process once used; they hold no resource of a test.
+_LIBRARY_THREADS = ("TMonitor", "fsspecIO", "pydevd", "IPythonHistorySavingThread", "asyncio_", "AnyIO", "IOPub")
+_VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Send everything that uses the system's temporary folder to one that the guard can watch."""
+    folder = tmp_path_factory.mktemp("system-temporary")
+    before, environment = tempfile.tempdir, os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    yield folder
+    tempfile.tempdir = before
+    if environment is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = environment
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep every test away from the user's own master and caches."""
+    monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("det-home")))
+    for name in ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN", "DET_SLOTS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class _Snapshot:
+    """What a test must leave as it found it."""
+
+    def __init__(self, temporary: Path) -> None:
+        process = psutil.Process()
+        self.children = {child.pid for child in process.children(recursive=True)}
+        self.threads = set(threading.enumerate())
+        self.ports = {
+            connection.laddr.port
+            for connection in process.net_connections()
+            if connection.status == psutil.CONN_LISTEN and connection.laddr
+        }
+        self.environment = {name: value for name, value in os.environ.items() if name not in _VARIABLES_OF_PYTEST}
+        self.files = set(os.listdir(temporary))
+        self.directory = os.getcwd()
+
+    def leaks(self, temporary: Path) -> list[str]:
+        """Return one line for each thing that is still there."""
+        found = []
+        process = psutil.Process()
+        new_children = [child for child in process.children(recursive=True) if child.pid not in self.children]
+        _, alive = psutil.wait_procs(new_children, timeout=5)
+        found += [f"process {child.pid}: {_command(child)}" for child in alive]
+        for thread in set(threading.enumerate()) - self.threads:
+            if not thread.name.startswith(_LIBRARY_THREADS):
+                thread.join(timeout=2)
+                if thread.is_alive():
+                    found.append(f"thread {thread.name}")
+        now = _Snapshot(temporary)
+        found += [f"listening port {port}" for port in sorted(now.ports - self.ports)]
+        found += [f"file {name} in the temporary folder" for name in sorted(now.files - self.files)]
+        names = sorted(set(self.environment) | set(now.environment))
+        found += [
+            f"environment variable {name}" for name in names if self.environment.get(name) != now.environment.get(name)
+        ]
+        if now.directory != self.directory:
+            found.append(f"working directory changed to {now.directory}")
+        return found
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())[:200]
+    except psutil.Error:
+        return "?"
+
+
+@pytest.fixture(autouse=True)
+def _leaks_fail(_own_temporary_folder: Path, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves a process, thread, port, temporary file, environment variable or directory behind.
+
+    Module and session fixtures that a test is the first to use are set up before this one (they are requested here), so
+    what they hold is not held against the test.
+    """
+    for name in request.fixturenames:
+        if not name.startswith("_"):
+            definitions = request._fixturemanager.getfixturedefs(name, request.node) or ()
+            if definitions and definitions[-1].scope != "function":
+                request.getfixturevalue(name)
+    before = _Snapshot(_own_temporary_folder)
+    yield
+    leaks = before.leaks(_own_temporary_folder)
+    if leaks:
+        pytest.fail("The test left behind: " + "; ".join(leaks), pytrace=False)

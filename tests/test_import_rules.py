@@ -1,0 +1,194 @@
+"""Which room may import which: the table of the design, checked over every import statement of the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = {"det_native": ROOT / "det_native", "det_harness": ROOT / "harness/det_harness"}
+SOURCES["det_jupyter"] = ROOT / "jupyter_ext/det_jupyter"
+
+FRAMEWORKS = {"torch", "tensorflow", "keras", "horovod", "ray"}
+BASE = {"det_native.errors", "det_native"}
+TRIAL = {"det_native.trial", "det_native.schema", "det_native.runtime"}
+
+# Room -> packages of ours it may import. What is listed after "call" may be imported inside functions only.
+ALLOWED: dict[str, set[str]] = {
+    "det_native": set(),
+    "det_native.errors": set(),
+    "det_native.runtime": {"det_native.schema"},
+    "det_native.callsite": set(),
+    "det_native.trial": {"det_native.schema"},
+    "det_native.schema": set(),
+    "det_native.pytorch": TRIAL,
+    "det_native.keras": TRIAL,
+    "det_native.estimator": TRIAL,
+    "det_native.tensorboard": TRIAL,
+    "det_native.capture": {"det_native.schema", "det_native.callsite"},
+    "det_native.client": {"det_native.schema", "det_native.capture.model"},
+    "det_native.display": {"det_native.client", "det_native.schema"},
+    "det_native.storage": {"det_native.schema"},
+    "det_native.master": {"det_native.schema", "det_native.storage"},
+    "det_native.compat": set(),
+    "det_native.experimental": {
+        "det_native.capture",
+        "det_native.client",
+        "det_native.display",
+        "det_native.schema",
+        "det_native.runtime",
+        "det_native.trial",
+    },
+    "det_harness": {
+        "det_native.schema",
+        "det_native.storage",
+        "det_native.pytorch",
+        "det_native.keras",
+        "det_native.estimator",
+        "det_native.trial",
+        "det_native.runtime",
+        "det_native.callsite",
+        "det_native.capture.names",
+        "det_native.client.session",
+        "det_native.compat",
+    },
+    "det_jupyter": {"det_native.client.session", "det_native.client.connect", "det_native.schema"},
+}
+
+# Inside a function, and only there (docs/decisions tell why).
+ALLOWED_IN_CALLS: dict[str, set[str]] = {
+    "det_native": set(ALLOWED) - {"det_native.master"},
+    "det_native.experimental": {"det_harness", "det_native.pytorch", "det_native.keras", "det_native.estimator"},
+    "det_native.client": {"det_harness.load", "det_native.storage.packing"},
+    "det_native.compat": {"det_native"},
+    "det_native.capture": {"det_native.client.home"},
+}
+
+# Third-party packages of a room; any other third-party import is an error. Rooms not listed are free.
+THIRD_PARTY: dict[str, set[str]] = {
+    "det_native": set(),
+    "det_native.errors": set(),
+    "det_native.runtime": set(),
+    "det_native.callsite": set(),
+    "det_native.schema": {"pydantic", "yaml"},
+    "det_native.compat": set(),
+    "det_native.master": {
+        "alembic",
+        "click",
+        "fastapi",
+        "filelock",
+        "psutil",
+        "pydantic",
+        "requests",
+        "sqlalchemy",
+        "sse_starlette",
+        "starlette",
+        "uvicorn",
+        "anyio",
+        "numpy",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, and where."""
+
+    importer: str
+    imported: str
+    line: int
+    in_call: bool
+    for_types: bool
+
+
+def _room(module: str) -> str:
+    for length in (3, 2, 1):
+        name = ".".join(module.split(".")[:length])
+        if name in ALLOWED:
+            return name
+    raise AssertionError(f"{module} belongs to no room of the design's table")
+
+
+def _imports(package: str, root: Path) -> Iterator[Import]:
+    for path in sorted(root.rglob("*.py")):
+        relative = path.relative_to(root).with_suffix("")
+        parts = [package, *relative.parts]
+        if parts[-1] == "__init__":
+            parts.pop()
+        yield from _imports_of(".".join(parts), ast.parse(path.read_text()), in_call=False, for_types=False)
+
+
+def _imports_of(module: str, node: ast.AST, *, in_call: bool, for_types: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        types = for_types or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test))
+        call = in_call or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield Import(module, alias.name, child.lineno, in_call, for_types)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"{module}:{child.lineno}: relative import"
+            yield Import(module, str(child.module), child.lineno, in_call, for_types)
+        else:
+            yield from _imports_of(module, child, in_call=call, for_types=types)
+
+
+ALL_IMPORTS = [found for package, root in SOURCES.items() for found in _imports(package, root)]
+
+
+def _within(module: str, allowed: set[str]) -> bool:
+    return any(module == name or module.startswith(name + ".") for name in allowed if name != "det_native") or (
+        module == "det_native" and "det_native" in allowed
+    )
+
+
+def _of_ours(module: str) -> bool:
+    return module.split(".")[0] in SOURCES
+
+
+def test_every_module_is_read() -> None:
+    assert len({found.importer for found in ALL_IMPORTS}) > 20
+
+
+@pytest.mark.parametrize("room", sorted(ALLOWED))
+def test_room_imports_only_what_its_row_allows(room: str) -> None:
+    wrong = []
+    for found in ALL_IMPORTS:
+        if _room(found.importer) != room or not _of_ours(found.imported) or found.for_types:
+            continue
+        own = found.imported != "det_native" and _room(found.imported) == room and room != "det_native"
+        allowed = ALLOWED[room] | BASE | (ALLOWED_IN_CALLS.get(room, set()) if found.in_call else set())
+        if not own and not _within(found.imported, allowed):
+            wrong.append(f"{found.importer}:{found.line} imports {found.imported}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("room", sorted(THIRD_PARTY))
+def test_room_uses_only_its_third_party_packages(room: str) -> None:
+    import sys
+
+    wrong = [
+        f"{found.importer}:{found.line} imports {found.imported}"
+        for found in ALL_IMPORTS
+        if _room(found.importer) == room
+        and not _of_ours(found.imported)
+        and not found.for_types
+        and found.imported.split(".")[0] not in sys.stdlib_module_names | THIRD_PARTY[room]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_framework_is_imported_at_module_level_outside_its_room() -> None:
+    rooms_of_frameworks = ("det_native.pytorch", "det_native.keras", "det_native.estimator", "det_harness.controllers")
+    wrong = [
+        f"{found.importer}:{found.line} imports {found.imported}"
+        for found in ALL_IMPORTS
+        if found.imported.split(".")[0] in FRAMEWORKS
+        and not found.in_call
+        and not found.for_types
+        and not found.importer.startswith(rooms_of_frameworks)
+    ]
+    assert not wrong, "\n".join(wrong)
