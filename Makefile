@@ -38,7 +38,7 @@ lab: setup
 	$(BIN)/jupyter lab --notebook-dir notebooks
 
 bench: setup
-	$(BIN)/python tools/bench.py
+	$(BIN)/python -m pytest benchmarks -q -s -p no:cacheprovider --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
 
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
