@@ -1,5 +1,101 @@
-"""Train deep-learning models from a notebook: in the kernel, then on a cluster, with the same cells."""
+"""Train deep-learning models from a notebook: in the kernel, then on a cluster, with the same cells.
+
+Nothing but the standard library is imported here; every name below loads on first use.
+"""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from det_native import errors, estimator, experimental, keras, pytorch, tensorboard
+    from det_native.client.handles import Experiment
+    from det_native.experimental import CLUSTER, LOCAL, Mode, attach
+    from det_native.schema.config import ExperimentConfig
+    from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
+    from det_native.trial import Trial, TrialContext
 
 __version__ = "0.1.0"
 
 PROTOCOL = 1
+
+_ROOMS = ("errors", "estimator", "experimental", "keras", "pytorch", "tensorboard")
+
+_NAMES = {
+    "CLUSTER": "det_native.experimental",
+    "LOCAL": "det_native.experimental",
+    "Mode": "det_native.experimental",
+    "attach": "det_native.experimental",
+    "Experiment": "det_native.client.handles",
+    "ExperimentConfig": "det_native.schema.config",
+    "Categorical": "det_native.schema.helpers",
+    "Constant": "det_native.schema.helpers",
+    "Double": "det_native.schema.helpers",
+    "Integer": "det_native.schema.helpers",
+    "Log": "det_native.schema.helpers",
+    "Trial": "det_native.trial",
+    "TrialContext": "det_native.trial",
+}
+
+__all__ = [  # noqa: RUF022 (rooms first, then names)
+    "errors",
+    "estimator",
+    "experimental",
+    "keras",
+    "pytorch",
+    "tensorboard",
+    "CLUSTER",
+    "Categorical",
+    "Constant",
+    "Double",
+    "Experiment",
+    "ExperimentConfig",
+    "Integer",
+    "LOCAL",
+    "Log",
+    "Mode",
+    "PROTOCOL",
+    "Trial",
+    "TrialContext",
+    "__version__",
+    "attach",
+]
+
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    if name in _ROOMS:
+        return _load_room(name)
+    if name in _NAMES:
+        value: object = getattr(importlib.import_module(_NAMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'det_native' has no attribute {name!r}; it has: {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _load_room(name: str) -> "ModuleType":
+    import importlib
+
+    from det_native.frameworks import translated
+
+    with translated(f"det_native.{name}"):
+        return importlib.import_module(f"det_native.{name}")
+
+
+def _log_executions() -> None:
+    """In IPython, note from now on which cells run: capture slices over that log."""
+    ipython = sys.modules.get("IPython")
+    if ipython is None or ipython.get_ipython() is None:
+        return
+    from det_native.capture.log import install
+
+    install()
+
+
+_log_executions()

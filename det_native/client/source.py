@@ -46,3 +46,6 @@ class Source(Protocol):
 
     def bundle(self, experiment_id: int | str) -> Any:
         """Return the BundleManifest of the experiment (for ``experiment.notebook()``)."""
+
+    def blob(self, sha256: str) -> bytes:
+        """Return the raw content of one blob of the bundle."""

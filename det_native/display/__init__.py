@@ -1,1 +1,6 @@
-"""."""
+"""How experiments and trials look: text, HTML, figures and progress bars. Importing it makes handles show themselves."""
+
+from det_native.client.rendering import register
+from det_native.display.renderer import DisplayRenderer
+
+register(DisplayRenderer())

@@ -1,0 +1,153 @@
+"""What the code of one execution does, in order: the language between the analysis and the slicer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+#: One link of a chain of accesses on a name: ``df["a"].mean()`` is item, attribute, call.
+Link = tuple[Literal["attribute", "item", "call"], str]
+
+Stream = Literal["numpy", "random", "torch", "tensorflow"]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A function, method or lambda: code that runs later, and looks its global names up when it runs.
+
+    Attributes
+    ----------
+    name : str
+        For messages; ``Class.method`` for methods.
+    reads : frozenset of str
+        Global names that the body looks up.
+    optional : frozenset of str
+        Those of them that the body can do without (inside ``try`` with ``except NameError``).
+    parameters : tuple of str
+        Positional parameters in order, then keyword-only ones.
+    events : tuple of Event
+        What the body does to anything but its own local variables.
+    """
+
+    name: str
+    line: int
+    reads: frozenset[str]
+    optional: frozenset[str] = frozenset()
+    parameters: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+    module: str = ""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a name came to be, where that matters: an import, a definition, a loop."""
+
+    kind: Literal["import", "def", "class", "loop", "value"]
+    module: str = ""
+    attribute: str = ""
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Read:
+    """The value of a global name is used. `called`: code reachable from it may run now."""
+
+    name: str
+    line: int
+    called: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A global name gets a value.
+
+    Attributes
+    ----------
+    sources : frozenset of str
+        Names whose code (functions, classes) the value may carry along.
+    aliases : frozenset of str
+        Names that the value may share state with.
+    same : bool
+        The value *is* that of the one alias (``b = a``).
+    updates : bool
+        The new value is computed from the name's old one.
+    """
+
+    name: str
+    line: int
+    sources: frozenset[str] = frozenset()
+    aliases: frozenset[str] = frozenset()
+    same: bool = False
+    codes: tuple[Code, ...] = ()
+    origin: Origin = field(default_factory=lambda: Origin("value"))
+    updates: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value is changed, or may be, without its name being bound.
+
+    `chain` is what is done with the name, e.g. ``model.layers[0].set_weights(w)``; `accumulates` says that doing it
+    twice differs from doing it once.
+    """
+
+    name: str
+    line: int
+    column: int
+    how: Literal["attribute", "item", "augmented", "call", "argument"]
+    chain: tuple[Link, ...] = ()
+    accumulates: bool = False
+    in_place: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call; ``callee`` is the dotted path from a global name, e.g. ``("np", "random", "shuffle")``.
+
+    `arguments` are (position or keyword, names whose value is passed, not copied).
+    """
+
+    callee: tuple[str, ...]
+    line: int
+    column: int
+    arguments: tuple[tuple[int | str, frozenset[str]], ...] = ()
+    keywords: frozenset[str] = frozenset()
+    literals: tuple[str | None, ...] = ()
+    discarded: bool = False
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Something is set for the whole process."""
+
+    what: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Delete:
+    """A name is unbound."""
+
+    name: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Star:
+    """``from module import *``."""
+
+    module: str
+    level: int
+    line: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Code that may run or not: the alternatives start from the same state and are merged afterwards."""
+
+    alternatives: tuple[tuple[Event, ...], ...]
+    line: int
+
+
+Event = Read | Bind | Change | Call | Effect | Delete | Star | Branch

@@ -1,0 +1,211 @@
+"""What well-known names do: which methods only look, which change, which calls set something for the whole process."""
+
+from __future__ import annotations
+
+from det_native.capture.events import Link, Stream
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Methods that only look, and whose result is a new thing.
+FRESH_METHODS = _words("""
+    abs add_prefix add_suffix agg aggregate all any apply_map argmax argmin argsort as_integer_ratio as_posix astype
+    autocorr bar between bfill bool box boxplot capitalize casefold center clip clone combine copy corr corrwith cos
+    count count_params cov cpu cross cummax cummin cumprod cumsum dataframe decode deepcopy density describe detach diff
+    difference digest dot drop_duplicates dropna dtype dump dumps duplicated encode endswith eq equals evaluate exists
+    exp expandtabs ffill fillna find first flatten float format format_map from_dict from_records ge get_config
+    get_dtype_counts get_dummies get_figure get_params get_weights groupby gt half head hex hist idxmax idxmin imag
+    index info int interpolate intersection is_absolute is_cuda is_dir is_file isalnum isalpha isdigit isdisjoint isin
+    isinf isinstance islower isna isnan isnull isnumeric isspace issubset issuperset istitle isupper item iterdir join
+    json_normalize kde kurt kurtosis last le len line ljust loads log lower lstrip lt mad max mean median melt
+    memory_usage merge min mode mul nbytes ne nlargest norm notna notnull nsmallest nunique numel numpy parameters_count
+    partition_by pct_change pie pivot pivot_table plot pow predict predict_classes predict_generator predict_log_proba
+    predict_on_batch predict_proba prod quantile query rank read_bytes read_text real rename_axis repeat replace resample
+    resolve rfind rindex rjust rolling round row rpartition rsplit rstrip sample scatter score sem shape shift show
+    sin size skew slice sort_index sort_values split splitlines sqrt startswith stat state_dict_copy std str strftime
+    strip sub sum summary swapcase symmetric_difference tail take test_on_batch timestamp title to_bytes to_clipboard
+    to_csv to_dict to_excel to_frame to_html to_json to_latex to_list to_markdown to_numpy to_parquet to_pickle to_records
+    to_sql to_string tobytes tolist trace translate truediv type unique upper value_counts var vecdot where with_name
+    with_suffix zfill nonzero searchsorted tally elapsed as_numpy as_list cardinality result get_layer_names
+""")
+
+#: Methods that only look, but whose result is a part of the thing itself.
+VIEW_METHODS = _words("""
+    __getitem__ buffers children diagonal expand expand_dims get get_layer get_parameter get_submodule items iterrows
+    itertuples keys modules named_buffers named_children named_modules named_parameters parameters permute ravel reshape
+    squeeze swapaxes transpose unsqueeze values view state_dict batch map prefetch cache_info element_spec with_options
+    repeat_dataset unbatch skip enumerate as_numpy_iterator pipe loc iloc T add_argument_group get_hparam get_hparams
+    get_experiment_config get_data_config get_trial_seed get_per_slot_batch_size get_global_batch_size
+    get_experiment_id get_trial_id get_rank get_size
+""")
+
+#: Methods of which two calls differ from one.
+ACCUMULATING_METHODS = _words("""
+    add add_module append appendleft extend extendleft insert pop popleft popitem remove reverse step backward write
+    writelines register_forward_hook register_buffer add_loss add_metric add_weight push put put_nowait rotate
+    concatenate_ add_ sub_ mul_ div_ increment decrement
+""")
+
+_IN_PLACE_BY_KIND: dict[str, frozenset[str]] = {
+    "immutable": frozenset(),
+    "table": _words("insert pop update"),
+    "array": _words("sort fill resize put itemset partition setflags setfield byteswap"),
+    "list": _words("append extend insert remove pop clear sort reverse appendleft popleft extendleft rotate"),
+    "dict": _words("update pop popitem setdefault clear move_to_end subtract"),
+    "set": _words(
+        "add discard remove pop clear update difference_update intersection_update symmetric_difference_update"
+    ),
+    "module": frozenset(),
+    "callable": frozenset(),
+}
+
+#: Builtins that change one of their arguments: position of the argument.
+MUTATING_BUILTINS = {"next": 0, "anext": 0, "setattr": 0, "delattr": 0}
+
+#: Builtins that run code given as text.
+EXECUTING_BUILTINS = frozenset({"exec", "eval"})
+
+#: Methods of arbitrary objects that change what they are given.
+ARGUMENT_CHANGING_METHODS = _words("shuffle minimize apply_gradients inject patch monkeypatch")
+
+#: Functions of libraries that change their first argument.
+_IN_PLACE_FUNCTIONS = _words("""
+    shuffle copyto put place putmask fill_diagonal put_along_axis heappush heappop heapify heapreplace heappushpop
+    insort insort_left insort_right clip_grad_norm_ clip_grad_value_ setattr prune remove_parametrizations
+    swap_module load_state_dict
+""")
+
+#: Functions of libraries whose result shares memory with their arguments.
+_SHARING_FUNCTIONS = _words("""
+    asarray asanyarray ravel reshape squeeze transpose swapaxes expand_dims broadcast_to from_numpy as_tensor atleast_1d
+    atleast_2d nditer view rollaxis moveaxis partial chain cycle islice iter
+""")
+
+#: Classes whose instances hold copies.
+_COPYING_CLASSES = _words("DataFrame Series Index Counter Path PurePath Fraction Decimal ndarray")
+
+DISPLAY_LIBRARIES = frozenset({"matplotlib", "pylab", "seaborn", "plotly", "bokeh", "altair", "IPython", "ipywidgets"})
+
+_EFFECT_FUNCTIONS = _words("""
+    set_seed set_random_seed seed_everything manual_seed manual_seed_all set_global_policy set_policy set_floatx
+    set_epsilon set_image_data_format set_default_dtype set_default_device set_default_tensor_type set_num_threads
+    set_num_interop_threads set_float32_matmul_precision set_rng_state set_grad_enabled set_detect_anomaly
+    use_deterministic_algorithms run_functions_eagerly enable_eager_execution disable_eager_execution
+    disable_v2_behavior enable_v2_behavior enable_op_determinism enable_numpy_behavior set_memory_growth
+    set_visible_devices set_logical_device_configuration set_soft_device_placement setrecursionlimit seterr setstate
+    set_state setlocale chdir putenv unsetenv set_start_method set_backend set_learning_phase
+    experimental_run_functions_eagerly filterwarnings simplefilter
+""")
+_PATH_METHODS = _words("append insert extend remove pop")
+_ENVIRONMENT_METHODS = _words("update setdefault pop clear __setitem__")
+_NO_SEED = _words("default_rng Generator RandomState SeedSequence")
+
+_DRAWS: dict[Stream, frozenset[str]] = {
+    "random": frozenset(),
+    "numpy": frozenset(),
+    "torch": _words(
+        "rand randn randint randperm normal bernoulli multinomial rand_like randn_like randint_like poisson dropout"
+    ),
+    "tensorflow": _words("normal uniform truncated_normal gamma poisson shuffle categorical stateless_uniform"),
+}
+_GLOBAL_NUMPY_DRAWS = _words("train_test_split resample")
+
+
+def effect_of(path: tuple[str, ...]) -> str | None:
+    """Return what a call of a library function by its full dotted path sets for the whole process, or None."""
+    last = path[-1]
+    if last == "seed" or last in _EFFECT_FUNCTIONS:
+        return ".".join(path) + "()"
+    if path[:2] == ("sys", "path") and last in _PATH_METHODS:
+        return "sys.path"
+    if path[:2] == ("os", "environ") and last in _ENVIRONMENT_METHODS:
+        return "os.environ"
+    if last.startswith("register") and path[0] != "atexit":
+        return ".".join(path) + "()"
+    return None
+
+
+def stream_of(path: tuple[str, ...]) -> tuple[Stream, bool] | None:
+    """Return the global random stream that a library call uses and whether it seeds it, or None."""
+    last = path[-1]
+    seeds = last in {"seed", "manual_seed", "set_seed", "set_random_seed", "setstate", "set_state"}
+    if path[0] == "numpy" and len(path) > 2 and path[1] == "random" and last not in _NO_SEED:
+        return "numpy", seeds
+    if path[0] == "random" and len(path) == 2 and last not in {"Random", "SystemRandom"}:
+        return "random", seeds
+    if path[0] == "torch" and (seeds or last in _DRAWS["torch"]):
+        return "torch", seeds
+    if path[0] == "tensorflow" and (seeds or (len(path) > 2 and path[-2] == "random" and last in _DRAWS["tensorflow"])):
+        return "tensorflow", seeds
+    if path[0] == "sklearn" and last in _GLOBAL_NUMPY_DRAWS:
+        return "numpy", False
+    return None
+
+
+def chain_changes(chain: tuple[Link, ...], kind: str | None, in_place: bool) -> bool:
+    """Whether a chain of accesses ending in a call may change the thing it starts from.
+
+    Parameters
+    ----------
+    chain : tuple of Link
+    kind : str or None
+        Kind of the live value (see ``facts``), None if not known.
+    in_place : bool
+        The call has ``inplace=True`` or ``out=``.
+    """
+    if in_place:
+        return True
+    known = _IN_PLACE_BY_KIND.get(kind or "")
+    for position, (link, name) in enumerate(chain):
+        if link != "call":
+            if name in {"plot", "str", "dt", "cat"}:
+                return False
+            if position == 0 and link == "attribute" and len(chain) > 1 and chain[1][0] == "call":
+                continue
+            known = None
+            continue
+        if known is not None:
+            return name in known
+        if kind == "tensor" and position <= 1:
+            return name.endswith("_") and not name.endswith("__")
+        if name in VIEW_METHODS:
+            continue
+        return name not in FRESH_METHODS
+    return False
+
+
+def changes_first_argument(path: tuple[str, ...]) -> bool:
+    """Whether a library function, by its dotted path, changes its first argument."""
+    last = path[-1]
+    return last in _IN_PLACE_FUNCTIONS or (path[0] == "torch" and last.endswith("_") and not last.endswith("__"))
+
+
+def result_shares(name: str, from_library: bool) -> bool:
+    """Whether the result of calling `name` may share state with the arguments."""
+    if name in _COPYING_CLASSES:
+        return False
+    if name in _SHARING_FUNCTIONS or name[:1].isupper():
+        return True
+    return not from_library
+
+
+_NETWORK = _words("urlopen urlretrieve wget download urlcleanup fetch_openml snapshot_download hf_hub_download load_dataset")
+_NETWORK_MODULES = _words("requests httpx urllib urllib3 aiohttp ftplib smtplib paramiko boto3 socket wget")
+_DELETING = _words("rmtree unlink rmdir removedirs")
+_SHELL = _words("system popen Popen check_output check_call run call getoutput getstatusoutput spawnl execv")
+
+
+def risk_of(path: tuple[str, ...]) -> str | None:
+    """Return what a call does that nobody wants repeated unasked: ``network``, ``delete`` or ``shell``; else None."""
+    last = path[-1]
+    if path[0] in _NETWORK_MODULES and len(path) > 1:
+        return None if last in {"quote", "urlparse", "urlencode", "urljoin", "unquote"} else "network"
+    if last in _NETWORK:
+        return "network"
+    if last in _DELETING or (path[0] == "os" and last == "remove"):
+        return "delete"
+    if path[0] == "subprocess" or (path[0] == "os" and last in _SHELL):
+        return "shell"
+    return None

@@ -1,0 +1,480 @@
+"""What a user holds: experiments, trials and checkpoints, of local and cluster runs alike."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from det_native.client import rendering, selection, waiting
+from det_native.client.history import as_dictionary, keras_history
+from det_native.client.logs import Logs
+from det_native.client.notebook import write_notebook
+from det_native.client.source import Source
+from det_native.errors import ArgumentError, CheckpointError, CheckpointNotFoundError, NotFoundError
+from det_native.schema import rest
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.states import CheckpointState, ExperimentState, MetricKind, TrialState
+
+
+class Experiment:
+    """An experiment: its trials, their metrics, and what can be done with them.
+
+    Facts are asked for when they are needed; once the experiment has ended, they are kept.
+
+    Parameters
+    ----------
+    source : Source
+        Where the facts come from: a master, or a run in this process.
+    experiment_id : int or str
+        Number on the master, or ``"local-3"``.
+    """
+
+    def __init__(self, source: Source, experiment_id: int | str) -> None:
+        self._source = source
+        self._id = experiment_id
+        self._ended: rest.ExperimentDetail | None = None
+        self._last_event = 0
+
+    @property
+    def id(self) -> int | str:
+        """Number of the experiment on its master; ``"local-<n>"`` for a run of this machine's own."""
+        return self._id
+
+    @property
+    def state(self) -> ExperimentState:
+        """State at this moment: ACTIVE, COMPLETED, CANCELED, ERROR ..."""
+        return self.detail().state
+
+    @property
+    def name(self) -> str:
+        """Name from the configuration."""
+        return self.detail().name
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Configuration with all defaults filled in."""
+        return self.detail().config
+
+    @property
+    def report(self) -> list[rest.CaptureRow]:
+        """What was sent with the experiment: what, how, how large, from which cell."""
+        return self.detail().report
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Trials, oldest first."""
+        return [Trial(self._source, trial) for trial in self._source.trials(self._id)]
+
+    @property
+    def best_trial(self) -> Trial:
+        """The trial with the best validation of the searcher's metric; the first one while none has been validated.
+
+        Raises
+        ------
+        NotFoundError
+            While the experiment has no trial yet.
+        """
+        smaller_is_better = self.detail().smaller_is_better
+        best = selection.best_trial(self._source.trials(self._id), smaller_is_better=smaller_is_better)
+        if best is None:
+            raise NotFoundError(f"Experiment {self._id} has no trial yet; experiment.wait() waits for its end.")
+        return Trial(self._source, best)
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """Metrics by epoch in the shape of Keras's ``History.history``; of the best trial in a search.
+
+        Waits for the end of the experiment. A validation metric's name begins with ``val_``. Where the length of an
+        epoch is not known (``records_per_epoch``), there is one row for each validation.
+
+        Raises
+        ------
+        ExperimentFailedError
+            If the experiment fails.
+        """
+        self.wait()
+        return self.best_trial.history
+
+    def metrics(self, kind: str = "validation") -> list[dict[str, Any]]:
+        """Return the rows of all trials as ``{"trial": id, "batch": n, "name": value, ...}``.
+
+        Parameters
+        ----------
+        kind : {"validation", "training"}
+        """
+        return [{"trial": trial.id} | row for trial in self.trials for row in trial.metrics(kind)]
+
+    def wait(self, timeout: float | None = None) -> Experiment:
+        """Block until the experiment has ended, with a progress bar; return the experiment.
+
+        An exception in the user's code is shown as soon as it is known, even if a retry follows. Ctrl-C (interrupting
+        the cell) ends the waiting only; the experiment goes on.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; no limit by default.
+
+        Raises
+        ------
+        UserCodeError
+            If the experiment failed through the user's code; the message is the traceback.
+        ExperimentFailedError
+            If it failed for another reason.
+        TimeoutError
+            If it has not ended after `timeout` seconds; it goes on.
+        """
+        if not self.detail().state.terminal:
+            view = rendering.current().progress(f"Experiment {self._id}")
+            self._last_event = waiting.wait(self._source, self._id, view, timeout=timeout, after=self._last_event)
+        waiting.raise_failure(self._source, self._id, self.detail())
+        return self
+
+    def logs(self) -> Logs:
+        """Return the log lines of all trials; print them, or iterate over them."""
+        lines = [line for trial in self._source.trials(self._id) for line in self._source.logs(trial.id)]
+        return Logs(sorted(lines, key=lambda line: line.id))
+
+    def plot(self, *metrics: str) -> Any:
+        """Return a matplotlib figure with a panel for each metric and a curve for each trial.
+
+        Parameters
+        ----------
+        *metrics : str
+            Names of the metrics to draw, all by default.
+        """
+        return rendering.current().figure(self, metrics or None)
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """Checkpoints that exist, oldest first."""
+        found = self._source.checkpoints(experiment_id=self._id)
+        return [Checkpoint(self._source, each) for each in found if each.state is CheckpointState.COMPLETED]
+
+    def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
+        """Return the best checkpoint.
+
+        Parameters
+        ----------
+        sort_by : str, optional
+            Validation metric to compare by; the searcher's by default.
+        smaller_is_better : bool, optional
+            Direction; the searcher's by default.
+
+        Raises
+        ------
+        CheckpointNotFoundError
+            If there is none (yet).
+        """
+        return self.top_n_checkpoints(1, sort_by, smaller_is_better)[0]
+
+    def top_n_checkpoints(
+        self, limit: int, sort_by: str | None = None, smaller_is_better: bool | None = None
+    ) -> list[Checkpoint]:
+        """Return the best checkpoints of the best trials, one for each trial, best first.
+
+        Parameters
+        ----------
+        limit : int
+            How many at most.
+        sort_by, smaller_is_better
+            See ``top_checkpoint``.
+
+        Raises
+        ------
+        CheckpointNotFoundError
+            If there is none (yet).
+        """
+        if limit < 1:
+            raise ArgumentError(f"limit must be at least 1, not {limit!r}.")
+        detail = self.detail()
+        found = self._source.checkpoints(experiment_id=self._id)
+        top = _top(found, detail, sort_by, smaller_is_better, limit=limit, per_trial=True)
+        if not top:
+            raise CheckpointNotFoundError(_no_checkpoint(f"Experiment {self._id}", detail, found, sort_by))
+        return [Checkpoint(self._source, checkpoint) for checkpoint in top]
+
+    def kill(self) -> None:
+        """End the experiment now; its trials become CANCELED."""
+        self._source.kill(self._id)
+
+    def notebook(self, path: str | os.PathLike[str]) -> Path:
+        """Write the program back as a runnable notebook: the cells that ran, in order, and nothing else.
+
+        Values and files that were sent along are written beside it; files that exist are never overwritten.
+
+        Parameters
+        ----------
+        path : str or path
+            The ``.ipynb`` file to write.
+
+        Returns
+        -------
+        Path
+        """
+        manifest = self._source.bundle(self._id)
+        return write_notebook(manifest, self._source.blob, Path(path), title=f"Experiment {self._id}: {self.name}")
+
+    def detail(self) -> rest.ExperimentDetail:
+        """Return everything that the source knows of the experiment."""
+        if self._ended is not None:
+            return self._ended
+        detail = self._source.experiment(self._id)
+        if detail.state.terminal:
+            self._ended = detail
+        return detail
+
+    def __repr__(self) -> str:
+        return f"Experiment({self._id!r})"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return rendering.current().mimebundle(self)
+
+
+class Trial:
+    """One trial of an experiment.
+
+    Parameters
+    ----------
+    source : Source
+    trial : rest.Trial
+        What is known of it.
+    """
+
+    def __init__(self, source: Source, trial: rest.Trial) -> None:
+        self._source = source
+        self._known = trial
+
+    @property
+    def id(self) -> int:
+        """Number of the trial."""
+        return self._known.id
+
+    @property
+    def experiment_id(self) -> int:
+        """Number of its experiment."""
+        return self._known.experiment_id
+
+    @property
+    def hparams(self) -> dict[str, Any]:
+        """Value of every hyperparameter of this trial."""
+        return dict(self._known.hparams)
+
+    @property
+    def state(self) -> TrialState:
+        """State at this moment: QUEUED, RUNNING, COMPLETED, CANCELED or ERROR."""
+        return self.detail().state
+
+    @property
+    def best_validation(self) -> float | None:
+        """Best value of the searcher's metric so far."""
+        return self.detail().best_validation
+
+    def metrics(self, kind: str = "training") -> list[dict[str, Any]]:
+        """Return the rows of metrics in order, as ``{"batch": n, "name": value, ...}``.
+
+        Parameters
+        ----------
+        kind : {"training", "validation"}
+
+        Returns
+        -------
+        list of dict
+            ``batch`` is the number of batches done, counted from 1.
+        """
+        return [as_dictionary(row) for row in self._rows(kind)]
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """Metrics by epoch so far, in the shape of Keras's ``History.history``."""
+        experiment = self._source.experiment(self.experiment_id)
+        return keras_history(
+            self._rows(MetricKind.TRAINING),
+            self._rows(MetricKind.VALIDATION),
+            batches_per_epoch=_batches_per_epoch(experiment.config, self._known.hparams),
+            running=experiment.framework == "keras",
+        )
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """Checkpoints that exist, oldest first."""
+        found = self._source.checkpoints(trial_id=self.id)
+        return [Checkpoint(self._source, each) for each in found if each.state is CheckpointState.COMPLETED]
+
+    def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
+        """Return the trial's best checkpoint.
+
+        Parameters
+        ----------
+        sort_by, smaller_is_better
+            See ``Experiment.top_checkpoint``.
+
+        Raises
+        ------
+        CheckpointNotFoundError
+            If there is none (yet).
+        """
+        detail = self._source.experiment(self.experiment_id)
+        found = self._source.checkpoints(trial_id=self.id)
+        top = _top(found, detail, sort_by, smaller_is_better, limit=1, per_trial=False)
+        if not top:
+            raise CheckpointNotFoundError(_no_checkpoint(f"Trial {self.id}", detail, found, sort_by))
+        return Checkpoint(self._source, top[0])
+
+    def plot(self, *metrics: str) -> Any:
+        """Return a matplotlib figure with a panel for each metric.
+
+        Parameters
+        ----------
+        *metrics : str
+            Names of the metrics to draw, all by default.
+        """
+        return rendering.current().figure(self, metrics or None)
+
+    def logs(self) -> Logs:
+        """Return the trial's log lines; print them, or iterate over them."""
+        return Logs(self._source.logs(self.id))
+
+    def detail(self) -> rest.Trial:
+        """Return everything that the source knows of the trial."""
+        if not self._known.state.terminal:
+            self._known = self._source.trial(self.id)
+        return self._known
+
+    def __repr__(self) -> str:
+        return f"Trial({self.id})"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return rendering.current().mimebundle(self)
+
+    def _rows(self, kind: str) -> list[rest.MetricRow]:
+        if kind not in set(MetricKind):
+            raise ArgumentError(f'kind must be "training" or "validation", not {kind!r}.')
+        return self._source.metrics(self.id, str(MetricKind(kind)))
+
+
+class Checkpoint:
+    """A checkpoint of a trial.
+
+    Parameters
+    ----------
+    source : Source
+    checkpoint : rest.Checkpoint
+        What is known of it.
+    """
+
+    def __init__(self, source: Source, checkpoint: rest.Checkpoint) -> None:
+        self._source = source
+        self._known = checkpoint
+
+    @property
+    def uuid(self) -> str:
+        """Identity of the checkpoint."""
+        return self._known.uuid
+
+    @property
+    def batch(self) -> int:
+        """Batches done when it was taken."""
+        return self._known.batch
+
+    @property
+    def trial_id(self) -> int:
+        """Number of its trial."""
+        return self._known.trial_id
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Validation metrics at its batch; empty if the trial was not validated there."""
+        row = rest.MetricRow(batch=self.batch, metrics=self._known.metrics)
+        return {name: value for name, value in as_dictionary(row).items() if name != "batch"}
+
+    @property
+    def hparams(self) -> dict[str, Any]:
+        """Hyperparameters of its trial."""
+        return dict(self._known.manifest.hparams)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return self._known.size
+
+    def download(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Copy the checkpoint's files into a folder and verify them.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A folder that is empty or does not exist; ``checkpoints/<uuid>`` by default.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        CheckpointError
+            If the folder is not empty.
+        CheckpointCorruptError
+            If a file does not match its recorded hash.
+        """
+        folder = Path(path) if path is not None else Path("checkpoints") / self.uuid
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise CheckpointError(f"{folder} is not empty; give download() a folder of its own.")
+        self._source.download(self._known, folder)
+        return folder
+
+    def load(self) -> Any:
+        """Return the trained model: the Keras model, or for a PyTorchTrial the trial with its weights.
+
+        The user's own code makes the model again, then the weights are loaded into it.
+
+        Raises
+        ------
+        CheckpointError
+            If the checkpoint is damaged, or does not fit the model that the code makes.
+        """
+        with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
+            self._source.download(self._known, Path(folder))
+            return self._source.load(self._known, Path(folder))
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.uuid!r}, batch={self.batch})"
+
+
+def _top(
+    found: Sequence[rest.Checkpoint],
+    detail: rest.Experiment,
+    sort_by: str | None,
+    smaller_is_better: bool | None,
+    *,
+    limit: int,
+    per_trial: bool,
+) -> list[rest.Checkpoint]:
+    return selection.top_checkpoints(
+        found,
+        metric=sort_by or detail.metric,
+        smaller_is_better=detail.smaller_is_better if smaller_is_better is None else smaller_is_better,
+        limit=limit,
+        per_trial=per_trial,
+    )
+
+
+def _no_checkpoint(owner: str, detail: rest.Experiment, found: Sequence[rest.Checkpoint], sort_by: str | None) -> str:
+    known = sorted({name for checkpoint in found for name in checkpoint.metrics})
+    if sort_by is not None and known:
+        return f"{owner} has no checkpoint with a metric {sort_by!r}; its checkpoints have: {', '.join(known)}."
+    if detail.state.terminal:
+        return f"{owner} has no checkpoint; it ended as {detail.state}."
+    return f"{owner} has no checkpoint yet; experiment.wait() waits for its end."
+
+
+def _batches_per_epoch(config: dict[str, Any], hparams: dict[str, Any]) -> int:
+    records = int(config.get("records_per_epoch") or 0)
+    if not records or "global_batch_size" not in hparams:
+        return 0
+    return records // TrialEnvironment(config=config, hparams=hparams).global_batch_size

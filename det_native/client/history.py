@@ -1,0 +1,89 @@
+"""Rows of metrics, as users read them: dictionaries by batch, and Keras's history by epoch. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from det_native.schema.rest import MetricRow
+
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def as_number(value: Any) -> Any:
+    """Return the number that a metric's JSON form stands for: not-a-number and infinities travel as words."""
+    return _WORDS.get(value, value) if isinstance(value, str) else value
+
+
+def as_dictionary(row: MetricRow) -> dict[str, Any]:
+    """Return ``{"batch": n, "name": value, ...}``; a metric that is None, that is not measured there, is left out."""
+    numbers = {name: as_number(value) for name, value in row.metrics.items() if value is not None}
+    return {"batch": row.batch} | numbers
+
+
+def keras_history(
+    training: Sequence[MetricRow],
+    validation: Sequence[MetricRow],
+    *,
+    batches_per_epoch: int,
+    running: bool,
+) -> dict[str, list[float]]:
+    """Return the metrics in the shape of Keras's ``History.history``: per name one value for each epoch.
+
+    Parameters
+    ----------
+    training, validation : sequence of MetricRow
+        In order of batches.
+    batches_per_epoch : int
+        0 where the length of an epoch is not known; a row then ends at each validation.
+    running : bool
+        Whether a training row holds Keras's running means over the epoch so far (its last row is then the epoch's
+        value) or one batch each (the epoch's value is their mean).
+
+    Returns
+    -------
+    dict
+        Validation metrics carry the prefix ``val_``. As in Keras, an epoch without a validation has no value there.
+    """
+    ends = _epoch_ends(training, validation, batches_per_epoch)
+    history: dict[str, list[float]] = {}
+    for rows in _split(training, ends):
+        for name in _names(rows):
+            values = [as_number(row.metrics[name]) for row in rows if row.metrics.get(name) is not None]
+            history.setdefault(name, []).append(values[-1] if running else math.fsum(values) / len(values))
+    for rows in _split(validation, ends):
+        for name in _names(rows):
+            last = [as_number(row.metrics[name]) for row in rows if row.metrics.get(name) is not None][-1]
+            history.setdefault(validation_name(name), []).append(last)
+    return history
+
+
+def validation_name(name: str) -> str:
+    """Return the name of a validation metric in a history: with ``val_`` unless it says already what it is."""
+    return name if name.startswith(("val_", "validation_")) else f"val_{name}"
+
+
+def _epoch_ends(training: Sequence[MetricRow], validation: Sequence[MetricRow], batches_per_epoch: int) -> list[int]:
+    last = max((row.batch for row in (*training[-1:], *validation[-1:])), default=0)
+    if batches_per_epoch > 0:
+        return list(range(batches_per_epoch, last + batches_per_epoch, batches_per_epoch))
+    ends = [row.batch for row in validation if row.batch > 0]
+    return ends if ends and ends[-1] >= last else [*ends, last]
+
+
+def _split(rows: Sequence[MetricRow], ends: Iterable[int]) -> Iterable[list[MetricRow]]:
+    """Yield the rows of each epoch; those before the first batch (an initial validation) belong to none."""
+    position = 0
+    while position < len(rows) and rows[position].batch == 0:
+        position += 1
+    for end in ends:
+        start = position
+        while position < len(rows) and rows[position].batch <= end:
+            position += 1
+        if position > start:
+            yield list(rows[start:position])
+
+
+def _names(rows: Sequence[MetricRow]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name, value in row.metrics.items() if value is not None))

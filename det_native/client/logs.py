@@ -1,0 +1,46 @@
+"""Log lines that read as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+from det_native.schema.rest import LogLine
+
+
+class Logs(Sequence[LogLine]):
+    """The lines of a log, oldest first: a sequence of ``LogLine`` that prints as the text it is.
+
+    Parameters
+    ----------
+    lines : iterable of LogLine
+    """
+
+    def __init__(self, lines: Iterable[LogLine]) -> None:
+        self._lines = list(lines)
+
+    def __str__(self) -> str:
+        several = len({line.trial_id for line in self._lines}) > 1
+        return "\n".join(f"[trial {line.trial_id}] {line.text}" if several else line.text for line in self._lines)
+
+    def __repr__(self) -> str:
+        return str(self) if self._lines else "(no log lines)"
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __iter__(self) -> Iterator[LogLine]:
+        return iter(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> LogLine: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Logs: ...
+
+    def __getitem__(self, index: int | slice) -> LogLine | Logs:
+        return Logs(self._lines[index]) if isinstance(index, slice) else self._lines[index]
+
+    def tail(self, count: int) -> Logs:
+        """Return the last `count` lines."""
+        return self[-count:] if count > 0 else Logs([])

@@ -1,0 +1,98 @@
+"""How far an experiment is, from its events. Pure: events in, a fraction and a sentence out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from det_native.client.history import as_number
+from det_native.schema import rest
+from det_native.schema.states import ExperimentState, TrialState
+
+
+@dataclass
+class TrialProgress:
+    """What is known of one trial."""
+
+    batches: int = 0
+    target: int = 0
+    state: TrialState = TrialState.QUEUED
+
+    @property
+    def fraction(self) -> float:
+        """Share of the trial's batches that are done, 0 to 1."""
+        if self.state is TrialState.COMPLETED:
+            return 1.0
+        return min(self.batches / self.target, 1.0) if self.target > 0 else 0.0
+
+
+@dataclass
+class ExperimentProgress:
+    """What is known of an experiment; `apply` takes the next event."""
+
+    experiment: rest.Experiment
+    trials: dict[int, TrialProgress] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.experiment.state.terminal
+
+    @property
+    def fraction(self) -> float:
+        """Share of the experiment that is done, 0 to 1."""
+        if self.experiment.state is ExperimentState.COMPLETED:
+            return 1.0
+        expected = max(self.experiment.trials, len(self.trials), 1)
+        by_trials = sum(trial.fraction for trial in self.trials.values()) / expected
+        return min(max(self.experiment.progress, by_trials if self._number_is_fixed else 0.0), 1.0)
+
+    @property
+    def text(self) -> str:
+        """State, trials done and the newest metrics, in a few words."""
+        words = [self.experiment.state.value.lower()]
+        if self.experiment.trials > 1:
+            done = sum(trial.state.terminal for trial in self.trials.values())
+            words.append(f"{done}/{self.experiment.trials} trials")
+        if self.experiment.best_validation is not None and self.experiment.trials > 1:
+            words.append(f"best {self.experiment.metric} {self.experiment.best_validation:.4g}")
+        else:
+            words.extend(f"{name} {value:.4g}" for name, value in self._numbers())
+        return ", ".join(words)
+
+    def update_trials(self, trials: list[rest.Trial]) -> None:
+        """Take over the trials as they are now."""
+        for trial in trials:
+            self._trial(trial)
+
+    def apply(self, event: rest.Event) -> rest.UserErrorInfo | None:
+        """Take the next event; return the user's error that has to be shown, if that is what it is."""
+        if event.type == "experiment":
+            self.experiment = rest.Experiment.model_validate(event.data)
+        elif event.type == "trial":
+            self._trial(rest.Trial.model_validate(event.data))
+        elif event.type == "metrics" and event.trial_id is not None:
+            self._row(event.trial_id, event.data)
+        elif event.type == "error":
+            return rest.UserErrorInfo.model_validate(event.data)
+        return None
+
+    @property
+    def _number_is_fixed(self) -> bool:
+        searcher = self.experiment.config.get("searcher") or {}
+        return searcher.get("name") in {"single", "random", "grid"}
+
+    def _numbers(self) -> list[tuple[str, float]]:
+        numbers = ((name, as_number(value)) for name, value in self.metrics.items())
+        return [(name, float(value)) for name, value in numbers if isinstance(value, int | float)][:3]
+
+    def _trial(self, trial: rest.Trial) -> None:
+        known = self.trials.setdefault(trial.id, TrialProgress())
+        known.batches = max(known.batches, trial.batches)
+        known.target, known.state = trial.target_batches, trial.state
+
+    def _row(self, trial_id: int, data: dict[str, Any]) -> None:
+        known = self.trials.setdefault(trial_id, TrialProgress())
+        known.batches = max(known.batches, int(data.get("batch") or 0))
+        self.metrics |= data.get("metrics") or {}

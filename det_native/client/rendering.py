@@ -1,0 +1,93 @@
+"""The seam between handles and how they look.
+
+Handles know no figure library and no HTML. ``det_native.display`` registers itself here when it is imported, which
+``det_native.experimental`` does; without it, handles show plain text.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+from det_native.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from det_native.client.handles import Experiment, Trial
+
+
+class ProgressView(Protocol):
+    """A progress bar with room for messages above it."""
+
+    def update(self, fraction: float, text: str) -> None:
+        """Show that `fraction` of 1 is done, and a short text."""
+
+    def message(self, text: str) -> None:
+        """Show text above the bar, at once."""
+
+    def close(self) -> None:
+        """Leave the bar as it is; nothing follows."""
+
+
+class Renderer(Protocol):
+    """How handles are shown."""
+
+    def mimebundle(self, handle: Experiment | Trial) -> dict[str, Any]:
+        """Return the display data of a handle by MIME type."""
+
+    def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> Any:
+        """Return a matplotlib figure of the handle's curves."""
+
+    def progress(self, title: str) -> ProgressView:
+        """Open a progress bar."""
+
+
+class PlainProgress:
+    """Messages on stderr, no bar."""
+
+    def update(self, fraction: float, text: str) -> None:
+        """Show nothing: plain text cannot be updated in place."""
+
+    def message(self, text: str) -> None:
+        """Print to stderr."""
+        print(text, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class PlainRenderer:
+    """Text only."""
+
+    def mimebundle(self, handle: Experiment | Trial) -> dict[str, Any]:
+        """Return the handle's one-line form."""
+        return {"text/plain": repr(handle)}
+
+    def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> Any:
+        """Say what draws figures.
+
+        Raises
+        ------
+        ArgumentError
+            Always.
+        """
+        raise ArgumentError("Figures are drawn by det_native.display; import it first.")
+
+    def progress(self, title: str) -> ProgressView:
+        """Show messages only."""
+        return PlainProgress()
+
+
+_renderer: Renderer = PlainRenderer()
+
+
+def register(renderer: Renderer) -> None:
+    """Make `renderer` the one that shows handles from now on."""
+    global _renderer
+    _renderer = renderer
+
+
+def current() -> Renderer:
+    """Return the renderer in use."""
+    return _renderer

@@ -1,0 +1,61 @@
+"""Which trial and which checkpoints are best. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from det_native.client.history import as_number
+from det_native.schema.rest import Checkpoint, Trial
+from det_native.schema.states import CheckpointState
+
+
+def score(value: object, *, smaller_is_better: bool) -> float:
+    """Return a number that is smaller for better values; not-a-number and what is missing come last."""
+    number = as_number(value)
+    if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
+        return math.inf
+    return float(number) if smaller_is_better else -float(number)
+
+
+def best_trial(trials: Sequence[Trial], *, smaller_is_better: bool) -> Trial | None:
+    """Return the trial with the best validation; the oldest one while none has been validated."""
+    if not trials:
+        return None
+    return min(trials, key=lambda trial: (score(trial.best_validation, smaller_is_better=smaller_is_better), trial.id))
+
+
+def top_checkpoints(
+    checkpoints: Sequence[Checkpoint], *, metric: str, smaller_is_better: bool, limit: int, per_trial: bool = True
+) -> list[Checkpoint]:
+    """Return the best checkpoints, best first.
+
+    Checkpoints that were not validated come in only while no checkpoint was (a run without validation data): then the
+    newest one of each trial.
+
+    Parameters
+    ----------
+    checkpoints : sequence of Checkpoint
+        Oldest first.
+    metric : str
+        The validation metric to compare by.
+    smaller_is_better : bool
+    limit : int
+        How many at most.
+    per_trial : bool
+        One of each trial only.
+    """
+    existing = [checkpoint for checkpoint in checkpoints if checkpoint.state is CheckpointState.COMPLETED]
+    validated = [checkpoint for checkpoint in existing if checkpoint.metrics]
+
+    def rank(checkpoint: Checkpoint) -> tuple[float, int]:
+        return score(checkpoint.metrics.get(metric), smaller_is_better=smaller_is_better), -checkpoint.batch
+
+    candidates = [checkpoint for checkpoint in validated if metric in checkpoint.metrics] if validated else existing
+    ranked = sorted(candidates, key=rank)
+    if per_trial:
+        first_of_trial: dict[int, Checkpoint] = {}
+        for checkpoint in ranked:
+            first_of_trial.setdefault(checkpoint.trial_id, checkpoint)
+        ranked = list(first_of_trial.values())
+    return ranked[:limit]

@@ -1,0 +1,128 @@
+"""Waiting for an experiment's end: events move a progress bar, errors are shown at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+from det_native.client.events import EventFeed
+from det_native.client.logs import Logs
+from det_native.client.progress import ExperimentProgress
+from det_native.client.rendering import ProgressView
+from det_native.client.source import Source
+from det_native.errors import ExperimentFailedError, UserCodeError
+from det_native.schema import rest
+from det_native.schema.states import ExperimentState, TrialState
+
+LOG_TAIL = 20
+
+
+def wait(
+    source: Source, experiment_id: int | str, view: ProgressView, *, timeout: float | None = None, after: int = 0
+) -> int:
+    """Block until the experiment has ended.
+
+    Parameters
+    ----------
+    source : Source
+    experiment_id : int or str
+    view : ProgressView
+        What shows the progress; it is closed here.
+    timeout : float, optional
+        Seconds.
+    after : int
+        Id of the last event that was already shown.
+
+    Returns
+    -------
+    int
+        Id of the last event.
+
+    Raises
+    ------
+    TimeoutError
+        If the experiment has not ended in time.
+    KeyboardInterrupt
+        On Ctrl-C; the experiment goes on.
+    """
+    last = after
+    with closing(view), EventFeed(source, experiment_id, after) as feed:
+        progress = ExperimentProgress(source.experiment(experiment_id))
+        progress.update_trials(source.trials(experiment_id))
+        view.update(progress.fraction, progress.text)
+        if progress.ended:
+            return last
+        try:
+            for event in _until(feed, timeout):
+                last = max(last, event.id)
+                error = progress.apply(event)
+                if error is not None:
+                    view.message(error_text(error, event.trial_id))
+                view.update(progress.fraction, progress.text)
+                if progress.ended and _truly_ended(source, experiment_id):
+                    break
+        except TimeoutError:
+            raise TimeoutError(
+                f"Experiment {experiment_id} has not ended after {timeout:g} s; it goes on. "
+                "experiment.wait() waits again, experiment.kill() ends it."
+            ) from None
+        except KeyboardInterrupt:
+            view.message(
+                f"Experiment {experiment_id} goes on running: experiment.wait() shows it again, "
+                "experiment.kill() ends it."
+            )
+            raise
+    return last
+
+
+def raise_failure(source: Source, experiment_id: int | str, detail: rest.ExperimentDetail) -> None:
+    """Raise what made the experiment fail, if it did.
+
+    Raises
+    ------
+    UserCodeError
+        With the user's traceback.
+    ExperimentFailedError
+        With the end of the log.
+    """
+    if detail.state is not ExperimentState.ERROR:
+        return
+    headline = f"Experiment {experiment_id} failed."
+    if detail.error is not None and detail.error.traceback:
+        raise UserCodeError(f"{headline}\n{detail.error.traceback}")
+    reason = f"\n{detail.error.type}: {detail.error.message}" if detail.error is not None else ""
+    raise ExperimentFailedError(f"{headline}{reason}{_log_tail(source, experiment_id)}")
+
+
+def error_text(error: rest.UserErrorInfo, trial_id: int | None) -> str:
+    """Return what to show for an exception in the user's code: which trial, where, and the traceback."""
+    place = [f"cell [{error.cell}]" if error.cell is not None else "", error.file or ""]
+    where = ", ".join(part for part in place if part)
+    line = f", line {error.line}" if where and error.line is not None else ""
+    trial = f"Trial {trial_id}" if trial_id is not None else "The experiment"
+    headline = f"{trial} failed after {error.batch} batches" + (f" in {where}{line}:" if where else ":")
+    return f"{headline}\n{error.traceback or f'{error.type}: {error.message}'}"
+
+
+def _until(feed: EventFeed, timeout: float | None) -> Iterator[rest.Event]:
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        remaining = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        event = feed.next(remaining)
+        if event is None:
+            return
+        yield event
+
+
+def _truly_ended(source: Source, experiment_id: int | str) -> bool:
+    """Ask again: a replayed event may tell of an end that was not the last word (a resumed experiment)."""
+    return source.experiment(experiment_id).state.terminal
+
+
+def _log_tail(source: Source, experiment_id: int | str) -> str:
+    failed = [trial for trial in source.trials(experiment_id) if trial.state is TrialState.ERROR]
+    if not failed:
+        return ""
+    lines = Logs(source.logs(failed[0].id)).tail(LOG_TAIL)
+    return f"\nLast lines of the log of trial {failed[0].id}:\n{lines}" if lines else ""

@@ -1,0 +1,102 @@
+"""The curves of an experiment or a trial: what a figure draws, without a figure library."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from det_native.client.handles import Experiment, Trial
+from det_native.client.history import validation_name
+
+MAX_POINTS = 2_000
+MAX_TRIALS = 50
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: `values` measured after `batches` batches."""
+
+    label: str
+    validation: bool
+    batches: list[int]
+    values: list[float]
+    best: bool = False
+
+
+@dataclass
+class Curves:
+    """The curves of each panel; training and validation of one metric share a panel.
+
+    `notice` says what was left out.
+    """
+
+    title: str
+    panels: dict[str, list[Curve]] = field(default_factory=dict)
+    notice: str = ""
+
+
+def curves_of(handle: Experiment | Trial) -> Curves:
+    """Collect the curves of an experiment (of up to 50 trials, newest left out) or of a trial."""
+    if isinstance(handle, Trial):
+        curves = Curves(title=f"Trial {handle.id}")
+        _add_trial(curves, handle, several=False, best=False)
+        return curves
+    trials = handle.trials
+    curves = Curves(title=f"Experiment {handle.id}")
+    best = handle.best_trial.id if trials else None
+    for trial in trials[:MAX_TRIALS]:
+        _add_trial(curves, trial, several=len(trials) > 1, best=trial.id == best)
+    if len(trials) > MAX_TRIALS:
+        curves.notice = f"{MAX_TRIALS} of {len(trials)} trials"
+    return curves
+
+
+def panel_of(name: str) -> str:
+    """Return the panel that a metric belongs to: its name without what marks it as a validation metric."""
+    for prefix in ("val_", "validation_"):
+        if name.startswith(prefix) and name != prefix:
+            return name.removeprefix(prefix)
+    return name
+
+
+def thin(batches: list[int], values: list[float], limit: int = MAX_POINTS) -> tuple[list[int], list[float]]:
+    """Keep at most `limit` points: of each stretch its smallest and its largest value, so that no spike is lost."""
+    if len(batches) <= limit:
+        return batches, values
+    stretch = math.ceil(len(batches) / (limit // 2))
+    kept: list[int] = []
+    for start in range(0, len(batches), stretch):
+        indices = range(start, min(start + stretch, len(batches)))
+        kept.extend(sorted({min(indices, key=values.__getitem__), max(indices, key=values.__getitem__)}))
+    return [batches[index] for index in kept], [values[index] for index in kept]
+
+
+def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> None:
+    for kind in ("training", "validation"):
+        validation = kind == "validation"
+        for name, batches, values in _series(trial.metrics(kind)):
+            label = f"{name} (trial {trial.id})" if several else _label(name, validation)
+            curve = Curve(label, validation, *thin(batches, values), best=best)
+            curves.panels.setdefault(panel_of(name), []).append(curve)
+
+
+def _label(name: str, validation: bool) -> str:
+    return validation_name(name) if validation else name
+
+
+def _series(rows: Iterable[dict[str, Any]]) -> Iterable[tuple[str, list[int], list[float]]]:
+    """Yield name, batches and values of every metric that is a finite number somewhere."""
+    found: dict[str, tuple[list[int], list[float]]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if name == "batch" or isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if not math.isfinite(value):
+                continue
+            batches, values = found.setdefault(name, ([], []))
+            batches.append(row["batch"])
+            values.append(float(value))
+    for name, (batches, values) in found.items():
+        yield name, batches, values

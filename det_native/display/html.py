@@ -1,0 +1,95 @@
+"""Experiments and trials as calm HTML. Everything that comes from outside is escaped; there is no script in it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from det_native.client.handles import Experiment, Trial
+from det_native.display.text import experiment_facts, format_hparams, format_value, shown_trials, trial_facts
+from det_native.schema import rest
+
+_BOX = "font-size:13px;line-height:1.5;max-width:900px"
+_MUTED = "opacity:.65"
+_CELL = "text-align:left;padding:1px 14px 1px 0;font-weight:normal"
+_ERROR = "white-space:pre-wrap;border-left:3px solid #e45756;padding-left:8px;margin:6px 0"
+
+
+def experiment_html(experiment: Experiment, picture: bytes | None = None) -> str:
+    """Return an experiment as HTML.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    picture : bytes, optional
+        PNG of its curves, embedded.
+    """
+    detail = experiment.detail()
+    trials, more = shown_trials(experiment.trials)
+    parts = [_heading(f"Experiment {experiment.id}", detail.name), _facts(experiment_facts(detail))]
+    if len(trials) > 1:
+        parts.append(_table(("trial", "state", "batches", "best", "hyperparameters"), map(_trial_row, trials)))
+    if more:
+        parts.append(f'<div style="{_MUTED}">... and {more} more trials</div>')
+    return _box([*parts, _error(detail.error), _picture(picture)])
+
+
+def trial_html(trial: Trial, picture: bytes | None = None) -> str:
+    """Return a trial as HTML.
+
+    Parameters
+    ----------
+    trial : Trial
+    picture : bytes, optional
+        PNG of its curves, embedded.
+    """
+    detail = trial.detail()
+    heading = _heading(f"Trial {detail.id}", f"of experiment {detail.experiment_id}")
+    return _box([heading, _facts(trial_facts(detail)), _error(detail.error), _picture(picture)])
+
+
+def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a small table; every entry is escaped."""
+    return _table(titles, rows)
+
+
+def _trial_row(trial: rest.Trial) -> tuple[str, ...]:
+    best = "" if trial.best_validation is None else format_value(trial.best_validation)
+    batches = f"{trial.batches}/{trial.target_batches}"
+    return str(trial.id), trial.state.value, batches, best, format_hparams(trial.hparams)
+
+
+def _box(parts: Iterable[str]) -> str:
+    return f'<div style="{_BOX}">{"".join(parts)}</div>'
+
+
+def _heading(title: str, name: str) -> str:
+    return f'<div><b>{escape(title)}</b> <span style="{_MUTED}">{escape(name)}</span></div>'
+
+
+def _facts(facts: Mapping[str, str]) -> str:
+    shown = (
+        f'<span style="{_MUTED}">{escape(label)}</span> {escape(value)}&emsp;' for label, value in facts.items()
+    )
+    return f"<div>{''.join(shown)}</div>"
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th style="{_CELL};{_MUTED}">{escape(title)}</th>' for title in titles)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{escape(entry)}</td>' for entry in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _error(error: rest.UserErrorInfo | None) -> str:
+    if error is None:
+        return ""
+    return f'<pre style="{_ERROR}">{escape(error.traceback or f"{error.type}: {error.message}")}</pre>'
+
+
+def _picture(png: bytes | None) -> str:
+    if png is None:
+        return ""
+    return f'<img alt="training curves" src="data:image/png;base64,{b64encode(png).decode("ascii")}"/>'

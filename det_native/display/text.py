@@ -1,0 +1,79 @@
+"""Experiments and trials as calm text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from det_native.client.handles import Experiment, Trial
+from det_native.schema import rest
+
+MAX_ROWS = 12
+
+
+def format_value(value: Any) -> str:
+    """Return a metric or a hyperparameter in a few characters."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def format_hparams(hparams: dict[str, Any]) -> str:
+    """Return hyperparameters as ``name=value`` pairs."""
+    return ", ".join(f"{name}={format_value(value)}" for name, value in sorted(hparams.items()))
+
+
+def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
+    """Return what is said of an experiment, as label and value."""
+    facts = {"state": detail.state.value}
+    if not detail.state.terminal:
+        facts["progress"] = f"{detail.progress:.0%}"
+    searcher = (detail.config.get("searcher") or {}).get("name", "single")
+    facts["search"] = f"{searcher}, {detail.trials} trial{'s' if detail.trials != 1 else ''}"
+    if detail.best_validation is not None:
+        facts[f"best {detail.metric}"] = format_value(detail.best_validation)
+    return facts
+
+
+def trial_facts(trial: rest.Trial) -> dict[str, str]:
+    """Return what is said of a trial, as label and value."""
+    facts = {"state": trial.state.value, "batches": f"{trial.batches}/{trial.target_batches}"}
+    if trial.hparams:
+        facts["hyperparameters"] = format_hparams(trial.hparams)
+    if trial.best_validation is not None:
+        facts["best validation"] = format_value(trial.best_validation)
+    if trial.restarts:
+        facts["restarts"] = str(trial.restarts)
+    return facts
+
+
+def shown_trials(trials: list[Trial]) -> tuple[list[rest.Trial], int]:
+    """Return the first trials, and how many more there are."""
+    details = [trial.detail() for trial in trials[:MAX_ROWS]]
+    return details, len(trials) - len(details)
+
+
+def experiment_text(experiment: Experiment) -> str:
+    """Return an experiment as text: what it is, and a line for each trial."""
+    detail = experiment.detail()
+    lines = [f"Experiment {experiment.id}: {detail.name}"]
+    lines += [f"  {label}: {value}" for label, value in experiment_facts(detail).items()]
+    trials, more = shown_trials(experiment.trials)
+    for trial in trials:
+        facts = ", ".join(f"{label} {value}" for label, value in trial_facts(trial).items() if label != "state")
+        lines.append(f"  trial {trial.id}: {trial.state.value}, {facts}")
+    if more:
+        lines.append(f"  ... and {more} more trials")
+    if detail.error is not None:
+        lines.append(detail.error.traceback or f"{detail.error.type}: {detail.error.message}")
+    return "\n".join(lines)
+
+
+def trial_text(trial: Trial) -> str:
+    """Return a trial as text."""
+    detail = trial.detail()
+    lines = [f"Trial {detail.id} of experiment {detail.experiment_id}"]
+    lines += [f"  {label}: {value}" for label, value in trial_facts(detail).items()]
+    if detail.error is not None:
+        lines.append(detail.error.traceback or f"{detail.error.type}: {detail.error.message}")
+    return "\n".join(lines)

@@ -1,0 +1,39 @@
+"""Names of the API that exist in the documents, but come with a later version of det_native."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Never
+
+from det_native.errors import UnsupportedFeatureError
+
+
+class LaterVersionError(UnsupportedFeatureError, ImportError):
+    """A documented name that this version does not have yet; raised on its import or use."""
+
+
+def refuse(module: str, names: Collection[str], *, remedy: str = "") -> Callable[[str], Never]:
+    """Make the ``__getattr__`` of a module for names that are not there yet.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module.
+    names : collection of str
+        Documented names that will come.
+    remedy : str
+        A sentence on what to use until then.
+
+    Returns
+    -------
+    callable
+        Raises LaterVersionError for `names`, AttributeError for any other name.
+    """
+
+    def __getattr__(name: str) -> Never:
+        if name in names:
+            sentence = f"{module}.{name} comes with a later version of det_native."
+            raise LaterVersionError(f"{sentence} {remedy}".rstrip())
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return __getattr__

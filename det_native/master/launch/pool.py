@@ -1,0 +1,184 @@
+"""The standbys of a launcher: taken for a job, topped up while nothing competes, retired when unused."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from det_native.master.launch.base import WorkerKind
+from det_native.master.launch.memory import available_share
+from det_native.master.launch.policy import Bounds, Policy, Use, bounds
+from det_native.master.launch.standby import Recipe, SpawnError, Standby, resolved
+
+logger = logging.getLogger(__name__)
+
+_MAINTENANCE_SECONDS = 1.0
+_END_SECONDS = 5.0
+
+
+class StandbyPool:
+    """Keeps standbys, by kind.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    slots : int
+        Slots of the master.
+    policy : Policy
+    clock : callable
+        Monotonic seconds.
+    memory : callable
+        Available share of the memory.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        slots: int,
+        policy: Policy,
+        clock: Callable[[], float] = time.monotonic,
+        memory: Callable[[], float] = available_share,
+    ) -> None:
+        self._recipe = recipe
+        self._slots = slots
+        self._policy = policy
+        self._clock = clock
+        self._memory = memory
+        self._standbys: list[Standby] = []
+        self._uses: dict[WorkerKind, Use] = {}
+        # Kinds whose standbys do not start: none is tried again until a job asks for the kind.
+        self._failures: set[WorkerKind] = set()
+        self._next_maintenance = 0.0
+
+    @property
+    def standbys(self) -> tuple[Standby, ...]:
+        """All standbys, ready or warming up, oldest first."""
+        return tuple(self._standbys)
+
+    def ready(self) -> dict[str, int]:
+        """Return how many are ready, by framework."""
+        return dict(Counter(standby.kind.framework for standby in self.standbys if standby.ready))
+
+    def want(self, kind: WorkerKind, running: int = 0) -> None:
+        """Note that `kind` is in demand, with `running` workers of it at once."""
+        kind = self._known(resolved(kind))
+        before = self._uses.get(kind, Use(0.0))
+        self._uses[kind] = Use(self._clock(), max(before.peak, running))
+        self._failures.discard(kind)
+        self._next_maintenance = 0.0
+
+    def take(self, kind: WorkerKind) -> Standby:
+        """Return a process for a job: the one readiest of its kind, or a new one.
+
+        Raises
+        ------
+        SpawnError
+            If there is none and a new one cannot be started.
+        """
+        kind = resolved(kind)
+        matching = [standby for standby in self._standbys if _serves(standby.kind, kind)]
+        # One that is still importing is ahead of one that has not begun.
+        chosen = next((standby for standby in matching if standby.ready), matching[0] if matching else None)
+        if chosen is None:
+            return Standby(kind, self._recipe)
+        self._standbys.remove(chosen)
+        return chosen
+
+    def maintain(self, *, quiet: bool) -> None:
+        """Bring the numbers to what the policy wants.
+
+        Parameters
+        ----------
+        quiet : bool
+            Whether standbys may warm up now; False while a worker has just started.
+        """
+        self._drop_ended()
+        now = self._clock()
+        if now < self._next_maintenance:
+            return
+        self._next_maintenance = now + _MAINTENANCE_SECONDS
+        wanted = bounds(self._uses, now, self._slots, self._memory(), self._policy)
+        for kind in [kind for kind in self._uses if kind not in wanted]:
+            del self._uses[kind]
+        self._retire(wanted)
+        if quiet:
+            self._top_up(wanted)
+
+    def close(self) -> None:
+        """End all standbys."""
+        self._end(self._standbys)
+        self._standbys = []
+
+    def _known(self, kind: WorkerKind) -> WorkerKind:
+        """Bring a kind without fingerprint together with the one that is known of its interpreter, and the reverse."""
+        related = [known for known in self._uses if _serves(known, kind)]
+        if not related:
+            return kind
+        latest = max(related, key=lambda known: self._uses[known].last)
+        if not kind.fingerprint:
+            return latest
+        if not latest.fingerprint:
+            self._uses[kind] = self._uses.pop(latest)
+        for standby in self._standbys:
+            if not standby.kind.fingerprint and _serves(standby.kind, kind):
+                standby.kind = replace(standby.kind, fingerprint=kind.fingerprint)
+        return kind
+
+    def _drop_ended(self) -> None:
+        for standby in self.standbys:
+            if standby.process.ended() is None:
+                continue
+            self._standbys.remove(standby)
+            if not standby.ready:
+                reason = standby.startup_output().strip()
+                self._failures.add(standby.kind)
+                logger.warning("a standby for %s did not start: %s", standby.kind, reason or "no output")
+            standby.close()
+            self._next_maintenance = 0.0
+
+    def _retire(self, wanted: dict[WorkerKind, Bounds]) -> None:
+        surplus: list[Standby] = []
+        for kind in {standby.kind for standby in self._standbys}:
+            most = wanted[kind].most if kind in wanted else 0
+            of_kind = sorted((item for item in self._standbys if item.kind == kind), key=lambda item: not item.ready)
+            surplus += of_kind[most:]
+        self._end(surplus)
+        self._standbys = [standby for standby in self._standbys if standby not in surplus]
+
+    def _top_up(self, wanted: dict[WorkerKind, Bounds]) -> None:
+        warming = sum(not standby.ready for standby in self._standbys)
+        by_recency = sorted(wanted, key=lambda kind: self._uses[kind].last, reverse=True)
+        for kind in by_recency:
+            have = sum(standby.kind == kind for standby in self._standbys)
+            for _ in range(wanted[kind].least - have):
+                if warming >= self._policy.warming or kind in self._failures:
+                    break
+                try:
+                    self._standbys.append(Standby(kind, self._recipe))
+                except SpawnError as error:
+                    self._failures.add(kind)
+                    logger.warning("no standby for %s: %s", kind, error)
+                    break
+                warming += 1
+
+    @staticmethod
+    def _end(standbys: Iterable[Standby]) -> None:
+        """End standbys at once: they hold nothing worth a farewell."""
+        standbys = list(standbys)
+        for standby in standbys:
+            standby.process.signal(signal.SIGKILL)
+            standby.close()
+        for standby in standbys:
+            standby.process.wait(_END_SECONDS)
+
+
+def _serves(standby: WorkerKind, wanted: WorkerKind) -> bool:
+    """Whether a standby of one kind can take a job of another: the fingerprint may be unknown on either side."""
+    same_program = (standby.framework, standby.executable) == (wanted.framework, wanted.executable)
+    return same_program and (
+        standby.fingerprint == wanted.fingerprint or not standby.fingerprint or not wanted.fingerprint
+    )

@@ -1,0 +1,144 @@
+"""One worker process: started by this launcher, or taken up from an earlier master."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from det_native.master.launch import tree
+from det_native.schema.processes import start_mark, wait_until_gone
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended. `code` and `peak` (bytes of memory) are None for a process that was not our child."""
+
+    code: int | None
+    peak: int | None
+    out_of_memory: bool
+
+
+class WorkerProcess:
+    """A process in a session of its own, with everything it starts.
+
+    Attributes
+    ----------
+    pid : int
+    mark : str
+        See ``det_native.schema.processes.start_mark``.
+    marker : str
+        Random text in its environment, by which its children are found wherever they go.
+    descriptor : int or None
+        A pidfd: readable once the process has ended. None where the kernel has none.
+    """
+
+    def __init__(self, pid: int, mark: str, marker: str, child: subprocess.Popen[bytes] | None) -> None:
+        self.pid = pid
+        self.mark = mark
+        self.marker = marker
+        self._child = child
+        self._ended: Ended | None = None
+        self._kills_before = _out_of_memory_kills()
+        try:
+            self.descriptor: int | None = os.pidfd_open(pid)
+        except OSError:  # an old kernel, or an adopted process that is gone: `ended` tells which
+            self.descriptor = None
+
+    @classmethod
+    def spawn(
+        cls,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        directory: Path,
+        output: IO[bytes],
+        stdin: int,
+        keep: Sequence[int],
+    ) -> WorkerProcess:
+        """Start a process; `keep` are the descriptors it inherits besides the standard ones.
+
+        Raises
+        ------
+        OSError
+            If the program cannot be executed.
+        """
+        marker = secrets.token_hex(16)
+        child = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            cwd=directory,
+            env={**environment, tree.MARKER_VARIABLE: marker},
+            pass_fds=tuple(keep),
+            start_new_session=True,
+        )
+        return cls(child.pid, start_mark(child.pid) or "", marker, child)
+
+    @classmethod
+    def adopt(cls, pid: int, mark: str, marker: str) -> WorkerProcess | None:
+        """Take up a process that an earlier launcher started, or return None if it is gone."""
+        if start_mark(pid) != mark or tree.environment_marker(pid) != marker:
+            return None
+        return cls(pid, mark, marker, None)
+
+    def ended(self) -> Ended | None:
+        """Return how it ended, or None while it runs. What it left running is killed first."""
+        if self._ended is None and self._gone():
+            tree.kill_all(self.pid, self.marker)
+            self._ended = self._reap()
+            self.release()
+        return self._ended
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it and everything it started."""
+        if self._ended is not None:
+            return
+        if number is signal.SIGKILL:
+            tree.kill_all(self.pid, self.marker)
+        else:
+            tree.send(self.pid, self.marker, number)
+
+    def wait(self, timeout: float) -> Ended | None:
+        """Wait for its end, at most `timeout` seconds; return how it ended, or None if it still runs."""
+        if self._ended is None:
+            wait_until_gone(self.pid, self.mark, timeout)
+        return self.ended()
+
+    def release(self) -> None:
+        """Let go of the process without ending it."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+        if self._child is not None and self._child.returncode is None:
+            self._child.returncode = 0  # it outlives us on purpose: Popen has nothing to warn of
+
+    def _gone(self) -> bool:
+        if self._child is None:
+            return start_mark(self.pid) != self.mark
+        # Not reaped yet: as long as the zombie stands, its number and its session are not used again.
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _reap(self) -> Ended:
+        killed_for_memory = _out_of_memory_kills() > self._kills_before
+        if self._child is None:
+            return Ended(None, None, killed_for_memory)
+        _, status, usage = os.wait4(self.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        self._child.returncode = code
+        return Ended(code, usage.ru_maxrss * 1024, killed_for_memory and code == -signal.SIGKILL)
+
+
+def _out_of_memory_kills() -> int:
+    """Return how many processes this machine's kernel has killed for want of memory, in any control group."""
+    try:
+        with open("/proc/vmstat", encoding="ascii") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,114 @@
+"""Which pending trials start now, and on which slots. Pure: facts in, decisions out."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+DEFAULT_PRIORITY = 42
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A trial that waits for slots.
+
+    Attributes
+    ----------
+    slots : int
+        Slots it needs, all at once.
+    order : int
+        Position in its experiment's queue; lower starts first.
+    priority : int or None
+        Of the experiment, lower first; None is the default, 42.
+    weight : float
+        Share of the experiment among those of the same priority, above 0.
+    max_slots : int or None
+        Slots that the experiment may hold at once.
+    """
+
+    trial_id: int
+    experiment_id: int
+    slots: int
+    order: int
+    priority: int | None = None
+    weight: float = 1.0
+    max_slots: int | None = None
+
+
+@dataclass(frozen=True)
+class Running:
+    """A trial that holds slots."""
+
+    trial_id: int
+    experiment_id: int
+    slot_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start this trial on these slots."""
+
+    trial_id: int
+    slot_ids: tuple[str, ...]
+
+
+def plan(pending: Iterable[Pending], running: Iterable[Running], slot_ids: Sequence[str]) -> list[Start]:
+    """Share the free slots out.
+
+    Experiments take turns: of those whose first waiting trial fits, the one of the lowest priority number comes first,
+    and among equals the one that holds the least in proportion to its weight (max-min fairness). Within an experiment
+    trials start in order. A trial gets all its slots or none. A trial that does not fit holds back only its own
+    experiment, so no slot stays idle that another experiment could use.
+
+    Parameters
+    ----------
+    pending : iterable of Pending
+        Trials that wait; one that is already running is passed over.
+    running : iterable of Running
+        Trials that hold slots.
+    slot_ids : sequence of str
+        All slots; earlier ones are filled first.
+
+    Returns
+    -------
+    list of Start
+        In the order in which to start them; the same for the same facts, whatever their order.
+    """
+    running = list(running)
+    taken = {slot for trial in running for slot in trial.slot_ids}
+    free = [slot for slot in dict.fromkeys(slot_ids) if slot not in taken]
+    held: dict[int, int] = defaultdict(int)
+    for trial in running:
+        held[trial.experiment_id] += len(trial.slot_ids)
+    queues = _queues(pending, {trial.trial_id for trial in running})
+    starts: list[Start] = []
+    while True:
+        heads = [queue[0] for queue in queues.values() if queue and _fits(queue[0], len(free), held)]
+        if not heads:
+            return starts
+        chosen = min(heads, key=lambda trial: _rank(trial, held))
+        queues[chosen.experiment_id].popleft()
+        starts.append(Start(chosen.trial_id, tuple(free[: chosen.slots])))
+        del free[: chosen.slots]
+        held[chosen.experiment_id] += chosen.slots
+
+
+def _queues(pending: Iterable[Pending], running: set[int]) -> dict[int, deque[Pending]]:
+    queues: dict[int, deque[Pending]] = defaultdict(deque)
+    seen = set(running)
+    for trial in sorted(pending, key=lambda trial: (trial.experiment_id, trial.order, trial.trial_id)):
+        if trial.trial_id not in seen:
+            seen.add(trial.trial_id)
+            queues[trial.experiment_id].append(trial)
+    return queues
+
+
+def _fits(trial: Pending, free: int, held: dict[int, int]) -> bool:
+    limit = trial.max_slots
+    return trial.slots <= free and (limit is None or held[trial.experiment_id] + trial.slots <= limit)
+
+
+def _rank(trial: Pending, held: dict[int, int]) -> tuple[int, float, int]:
+    priority = DEFAULT_PRIORITY if trial.priority is None else trial.priority
+    return priority, held[trial.experiment_id] / trial.weight, trial.experiment_id

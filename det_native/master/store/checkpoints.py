@@ -1,0 +1,131 @@
+"""Checkpoints: rows of complete ones. The files lie in checkpoint storage, under the uuid."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, insert, select, update
+
+from det_native.errors import NotFoundError, RequestError
+from det_native.master.store import metrics as metric_store
+from det_native.master.store.database import Transaction
+from det_native.master.store.encoding import now
+from det_native.master.store.tables import checkpoints, experiments
+from det_native.schema import rest
+from det_native.schema.states import CheckpointState
+
+UUID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
+
+
+def add(
+    transaction: Transaction, report: rest.CheckpointReport, *, trial_id: int, experiment_id: int, run_id: str
+) -> rest.Checkpoint | None:
+    """Store a checkpoint that a run reports; None if it is known already.
+
+    Raises
+    ------
+    RequestError
+        If the manifest names another trial or run than the one that reports, or its uuid is malformed or taken.
+    """
+    manifest = report.manifest
+    if not UUID.fullmatch(manifest.uuid):
+        raise RequestError(400, f"The checkpoint's uuid {manifest.uuid!r} is not made of letters, digits and dashes.")
+    if manifest.trial_id != trial_id or manifest.run_id != run_id:
+        raise RequestError(
+            400,
+            f"Checkpoint {manifest.uuid} says that it is of trial {manifest.trial_id}, run {manifest.run_id}; "
+            f"run {run_id} of trial {trial_id} reports it.",
+        )
+    connection = transaction.connection
+    known = connection.execute(select(checkpoints.c.run_id).where(checkpoints.c.uuid == manifest.uuid)).scalar()
+    if known is not None:
+        if known != run_id:
+            raise RequestError(409, f"Another run has reported a checkpoint {manifest.uuid} before.")
+        return None
+    connection.execute(
+        insert(checkpoints).values(
+            uuid=manifest.uuid,
+            trial_id=trial_id,
+            experiment_id=experiment_id,
+            run_id=run_id,
+            batch=manifest.batch,
+            state=CheckpointState.COMPLETED,
+            size=manifest.size,
+            location=report.location,
+            manifest=manifest.model_dump(mode="json"),
+            created=now(),
+        )
+    )
+    return get(connection, manifest.uuid)
+
+
+def get(connection: Connection, uuid: str, owner: str | None = None) -> rest.Checkpoint:
+    """Return a checkpoint, deleted or not; with `owner`, only if it is theirs.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such checkpoint.
+    """
+    row = connection.execute(_query(owner).where(checkpoints.c.uuid == uuid)).first()
+    if row is None:
+        raise NotFoundError(f"There is no checkpoint {uuid}.")
+    return _checkpoint(connection, row)
+
+
+def of_trial(connection: Connection, trial_id: int, owner: str | None = None) -> list[rest.Checkpoint]:
+    """Return the checkpoints of a trial, by batch; deleted ones included."""
+    query = _query(owner).where(checkpoints.c.trial_id == trial_id)
+    return [_checkpoint(connection, row) for row in connection.execute(_ordered(query)).all()]
+
+
+def of_experiment(connection: Connection, experiment_id: int, owner: str | None = None) -> list[rest.Checkpoint]:
+    """Return the checkpoints of an experiment, by trial and batch; deleted ones included."""
+    query = _query(owner).where(checkpoints.c.experiment_id == experiment_id)
+    return [_checkpoint(connection, row) for row in connection.execute(_ordered(query)).all()]
+
+
+def latest(connection: Connection, trial_id: int) -> rest.Checkpoint | None:
+    """Return the checkpoint from which the trial would continue, None if it would start from scratch."""
+    query = (
+        _query(None)
+        .where(checkpoints.c.trial_id == trial_id, checkpoints.c.state == CheckpointState.COMPLETED)
+        .order_by(checkpoints.c.batch.desc(), checkpoints.c.created.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).first()
+    return None if row is None else _checkpoint(connection, row)
+
+
+def set_deleted(transaction: Transaction, uuid: str) -> None:
+    """Remember that the files are gone (or cannot be used); the row stays."""
+    transaction.connection.execute(
+        update(checkpoints).where(checkpoints.c.uuid == uuid).values(state=CheckpointState.DELETED)
+    )
+
+
+def _query(owner: str | None) -> Select[Any]:
+    query = select(checkpoints)
+    if owner is None:
+        return query
+    return query.join(experiments, experiments.c.id == checkpoints.c.experiment_id).where(experiments.c.owner == owner)
+
+
+def _ordered(query: Select[Any]) -> Select[Any]:
+    return query.order_by(checkpoints.c.trial_id, checkpoints.c.batch, checkpoints.c.created, checkpoints.c.uuid)
+
+
+def _checkpoint(connection: Connection, row: Row[Any]) -> rest.Checkpoint:
+    return rest.Checkpoint(
+        uuid=row.uuid,
+        trial_id=row.trial_id,
+        experiment_id=row.experiment_id,
+        batch=row.batch,
+        state=row.state,
+        size=row.size,
+        metrics=metric_store.value_at(connection, row.trial_id, row.batch),
+        location=row.location,
+        created=row.created,
+        manifest=row.manifest,
+    )

@@ -1,0 +1,151 @@
+"""The database behind the store: engine, transactions, and the lock that keeps a second master out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+from det_native.errors import MissingDependencyError
+from det_native.master.store import encoding, migrate
+from det_native.master.store.lease import Lease
+from det_native.master.store.pyramid import Tails
+from det_native.schema.rest import Event
+
+BUSY_TIMEOUT_MS = 10_000
+SQLITE_FULL = 13
+
+
+@dataclass
+class Transaction:
+    """A write in progress: its connection, and what will be told to the waiting once it is committed.
+
+    Attributes
+    ----------
+    connection : Connection
+        Where the statements go.
+    tails : Tails
+        Open ends of the down-sampled series; forgotten if the transaction fails.
+    emitted : list of (owner, Event)
+        Events written in this transaction, in order.
+    """
+
+    connection: Connection
+    tails: Tails
+    emitted: list[tuple[str, Event]]
+
+
+class Database:
+    """A migrated database with one writer at a time and any number of readers.
+
+    Parameters
+    ----------
+    url : str
+        SQLAlchemy URL, ``sqlite:///path`` or ``postgresql+psycopg://...``.
+    on_commit : callable, optional
+        Called with the events of a transaction right after its commit, before the next writer may start: so events
+        are published in the order of their ids.
+
+    Raises
+    ------
+    MasterStartError
+        If another master uses the database, or a newer version of the code has migrated it.
+    """
+
+    def __init__(self, url: str, on_commit: Callable[[list[tuple[str, Event]]], None] | None = None) -> None:
+        self.url = make_url(url)
+        self._on_commit = on_commit
+        self._writer = threading.Lock()
+        self._tails = Tails()
+        self._engine = _engine(self.url)
+        self._lease = Lease(self.url, self._engine)
+        self._lease.acquire()
+        try:
+            with self._connect(write=True) as connection:
+                migrate.upgrade(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def dialect(self) -> str:
+        """``sqlite`` or ``postgresql``."""
+        return self._engine.dialect.name
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that sees one unchanging state of the database."""
+        with self._connect(write=False) as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Give a transaction; it commits at the end of the block and is undone by any exception."""
+        with self._writer:
+            emitted: list[tuple[str, Event]] = []
+            try:
+                with self._connect(write=True) as connection:
+                    yield Transaction(connection, self._tails, emitted)
+            except BaseException:
+                self._tails.forget_changed()
+                raise
+            self._tails.keep_changed()
+            if self._on_commit is not None and emitted:
+                self._on_commit(emitted)
+
+    def close(self) -> None:
+        """Close all connections and let another master have the database."""
+        self._engine.dispose()
+        self._lease.release()
+
+    @contextmanager
+    def _connect(self, *, write: bool) -> Iterator[Connection]:
+        with self._engine.connect() as connection:
+            connection = connection.execution_options(det_write=write)
+            with connection.begin():
+                yield connection
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether a write failed because the disk is full."""
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        return (code is not None and code & 0xFF == SQLITE_FULL) or getattr(error.orig, "sqlstate", None) == "53100"
+    return False
+
+
+def _engine(url: URL) -> Engine:
+    options: dict[str, Any] = {"json_serializer": encoding.dumps, "pool_size": 16, "max_overflow": 32}
+    if url.get_backend_name() == "sqlite":
+        if url.database:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        engine = create_engine(url, **options)
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    try:
+        return create_engine(url, pool_pre_ping=True, isolation_level="REPEATABLE READ", **options)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"The database {url.render_as_string()} needs {error.name}: pip install 'det-native[postgres]'."
+        ) from error
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # transactions are begun by _begin_sqlite, not behind our back
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    write = connection.get_execution_options().get("det_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

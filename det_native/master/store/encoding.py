@@ -1,0 +1,84 @@
+"""JSON and times as they are stored."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+
+def now() -> str:
+    """Return the present time as ISO 8601 text in UTC, to the millisecond (for display; nothing is ordered by it)."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def finite(value: Any) -> Any:
+    """Return `value` with every not-a-number and infinity in it as a string, as they travel in JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return text_of_non_finite(value)
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def dumps(value: Any) -> str:
+    """Write JSON that every reader accepts: never a bare ``NaN``."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
+
+
+def text_of_non_finite(value: float) -> str:
+    """Return ``NaN``, ``Infinity`` or ``-Infinity``."""
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def number(value: Any) -> float | None:
+    """Return a stored metric as a float: the strings of :func:`text_of_non_finite` included; None if it is none."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str) and value in {"NaN", "Infinity", "-Infinity"}:
+        return float(value)
+    return None
+
+
+def column_texts(values: Sequence[float | None]) -> list[str | None]:
+    """Return the JSON text of every value of a column; None stays None."""
+    try:
+        return json.dumps(values, allow_nan=False)[1:-1].split(", ") if None not in values else _mixed(values)
+    except ValueError:
+        return _mixed(values)
+
+
+def _mixed(values: Sequence[float | None]) -> list[str | None]:
+    return [None if value is None else dumps(value) for value in values]
+
+
+def row_texts(columns: dict[str, Sequence[float | None]], rows: int) -> list[str]:
+    """Return one JSON object of text for every row of `columns`; a None is left out of its row.
+
+    Parameters
+    ----------
+    columns : dict
+        Values by name, all of length `rows`.
+    """
+    if not columns:
+        return ["{}"] * rows
+    names = [json.dumps(name) for name in columns]
+    texts = [column_texts(values) for values in columns.values()]
+    if not any(None in column for column in texts):
+        template = "{" + ",".join(name.replace("%", "%%") + ":%s" for name in names) + "}"
+        return [template % row for row in zip(*texts, strict=True)]
+    return [
+        "{" + ",".join(f"{name}:{text}" for name, text in zip(names, row, strict=True) if text is not None) + "}"
+        for row in zip(*texts, strict=True)
+    ]

@@ -1,0 +1,219 @@
+"""Experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, insert, select, update
+
+from det_native.errors import NotFoundError, RequestError
+from det_native.master.store.database import Transaction
+from det_native.master.store.encoding import now
+from det_native.master.store.tables import experiments, trials
+from det_native.schema import rest
+from det_native.schema.manifests import Framework
+from det_native.schema.states import ExperimentState
+
+TERMINAL = [state.value for state in ExperimentState if state.terminal]
+
+
+@dataclass(frozen=True)
+class NewExperiment:
+    """What an experiment is made of; `idempotency` is the client's key and the hash of what came with it."""
+
+    owner: str
+    name: str
+    config: dict[str, Any]
+    bundle_id: str
+    framework: Framework
+    metric: str
+    smaller_is_better: bool
+    report: list[rest.CaptureRow]
+    idempotency: tuple[str, str] | None = None
+
+
+def create(transaction: Transaction, new: NewExperiment) -> int:
+    """Store an active experiment and return its id."""
+    key, digest = new.idempotency or (None, None)
+    result = transaction.connection.execute(
+        insert(experiments).values(
+            owner=new.owner,
+            name=new.name,
+            state=ExperimentState.ACTIVE,
+            config=new.config,
+            bundle_id=new.bundle_id,
+            framework=new.framework,
+            metric=new.metric,
+            smaller_is_better=new.smaller_is_better,
+            report=[row.model_dump(mode="json") for row in new.report],
+            progress=0.0,
+            idempotency_key=key,
+            idempotency_hash=digest,
+            collected=False,
+            created=now(),
+        )
+    )
+    assert result.inserted_primary_key is not None
+    return int(result.inserted_primary_key[0])
+
+
+def created_with(connection: Connection, owner: str, key: str, digest: str) -> int | None:
+    """Return the id of the experiment that was created with an idempotency key, None if the key is new.
+
+    Raises
+    ------
+    RequestError
+        If the key came with another body before.
+    """
+    row = connection.execute(
+        select(experiments.c.id, experiments.c.idempotency_hash).where(
+            experiments.c.owner == owner, experiments.c.idempotency_key == key
+        )
+    ).first()
+    if row is None:
+        return None
+    if row.idempotency_hash != digest:
+        raise RequestError(
+            409, "This Idempotency-Key came with another body before. Use a new key for a new experiment."
+        )
+    return int(row.id)
+
+
+def get(connection: Connection, experiment_id: int, owner: str | None = None) -> rest.Experiment:
+    """Return an experiment; with `owner`, only if it is theirs.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such experiment.
+    """
+    return _experiment(_one(connection, experiment_id, owner))
+
+
+def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.ExperimentDetail:
+    """Return an experiment with its capture report.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such experiment.
+    """
+    row = _one(connection, experiment_id, owner)
+    return rest.ExperimentDetail(
+        **_experiment(row).model_dump(), report=[rest.CaptureRow.model_validate(entry) for entry in row.report]
+    )
+
+
+def listing(connection: Connection, owner: str, *, limit: int, before: int | None = None) -> list[rest.Experiment]:
+    """Return the newest experiments first, those with an id under `before` if it is given."""
+    query = _query(owner).order_by(experiments.c.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(experiments.c.id < before)
+    return [_experiment(row) for row in connection.execute(query)]
+
+
+def unfinished(connection: Connection) -> list[int]:
+    """Return the ids of all experiments that have not ended, oldest first."""
+    query = select(experiments.c.id).where(experiments.c.state.not_in(TERMINAL)).order_by(experiments.c.id)
+    return list(connection.execute(query).scalars())
+
+
+def uncollected(connection: Connection) -> list[int]:
+    """Return the ids of the experiments that have ended but whose superfluous checkpoints may still lie about."""
+    query = select(experiments.c.id).where(experiments.c.state.in_(TERMINAL), experiments.c.collected.is_(False))
+    return list(connection.execute(query).scalars())
+
+
+def searcher(connection: Connection, experiment_id: int) -> dict[str, Any] | None:
+    """Return the snapshot of the experiment's searcher, None before its first event."""
+    snapshot: dict[str, Any] | None = connection.execute(
+        select(experiments.c.searcher).where(experiments.c.id == experiment_id)
+    ).scalar()
+    return snapshot
+
+
+def set_searcher(transaction: Transaction, experiment_id: int, snapshot: dict[str, Any]) -> None:
+    """Keep the snapshot of the experiment's searcher."""
+    _update(transaction, experiment_id, searcher=snapshot)
+
+
+def set_progress(transaction: Transaction, experiment_id: int, progress: float) -> None:
+    """Keep how far the experiment is, in [0, 1]."""
+    _update(transaction, experiment_id, progress=min(max(progress, 0.0), 1.0))
+
+
+def set_best(transaction: Transaction, experiment_id: int, value: float | None) -> None:
+    """Keep the best value of the searcher's metric."""
+    _update(transaction, experiment_id, best_validation=value)
+
+
+def set_state(
+    transaction: Transaction, experiment_id: int, state: ExperimentState, error: rest.UserErrorInfo | None = None
+) -> None:
+    """Change the state; a terminal one stays, sets the end and never changes again."""
+    values: dict[str, Any] = {"state": state}
+    if state.terminal:
+        values["ended"] = now()
+    if state is ExperimentState.COMPLETED:
+        values["progress"] = 1.0
+    if error is not None:
+        values["error"] = error.model_dump(mode="json")
+    transaction.connection.execute(
+        update(experiments)
+        .where(experiments.c.id == experiment_id, experiments.c.state.not_in(TERMINAL))
+        .values(**values)
+    )
+
+
+def set_collected(transaction: Transaction, experiment_id: int) -> None:
+    """Remember that the superfluous checkpoints of an ended experiment are gone."""
+    _update(transaction, experiment_id, collected=True)
+
+
+def count_active(connection: Connection) -> int:
+    """Return how many experiments have not ended."""
+    query = select(func.count()).select_from(experiments).where(experiments.c.state.not_in(TERMINAL))
+    return int(connection.execute(query).scalar_one())
+
+
+def owner_of(connection: Connection, experiment_id: int) -> str:
+    """Return whose experiment it is."""
+    owner = connection.execute(select(experiments.c.owner).where(experiments.c.id == experiment_id)).scalar_one()
+    return str(owner)
+
+
+def _update(transaction: Transaction, experiment_id: int, **values: Any) -> None:
+    transaction.connection.execute(update(experiments).where(experiments.c.id == experiment_id).values(**values))
+
+
+def _query(owner: str | None) -> Select[Any]:
+    count = select(func.count()).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
+    query = select(experiments, count.label("trials"))
+    return query if owner is None else query.where(experiments.c.owner == owner)
+
+
+def _one(connection: Connection, experiment_id: int, owner: str | None) -> Row[Any]:
+    row = connection.execute(_query(owner).where(experiments.c.id == experiment_id)).first()
+    if row is None:
+        raise NotFoundError(f"There is no experiment {experiment_id}.")
+    return row
+
+
+def _experiment(row: Row[Any]) -> rest.Experiment:
+    return rest.Experiment(
+        id=row.id,
+        name=row.name,
+        state=row.state,
+        config=row.config,
+        bundle_id=row.bundle_id,
+        framework=row.framework,
+        metric=row.metric,
+        smaller_is_better=row.smaller_is_better,
+        progress=row.progress,
+        trials=row.trials,
+        best_validation=row.best_validation,
+        error=row.error,
+        created=row.created,
+        ended=row.ended,
+    )

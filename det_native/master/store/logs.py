@@ -1,0 +1,68 @@
+"""Lines that workers wrote, and lines of the master's own about them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sqlalchemy import Connection, insert, select
+
+from det_native.master.store import runs as run_store
+from det_native.master.store import trials as trial_store
+from det_native.master.store.database import Transaction
+from det_native.master.store.encoding import now
+from det_native.master.store.tables import logs
+from det_native.schema.rest import LogLine
+
+Stream = Literal["stdout", "stderr", "system"]
+LONGEST_LINE = 16_384
+
+
+def add(transaction: Transaction, trial_id: int, run_id: str, stream: Stream, lines: list[str]) -> None:
+    """Store lines; what cannot be stored as text is replaced, and an endless line is cut with a note."""
+    if not lines:
+        return
+    common = {"trial_id": trial_id, "run_id": run_id, "time": now(), "stream": stream}
+    transaction.connection.execute(insert(logs), [{**common, "text": _storable(line)} for line in lines])
+
+
+def add_output(transaction: Transaction, trial_id: int, run_id: str, text: str, offset: int) -> None:
+    """Store a piece of a worker's output, and that everything up to `offset` is stored.
+
+    A line that was rewritten in place (a progress bar) counts by what it showed last.
+    """
+    add(transaction, trial_id, run_id, "stdout", [_last_shown(line) for line in _lines(text)])
+    run_store.update_row(transaction, run_id, log_offset=offset)
+
+
+def after(
+    connection: Connection, trial_id: int, *, owner: str | None = None, line_id: int = 0, limit: int = 1000
+) -> list[LogLine]:
+    """Return the first lines of a trial with an id above `line_id`.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such trial.
+    """
+    trial_store.get(connection, trial_id, owner)
+    query = select(logs).where(logs.c.trial_id == trial_id, logs.c.id > line_id).order_by(logs.c.id).limit(limit)
+    return [
+        LogLine(id=row.id, trial_id=row.trial_id, run_id=row.run_id, time=row.time, stream=row.stream, text=row.text)
+        for row in connection.execute(query)
+    ]
+
+
+def _last_shown(line: str) -> str:
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+def _storable(line: str) -> str:
+    line = line.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    if len(line) <= LONGEST_LINE:
+        return line
+    return f"{line[:LONGEST_LINE]} [... {len(line) - LONGEST_LINE} more characters]"
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines

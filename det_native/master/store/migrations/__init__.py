@@ -1,0 +1,1 @@
+"""Alembic migrations of the store; `store.migrate` runs them when a master starts."""

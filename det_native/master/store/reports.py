@@ -1,0 +1,234 @@
+"""Reports of workers: taken in order, once each, from the trial's current run only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from det_native.errors import FencedError, NotFoundError, RequestError
+from det_native.master.store import checkpoints, events, metrics, trials
+from det_native.master.store import experiments as experiment_store
+from det_native.master.store import runs as run_store
+from det_native.master.store.database import Transaction
+from det_native.master.store.tables import experiments, runs
+from det_native.master.store.tables import trials as trial_table
+from det_native.schema import rest
+from det_native.schema.states import ExperimentState, MetricKind, RunState, TrialState
+
+
+@dataclass
+class Accepted:
+    """What became of a batch of reports.
+
+    Attributes
+    ----------
+    through : int
+        Everything up to this sequence number is stored.
+    stop : bool
+        The experiment wants the worker to end.
+    decisive : bool
+        The master has something to decide: the run has said why it ends.
+    """
+
+    through: int
+    stop: bool
+    decisive: bool = False
+
+
+@dataclass
+class _Run:
+    """The run that reports, and what its reports change about its trial."""
+
+    run_id: str
+    number: int
+    trial_id: int
+    experiment_id: int
+    owner: str
+    metric: str
+    smaller_is_better: bool
+    batches: int
+    hints: dict[str, dict[str, Any]] = field(default_factory=dict)
+    values: list[float] = field(default_factory=list)
+    through: int = 0
+    decisive: bool = False
+
+
+def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Accepted:
+    """Store the reports that are new; all of them or, by an error, none.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such run.
+    FencedError
+        If the run is not its trial's current one any more, or has ended.
+    RequestError
+        400 for a gap in the sequence numbers or a report that contradicts itself.
+    """
+    row = _row(transaction.connection, run_id)
+    fresh = [report for report in batch.reports if report.seq > row.last_seq]
+    if row.current != run_id:
+        raise FencedError(f"Run {run_id} is not the current attempt at trial {row.trial_id} any more; it must end.")
+    if fresh and row.state == RunState.ENDED:
+        raise FencedError(f"Run {run_id} has ended; trial {row.trial_id} takes no more reports from it.")
+    run = _Run(
+        run_id=run_id,
+        number=row.number,
+        trial_id=row.trial_id,
+        experiment_id=row.experiment_id,
+        owner=row.owner,
+        metric=row.metric,
+        smaller_is_better=row.smaller_is_better,
+        batches=row.batches,
+        through=row.last_seq,
+    )
+    for report in fresh:
+        if report.seq <= run.through:
+            continue
+        if report.seq != run.through + 1:
+            raise RequestError(400, f"Report {run.through + 1} of run {run_id} is missing before report {report.seq}.")
+        _apply(transaction, run, report)
+        run.through = report.seq
+    if run.through > row.last_seq:
+        run_store.update_row(transaction, run_id, last_seq=run.through)
+        _finish(transaction, run, row)
+    return Accepted(run.through, row.experiment_state != ExperimentState.ACTIVE, run.decisive)
+
+
+def best(connection: Connection, run_id: str) -> float | None:
+    """Return the best value of the searcher's metric over the run's whole experiment.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such run.
+    """
+    value: float | None = _row(connection, run_id).experiment_best
+    return value
+
+
+def refresh_best(transaction: Transaction, trial_id: int) -> None:
+    """Work out the best values again, from the rows that are shown (a restart takes rows away)."""
+    trial = trials.get(transaction.connection, trial_id)
+    experiment = experiment_store.get(transaction.connection, trial.experiment_id)
+    choose = min if experiment.smaller_is_better else max
+    found = metrics.validations(transaction.connection, trial_id, experiment.metric)
+    values = [value for _, value in found if value == value]
+    trials.update_row(transaction, trial_id, best_validation=choose(values, default=None))
+    others = [
+        other.best_validation
+        for other in trials.of_experiment(transaction.connection, trial.experiment_id)
+        if other.best_validation is not None
+    ]
+    experiment_store.set_best(transaction, trial.experiment_id, choose(others, default=None))
+
+
+def _row(connection: Connection, run_id: str) -> Row[Any]:
+    query = (
+        select(
+            runs.c.number,
+            runs.c.last_seq,
+            runs.c.state,
+            runs.c.trial_id,
+            trial_table.c.run_id.label("current"),
+            trial_table.c.batches,
+            trial_table.c.best_validation.label("trial_best"),
+            experiments.c.id.label("experiment_id"),
+            experiments.c.owner,
+            experiments.c.state.label("experiment_state"),
+            experiments.c.metric,
+            experiments.c.smaller_is_better,
+            experiments.c.best_validation.label("experiment_best"),
+        )
+        .join(trial_table, trial_table.c.id == runs.c.trial_id)
+        .join(experiments, experiments.c.id == trial_table.c.experiment_id)
+        .where(runs.c.run_id == run_id)
+    )
+    row = connection.execute(query).first()
+    if row is None:
+        raise NotFoundError(f"There is no run {run_id}.")
+    return row
+
+
+def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
+    match report:
+        case rest.MetricsReport():
+            _check_columns(run, report)
+            _apply_metrics(transaction, run, report)
+        case rest.StartedReport():
+            _apply_started(transaction, run, report)
+        case rest.CheckpointReport():
+            _apply_checkpoint(transaction, run, report)
+        case rest.ExitReport():
+            _apply_exit(transaction, run, report)
+
+
+def _check_columns(run: _Run, report: rest.MetricsReport) -> None:
+    rows = len(report.batches)
+    for name, values in report.metrics.items():
+        if len(values) != rows:
+            raise RequestError(
+                400, f"Report {report.seq} of run {run.run_id}: {name!r} has {len(values)} values for {rows} batches."
+            )
+    batches = report.batches
+    if batches and (batches[0] < 0 or any(a >= b for a, b in pairwise(batches))):
+        raise RequestError(400, f"Report {report.seq} of run {run.run_id}: the batches do not increase.")
+
+
+def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsReport) -> None:
+    hint = metrics.add(transaction, run.trial_id, run.number, report)
+    if hint is None:
+        return
+    run.hints[report.kind.value] = hint
+    run.batches = max(run.batches, report.batches[-1])
+    if report.kind is MetricKind.VALIDATION:
+        values = report.metrics.get(run.metric, [])
+        run.values.extend(value for value in values if value is not None and value == value)
+
+
+def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedReport) -> None:
+    run_store.update_row(transaction, run.run_id, state=RunState.RUNNING, start_batch=report.batch)
+    run.batches = report.batch
+    trials.update_row(transaction, run.trial_id, batches=report.batch)
+    trials.set_state(transaction, run.trial_id, TrialState.RUNNING)
+    if run.number > 1:
+        refresh_best(transaction, run.trial_id)
+    events.trial_changed(transaction, trials.get(transaction.connection, run.trial_id))
+
+
+def _apply_checkpoint(transaction: Transaction, run: _Run, report: rest.CheckpointReport) -> None:
+    checkpoint = checkpoints.add(
+        transaction, report, trial_id=run.trial_id, experiment_id=run.experiment_id, run_id=run.run_id
+    )
+    if checkpoint is not None:
+        data = checkpoint.model_dump(mode="json")
+        events.emit(transaction, run.owner, "checkpoint", run.experiment_id, run.trial_id, data)
+
+
+def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) -> None:
+    run_store.update_row(transaction, run.run_id, exit=report.model_dump(mode="json"))
+    run.batches = max(run.batches, report.batch)
+    run.decisive = True
+    if report.error is not None:
+        data = report.error.model_dump(mode="json")
+        events.emit(transaction, run.owner, "error", run.experiment_id, run.trial_id, data)
+
+
+def _finish(transaction: Transaction, run: _Run, before: Row[Any]) -> None:
+    changes: dict[str, Any] = {}
+    if run.batches != before.batches:
+        changes["batches"] = run.batches
+    if run.values:
+        choose = min if run.smaller_is_better else max
+        value = choose(run.values)
+        trial_best = trials.get(transaction.connection, run.trial_id).best_validation
+        changes["best_validation"] = value if trial_best is None else choose(value, trial_best)
+        known = experiment_store.get(transaction.connection, run.experiment_id).best_validation
+        experiment_store.set_best(transaction, run.experiment_id, value if known is None else choose(value, known))
+    if changes:
+        trials.update_row(transaction, run.trial_id, **changes)
+    for hint in run.hints.values():
+        events.emit(transaction, run.owner, "metrics", run.experiment_id, run.trial_id, hint)

@@ -1,0 +1,157 @@
+"""Runs: the attempts at a trial. A trial has one current run; reports of any other are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, insert, select, update
+
+from det_native.master.store import trials as trial_store
+from det_native.master.store.database import Transaction
+from det_native.master.store.encoding import now
+from det_native.master.store.tables import runs, trials
+from det_native.schema.rest import ExitReport
+from det_native.schema.states import RunState
+
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+@dataclass(frozen=True)
+class Run:
+    """An attempt at a trial.
+
+    Attributes
+    ----------
+    number : int
+        Counts the runs of the trial, from 1.
+    start_batch : int
+        Batches that were done in earlier runs, by the checkpoint in `resume`.
+    exit : ExitReport or None
+        The harness's own last word.
+    log_offset : int
+        Bytes of the worker's output that are in the logs.
+    """
+
+    run_id: str
+    trial_id: int
+    experiment_id: int
+    number: int
+    state: RunState
+    start_batch: int
+    resume: str | None
+    slots: list[str]
+    handle: dict[str, Any] | None
+    exit: ExitReport | None
+    log_offset: int
+
+
+def new_id() -> str:
+    """Return a ULID: 48 bits of milliseconds and 80 random bits, in 26 characters that sort by time."""
+    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def new_token() -> tuple[str, str]:
+    """Return a fresh bearer token and the hash under which it is kept."""
+    token = secrets.token_urlsafe(32)
+    return token, hash_of(token)
+
+
+def hash_of(token: str) -> str:
+    """Return what is stored of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def create(
+    transaction: Transaction,
+    trial_id: int,
+    run_id: str,
+    *,
+    token_hash: str,
+    slots: list[str],
+    start_batch: int = 0,
+    resume: str | None = None,
+) -> int:
+    """Make a run the trial's current one and return its number; from now on earlier runs are fenced off."""
+    connection = transaction.connection
+    last = connection.execute(select(func.max(runs.c.number)).where(runs.c.trial_id == trial_id)).scalar() or 0
+    connection.execute(
+        insert(runs).values(
+            run_id=run_id,
+            trial_id=trial_id,
+            number=last + 1,
+            state=RunState.STARTING,
+            start_batch=start_batch,
+            resume=resume,
+            last_seq=0,
+            token_hash=token_hash,
+            slots=slots,
+            log_offset=0,
+            created=now(),
+        )
+    )
+    trial_store.update_row(transaction, trial_id, run_id=run_id, batches=start_batch)
+    return last + 1
+
+
+def get(connection: Connection, run_id: str) -> Run | None:
+    """Return a run, None if there is no such one."""
+    row = connection.execute(_query().where(runs.c.run_id == run_id)).first()
+    return None if row is None else _run(row)
+
+
+def alive(connection: Connection) -> list[Run]:
+    """Return the runs that have not ended, oldest first."""
+    query = _query().where(runs.c.state != RunState.ENDED).order_by(runs.c.run_id)
+    return [_run(row) for row in connection.execute(query)]
+
+
+def token_hash(connection: Connection, run_id: str) -> str | None:
+    """Return the hash of a run's token, None if there is no such run."""
+    found: str | None = connection.execute(select(runs.c.token_hash).where(runs.c.run_id == run_id)).scalar()
+    return found
+
+
+def of_trial(connection: Connection, trial_id: int) -> list[Run]:
+    """Return the runs of a trial, oldest first."""
+    query = _query().where(runs.c.trial_id == trial_id).order_by(runs.c.number)
+    return [_run(row) for row in connection.execute(query)]
+
+
+def set_handle(transaction: Transaction, run_id: str, handle: dict[str, Any]) -> None:
+    """Keep the launcher's handle, by which a later master finds the worker again."""
+    update_row(transaction, run_id, handle=handle)
+
+
+def end(transaction: Transaction, run_id: str) -> None:
+    """The worker is gone."""
+    update_row(transaction, run_id, state=RunState.ENDED, ended=now())
+
+
+def update_row(transaction: Transaction, run_id: str, **values: Any) -> None:
+    """Set columns of a run (for the modules of the store)."""
+    transaction.connection.execute(update(runs).where(runs.c.run_id == run_id).values(**values))
+
+
+def _query() -> Select[Any]:
+    return select(runs, trials.c.experiment_id).join(trials, trials.c.id == runs.c.trial_id)
+
+
+def _run(row: Row[Any]) -> Run:
+    return Run(
+        run_id=row.run_id,
+        trial_id=row.trial_id,
+        experiment_id=row.experiment_id,
+        number=row.number,
+        state=RunState(row.state),
+        start_batch=row.start_batch,
+        resume=row.resume,
+        slots=list(row.slots),
+        handle=row.handle,
+        exit=None if row.exit is None else ExitReport.model_validate(row.exit),
+        log_offset=row.log_offset,
+    )

@@ -1,0 +1,208 @@
+"""Tables of the store, for SQLite and Postgres alike.
+
+Times are ISO 8601 text in UTC, so that they sort and read the same on both. JSON of a metrics row is plain text: it
+goes from the report to the reader without being parsed on the way.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+# SQLite hands out increasing 64-bit ids only to a column that is declared INTEGER.
+Id = BigInteger().with_variant(Integer, "sqlite")
+Double = Float(53)
+
+bundles = Table(
+    "bundles",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("manifest", JSON, nullable=False),
+    Column("checked", Boolean, nullable=False),
+    Column("created", String(32), nullable=False),
+)
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("owner", String(64), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("state", String(32), nullable=False),
+    Column("config", JSON, nullable=False),
+    Column("bundle_id", String(64), ForeignKey("bundles.id"), nullable=False),
+    Column("framework", String(16), nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("smaller_is_better", Boolean, nullable=False),
+    Column("report", JSON, nullable=False),
+    Column("searcher", JSON, nullable=True),
+    Column("progress", Double, nullable=False),
+    Column("best_validation", Double, nullable=True),
+    Column("error", JSON, nullable=True),
+    Column("idempotency_key", String(200), nullable=True),
+    Column("idempotency_hash", String(64), nullable=True),
+    Column("collected", Boolean, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("ended", String(32), nullable=True),
+    UniqueConstraint("owner", "idempotency_key"),
+    Index("ix_experiments_state", "state"),
+    sqlite_autoincrement=True,
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("experiment_id", Id, ForeignKey("experiments.id"), nullable=False),
+    Column("request", String(64), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("hparams", JSON, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("restarts", Integer, nullable=False),
+    Column("run_id", String(32), nullable=True),
+    Column("batches", BigInteger, nullable=False),
+    Column("target_batches", BigInteger, nullable=False),
+    Column("best_validation", Double, nullable=True),
+    Column("error", JSON, nullable=True),
+    Column("fingerprint", Text, nullable=True),
+    Column("created", String(32), nullable=False),
+    Column("started", String(32), nullable=True),
+    Column("ended", String(32), nullable=True),
+    UniqueConstraint("experiment_id", "request"),
+    Index("ix_trials_state", "state"),
+    sqlite_autoincrement=True,
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", String(32), primary_key=True),
+    Column("trial_id", Id, ForeignKey("trials.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("start_batch", BigInteger, nullable=False),
+    Column("resume", String(64), nullable=True),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("token_hash", String(64), nullable=False),
+    Column("slots", JSON, nullable=False),
+    Column("handle", JSON, nullable=True),
+    Column("exit", JSON, nullable=True),
+    Column("log_offset", BigInteger, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("ended", String(32), nullable=True),
+    UniqueConstraint("trial_id", "number"),
+    Index("ix_runs_state", "state"),
+)
+
+metrics = Table(
+    "metrics",
+    metadata,
+    Column("trial_id", Id, primary_key=True, autoincrement=False),
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(16), primary_key=True),
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    Column("values", Text, nullable=False),
+    ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
+    sqlite_with_rowid=False,
+)
+
+# Rows of one run and kind, in the order in which they came: how many, and the last batch.
+series = Table(
+    "series",
+    metadata,
+    Column("trial_id", Id, primary_key=True, autoincrement=False),
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(16), primary_key=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("last_batch", BigInteger, nullable=False),
+    ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
+    sqlite_with_rowid=False,
+)
+
+# Complete buckets of a series at several widths; see pyramid.py.
+buckets = Table(
+    "buckets",
+    metadata,
+    Column("trial_id", Id, primary_key=True, autoincrement=False),
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(16), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("first_batch", BigInteger, nullable=False),
+    Column("last_batch", BigInteger, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("nans", BigInteger, nullable=False),
+    Column("total", Double, nullable=True),
+    Column("minimum", Double, nullable=True),
+    Column("maximum", Double, nullable=True),
+    ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
+    sqlite_with_rowid=False,
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("uuid", String(64), primary_key=True),
+    Column("trial_id", Id, ForeignKey("trials.id"), nullable=False),
+    Column("experiment_id", Id, ForeignKey("experiments.id"), nullable=False),
+    Column("run_id", String(32), ForeignKey("runs.run_id"), nullable=False),
+    Column("batch", BigInteger, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("location", Text, nullable=False),
+    Column("manifest", JSON, nullable=False),
+    Column("created", String(32), nullable=False),
+    Index("ix_checkpoints_trial_id_batch", "trial_id", "batch"),
+    Index("ix_checkpoints_experiment_id", "experiment_id"),
+)
+
+logs = Table(
+    "logs",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("trial_id", Id, ForeignKey("trials.id"), nullable=False),
+    Column("run_id", String(32), nullable=False),
+    Column("time", String(32), nullable=False),
+    Column("stream", String(8), nullable=False),
+    Column("text", Text, nullable=False),
+    Index("ix_logs_trial_id_id", "trial_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("owner", String(64), nullable=False),
+    Column("type", String(16), nullable=False),
+    Column("experiment_id", Id, ForeignKey("experiments.id"), nullable=False),
+    Column("trial_id", Id, nullable=True),
+    Column("data", JSON, nullable=False),
+    Index("ix_events_experiment_id_id", "experiment_id", "id"),
+    Index("ix_events_trial_id_type_id", "trial_id", "type", "id"),
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,140 @@
+"""Trials of experiments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, insert, select, update
+
+from det_native.errors import NotFoundError
+from det_native.master.store.database import Transaction
+from det_native.master.store.encoding import now
+from det_native.master.store.tables import experiments, trials
+from det_native.schema import rest
+from det_native.schema.states import TrialState
+
+TERMINAL = [state.value for state in TrialState if state.terminal]
+
+
+def create(
+    transaction: Transaction,
+    experiment_id: int,
+    *,
+    request: str,
+    hparams: dict[str, Any],
+    seed: int,
+    target_batches: int,
+) -> int:
+    """Store a queued trial and return its id. `request` is the searcher's name for it."""
+    result = transaction.connection.execute(
+        insert(trials).values(
+            experiment_id=experiment_id,
+            request=request,
+            state=TrialState.QUEUED,
+            hparams=hparams,
+            seed=seed,
+            restarts=0,
+            batches=0,
+            target_batches=target_batches,
+            created=now(),
+        )
+    )
+    assert result.inserted_primary_key is not None
+    return int(result.inserted_primary_key[0])
+
+
+def get(connection: Connection, trial_id: int, owner: str | None = None) -> rest.Trial:
+    """Return a trial; with `owner`, only if it is theirs.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such trial.
+    """
+    row = connection.execute(owned(owner).where(trials.c.id == trial_id)).first()
+    if row is None:
+        raise NotFoundError(f"There is no trial {trial_id}.")
+    return _trial(row)
+
+
+def of_experiment(connection: Connection, experiment_id: int, owner: str | None = None) -> list[rest.Trial]:
+    """Return the trials of an experiment, oldest first."""
+    query = owned(owner).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
+    return [_trial(row) for row in connection.execute(query)]
+
+
+def request_of(connection: Connection, trial_id: int) -> str:
+    """Return the searcher's name for a trial."""
+    return str(connection.execute(select(trials.c.request).where(trials.c.id == trial_id)).scalar_one())
+
+
+def by_request(connection: Connection, experiment_id: int) -> dict[str, rest.Trial]:
+    """Return an experiment's trials by the searcher's names for them."""
+    query = select(trials).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
+    return {row.request: _trial(row) for row in connection.execute(query)}
+
+
+def in_state(connection: Connection, state: TrialState) -> list[rest.Trial]:
+    """Return all trials in a state, oldest first."""
+    return [
+        _trial(row) for row in connection.execute(select(trials).where(trials.c.state == state).order_by(trials.c.id))
+    ]
+
+
+def fingerprint(connection: Connection, trial_id: int) -> str | None:
+    """Return what identifies the trial's last error of the user's, None if there was none."""
+    found: str | None = connection.execute(select(trials.c.fingerprint).where(trials.c.id == trial_id)).scalar()
+    return found
+
+
+def set_state(
+    transaction: Transaction, trial_id: int, state: TrialState, error: rest.UserErrorInfo | None = None
+) -> None:
+    """Change the state; a terminal one sets the end and never changes again."""
+    values: dict[str, Any] = {"state": state}
+    if state is TrialState.RUNNING:
+        values["started"] = func.coalesce(trials.c.started, now())
+    if state.terminal:
+        values["ended"] = now()
+    if error is not None:
+        values["error"] = error.model_dump(mode="json")
+    transaction.connection.execute(
+        update(trials).where(trials.c.id == trial_id, trials.c.state.not_in(TERMINAL)).values(**values)
+    )
+
+
+def set_restarts(transaction: Transaction, trial_id: int, restarts: int, fingerprint: str | None) -> None:
+    """Keep how often the trial was restarted, and what identifies its last error."""
+    update_row(transaction, trial_id, restarts=restarts, fingerprint=fingerprint)
+
+
+def update_row(transaction: Transaction, trial_id: int, **values: Any) -> None:
+    """Set columns of a trial (for the modules of the store that keep its derived values)."""
+    transaction.connection.execute(update(trials).where(trials.c.id == trial_id).values(**values))
+
+
+def owned(owner: str | None) -> Select[Any]:
+    """Return the query of all trials, those of `owner` only if it is given."""
+    query = select(trials)
+    if owner is None:
+        return query
+    return query.join(experiments, experiments.c.id == trials.c.experiment_id).where(experiments.c.owner == owner)
+
+
+def _trial(row: Row[Any]) -> rest.Trial:
+    return rest.Trial(
+        id=row.id,
+        experiment_id=row.experiment_id,
+        state=row.state,
+        hparams=row.hparams,
+        seed=row.seed,
+        restarts=row.restarts,
+        run_id=row.run_id,
+        batches=row.batches,
+        target_batches=row.target_batches,
+        best_validation=row.best_validation,
+        error=row.error,
+        created=row.created,
+        started=row.started,
+        ended=row.ended,
+    )

@@ -1,0 +1,297 @@
+"""Data loading with exact resume: ``DataLoader``, and helpers for batches of any nesting."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+import torch.utils.data as torch_data
+
+from det_native.errors import InvalidDataError, UnsupportedFeatureError
+from det_native.pytorch.samplers import EpochOrder, IsolatedOrder, PlainOrder, adapt_batch_sampler, seed_for
+
+TorchData = dict[str, Any] | Sequence[Any] | torch.Tensor
+"""A batch: a tensor, or lists, tuples and dictionaries of tensors in any nesting."""
+
+
+class DataLoader:
+    """Loads batches of a dataset; a drop-in for ``torch.utils.data.DataLoader``, with the same arguments.
+
+    In training, the order of batches depends on the trial's seed and the number of the epoch only, so that a trial
+    continues at the exact batch inside an epoch. A sampler with random draws of its own is seeded per epoch for this; with
+    worker processes, each batch is loaded under random number generators seeded for that batch.
+
+    By itself it behaves as torch's does: iterate it, take its length.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = False,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        **further: Any,
+    ) -> None:
+        if isinstance(dataset, torch_data.IterableDataset):
+            raise UnsupportedFeatureError(_no_iterable(dataset))
+        if not hasattr(dataset, "__getitem__"):
+            raise InvalidDataError(
+                f"The dataset of a DataLoader needs __getitem__ and __len__; {type(dataset).__name__} has no __getitem__."
+            )
+        self._loader: torch_data.DataLoader[Any] = torch_data.DataLoader(
+            dataset,
+            batch_size,
+            shuffle,
+            sampler,
+            batch_sampler,
+            num_workers,
+            collate_fn,
+            pin_memory,
+            drop_last,
+            timeout,
+            worker_init_fn,
+            **further,
+        )
+
+    @classmethod
+    def from_torch(cls, loader: torch_data.DataLoader[Any]) -> Self:
+        """Adapt a torch loader: its dataset, sampler and all its other settings.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If it reads an iterable dataset.
+        """
+        if isinstance(loader.dataset, torch_data.IterableDataset):
+            raise UnsupportedFeatureError(_no_iterable(loader.dataset))
+        adapted = cls.__new__(cls)
+        adapted._loader = loader
+        return adapted
+
+    @property
+    def dataset(self) -> Any:
+        """The dataset."""
+        return self._loader.dataset
+
+    @property
+    def batch_size(self) -> int | None:
+        """Records per batch, None with a batch sampler of the user's."""
+        return self._loader.batch_size
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._loader)
+
+    def get_data_loader(
+        self, repeat: bool = False, skip: int = 0, num_replicas: int = 1, rank: int = 0, *, seed: int = 0
+    ) -> torch_data.DataLoader[Any]:
+        """Make the torch loader of one replica.
+
+        Parameters
+        ----------
+        repeat : bool
+            Go on for ever, epoch after epoch.
+        skip : int
+            Batches of this replica to leave out at the start; they are not loaded.
+        num_replicas, rank : int
+            Take every `num_replicas`-th batch, from number `rank`.
+        seed : int
+            Seed of the order of batches, and of what loader workers draw.
+        """
+        base = self._loader
+        dataset: Any = base.dataset
+        items = adapt_batch_sampler(self._order(seed), repeat, skip, num_replicas, rank)
+        worker_arguments: dict[str, Any] = {}
+        if base.num_workers > 0:
+            dataset = SeededDataset(dataset, seed_for(seed, rank))
+            items = _NumberedItems(items, skip)
+            worker_arguments = {
+                "prefetch_factor": base.prefetch_factor,
+                "persistent_workers": base.persistent_workers,
+                "multiprocessing_context": base.multiprocessing_context,
+            }
+        batching = {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
+        return torch_data.DataLoader(
+            dataset,
+            num_workers=base.num_workers,
+            collate_fn=base.collate_fn,
+            pin_memory=base.pin_memory and torch.cuda.is_available(),
+            timeout=base.timeout,
+            worker_init_fn=base.worker_init_fn,
+            # An iterator draws one number when it starts: from here, not from the generator that the model uses.
+            generator=torch.Generator().manual_seed(seed_for(seed, rank)),
+            **batching,
+            **worker_arguments,
+        )
+
+    def _order(self, seed: int) -> EpochOrder:
+        base = self._loader
+        sampler = base.sampler
+        plain_batches = base.batch_sampler is None or type(base.batch_sampler) is torch_data.BatchSampler
+        if plain_batches and _is_plain(sampler):
+            return PlainOrder(
+                len(sampler),  # type: ignore[arg-type]  # SequentialSampler and RandomSampler have a length
+                base.batch_size if base.batch_sampler is not None else None,
+                drop_last=base.drop_last,
+                shuffle=isinstance(sampler, torch_data.RandomSampler),
+                seed=seed,
+            )
+        return IsolatedOrder(sampler if base.batch_sampler is None else base.batch_sampler, seed)
+
+
+def _no_iterable(dataset: Any) -> str:
+    return (
+        f"{type(dataset).__name__} is an IterableDataset, which cannot be continued inside an epoch; give the "
+        "DataLoader a dataset with __getitem__ and __len__."
+    )
+
+
+def _is_plain(sampler: Any) -> bool:
+    if type(sampler) is torch_data.SequentialSampler:
+        return True
+    return (
+        type(sampler) is torch_data.RandomSampler
+        and not sampler.replacement
+        and sampler.num_samples == len(sampler.data_source)
+    )
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """A batch's indices (or one index), with the number of the batch since the start of training."""
+
+    number: int
+    indices: Any
+
+
+class _NumberedItems:
+    def __init__(self, items: Any, first: int) -> None:
+        self._items = items
+        self._first = first
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[_Numbered]:
+        for number, item in enumerate(self._items, self._first):
+            yield _Numbered(number, item)
+
+
+class SeededDataset:
+    """Stands before a dataset in loader workers: seeds their generators for each batch, so that skipping changes nothing.
+
+    Attributes that it does not have itself are the dataset's.
+    """
+
+    def __init__(self, dataset: Any, seed: int) -> None:
+        self._dataset = dataset
+        self._seed = seed
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_dataset":
+            raise AttributeError(name)
+        return getattr(self._dataset, name)
+
+    def __getitem__(self, item: _Numbered) -> Any:
+        self._seed_generators(item.number)
+        return self._dataset[item.indices]
+
+    def __getitems__(self, item: _Numbered) -> Any:
+        """Load a whole batch (torch's protocol for batched fetching)."""
+        self._seed_generators(item.number)
+        batched = getattr(self._dataset, "__getitems__", None)
+        if batched is not None:
+            return batched(item.indices)
+        return [self._dataset[index] for index in item.indices]
+
+    def _seed_generators(self, number: int) -> None:
+        seed = seed_for(self._seed, number)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        torch.manual_seed(seed)
+
+
+def adapt_data_loader(loader: Any, method: str) -> DataLoader:
+    """Return what a ``build_*_data_loader`` method returned as our loader.
+
+    Raises
+    ------
+    InvalidDataError
+        If it is neither a ``det.pytorch.DataLoader`` nor a torch one; the message names `method`.
+    """
+    if isinstance(loader, DataLoader):
+        return loader
+    if isinstance(loader, torch_data.DataLoader):
+        return DataLoader.from_torch(loader)
+    raise InvalidDataError(
+        f"{method}() must return a det.pytorch.DataLoader or a torch.utils.data.DataLoader, not "
+        f"{type(loader).__name__}."
+    )
+
+
+def to_device(data: Any, device: torch.device) -> Any:
+    """Move every tensor and array of a batch to a device, in the batch's own nesting.
+
+    Arrays become tensors. Anything that is neither a tensor, an array nor a container stays as it is.
+    """
+    if isinstance(data, torch.Tensor):
+        return data.to(device, non_blocking=True)
+    if isinstance(data, np.ndarray):
+        return torch.as_tensor(data, device=device)
+    kind = type(data)
+    if kind is list:
+        return [to_device(part, device) for part in data]
+    if kind is tuple:
+        return tuple([to_device(part, device) for part in data])
+    if isinstance(data, Mapping):
+        return {key: to_device(part, device) for key, part in data.items()}
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return kind(*(to_device(part, device) for part in data))
+    if isinstance(data, list | tuple):
+        return kind(to_device(part, device) for part in data)
+    move: Callable[[torch.device], Any] | None = getattr(data, "to", None)
+    return move(device) if callable(move) else data
+
+
+def data_length(data: Any) -> int:
+    """Return the records of a batch: the first dimension of its first tensor or array.
+
+    Raises
+    ------
+    InvalidDataError
+        If there is no tensor or array with a first dimension in it.
+    """
+    length = _first_length(data)
+    if length is None:
+        raise InvalidDataError(f"A batch of type {type(data).__name__} holds no tensor with a first (batch) dimension.")
+    return length
+
+
+def _first_length(data: Any) -> int | None:
+    if isinstance(data, torch.Tensor | np.ndarray):
+        return int(data.shape[0]) if data.ndim else None
+    parts: Any = data.values() if isinstance(data, Mapping) else data
+    if isinstance(parts, str | bytes) or not hasattr(parts, "__iter__"):
+        return None
+    for part in parts:
+        length = _first_length(part)
+        if length is not None:
+            return length
+    return None
+

@@ -1,0 +1,175 @@
+"""Rules between the sections of a configuration.
+
+They work on the written form and pass over whatever is not valid by itself, so that one report can list both kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from det_native.errors import Problem
+from det_native.schema.hyperparameters import (
+    CategoricalHyperparameter,
+    ConstHyperparameter,
+    Leaf,
+    LogHyperparameter,
+    leaves,
+    parse_space,
+)
+from det_native.schema.sampling import grid_problem
+
+BATCH_SIZE = "global_batch_size"
+LENGTHS = (
+    ("searcher", "max_length"),
+    ("searcher", "budget"),
+    ("searcher", "length_per_round"),
+    ("min_validation_period",),
+    ("min_checkpoint_period",),
+)
+
+# Searchers with a max_length that has a default, so that its absence is a problem of the cluster's only.
+_OPEN_LENGTH = ("single", "random", "grid")
+
+
+def consistency_problems(raw: Mapping[str, Any]) -> list[Problem]:
+    """Return what contradicts itself in a configuration, wherever it is to run."""
+    return [*_epochs(raw), *_grid(raw), *_batch_size(raw), *_project(raw)]
+
+
+def completeness_problems(raw: Mapping[str, Any], *, local: bool) -> list[Problem]:
+    """Return what is silent in a configuration and has no default.
+
+    Parameters
+    ----------
+    raw : mapping
+        The written form, with all values to fill in.
+    local : bool
+        A run in this process needs no metric, takes 100 batches if no length is given, and needs a batch size only to
+        count records and epochs.
+    """
+    problems = []
+    searcher = raw.get("searcher")
+    if not local and (searcher is None or isinstance(searcher, Mapping)):
+        problems += _incomplete_searcher(searcher or {})
+    space = raw.get("hyperparameters")
+    silent = space is None or (isinstance(space, Mapping) and space.get(BATCH_SIZE) is None)
+    counted = [path for path, unit in _lengths(raw) if unit != "batches"]
+    if silent and (not local or counted):
+        reason = f", but {' and '.join(counted)} cannot be counted in batches without it" if local else ""
+        problems.append(
+            Problem(
+                f"hyperparameters.{BATCH_SIZE}",
+                f"is missing{reason}.",
+                "Set it to the records per batch over all slots, for example 32.",
+            )
+        )
+    return problems
+
+
+def _incomplete_searcher(searcher: Mapping[str, Any]) -> Iterator[Problem]:
+    if searcher.get("metric") is None:
+        yield Problem(
+            "searcher.metric",
+            "is missing.",
+            "Name the validation metric that trials are compared by, for example val_loss.",
+        )
+    if searcher.get("max_length") is None and searcher.get("name", "single") in _OPEN_LENGTH:
+        yield Problem(
+            "searcher.max_length",
+            "is missing.",
+            'Say how long a trial trains, for example {"epochs": 5} or {"batches": 1000}.',
+        )
+
+
+def _lengths(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for path in LENGTHS:
+        value: Any = raw
+        for name in path:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if isinstance(value, Mapping) and len(value) == 1:
+            unit, units = next(iter(value.items()))
+            if units != 0:
+                yield ".".join(path), unit
+
+
+def _epochs(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    in_epochs = [path for path, unit in _lengths(raw) if unit == "epochs"]
+    if in_epochs and raw.get("records_per_epoch") in (None, 0):
+        yield Problem(
+            "records_per_epoch",
+            f"is missing, but {' and '.join(in_epochs)} {'is' if len(in_epochs) == 1 else 'are'} in epochs.",
+            "Set it to the number of training records, or give lengths in batches or records.",
+        )
+
+
+def _space(raw: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Leaf]] | None:
+    space = raw.get("hyperparameters")
+    if not isinstance(space, Mapping):
+        return None
+    try:
+        return list(leaves(parse_space(space)))
+    except ValidationError:
+        return None
+
+
+def _grid(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    searcher = raw.get("searcher")
+    if isinstance(searcher, Mapping) and searcher.get("name") == "grid":
+        problem = grid_problem(_space(raw) or [])
+        if problem is not None:
+            yield problem
+
+
+def _batch_size(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    space = raw.get("hyperparameters")
+    if not isinstance(space, Mapping) or space.get(BATCH_SIZE) is None:
+        return
+    where = f"hyperparameters.{BATCH_SIZE}"
+    try:
+        found = list(leaves(parse_space({BATCH_SIZE: space[BATCH_SIZE]})))
+    except ValidationError:
+        return
+    path, leaf = found[0]
+    smallest = _smallest(leaf)
+    if len(path) > 1 or smallest is None:
+        yield Problem(where, "must be a number: the records per batch over all slots.", "For example 32.")
+    elif smallest < 1:
+        yield Problem(where, f"must be at least 1 record, but may be {smallest!r}.")
+    else:
+        yield from _batch_of_every_slot(raw, where, smallest)
+
+
+def _batch_of_every_slot(raw: Mapping[str, Any], where: str, smallest: float) -> Iterator[Problem]:
+    resources = raw.get("resources")
+    resources = resources if isinstance(resources, Mapping) else {}
+    slots = resources.get("slots_per_trial")
+    if isinstance(slots, int) and smallest < slots and resources.get("native_parallel") is not True:
+        yield Problem(
+            where,
+            f"({smallest!r}) must be at least resources.slots_per_trial ({slots}), since each slot needs a record.",
+        )
+
+
+def _smallest(leaf: Leaf) -> float | None:
+    match leaf:
+        case ConstHyperparameter():
+            values = [leaf.val]
+        case CategoricalHyperparameter():
+            values = leaf.vals
+        case LogHyperparameter():
+            values = [leaf.value(leaf.minval), leaf.value(leaf.maxval)]
+        case _:
+            values = [leaf.minval]
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return min(values)
+    return None
+
+
+def _project(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    given = {name for name in ("workspace", "project") if raw.get(name) is not None}
+    if len(given) == 1:
+        missing = ({"workspace", "project"} - given).pop()
+        yield Problem(missing, f"is missing, but {given.pop()} is given.", "Give both or neither.")

@@ -1,0 +1,141 @@
+"""The experiment configuration: every field of Determined's, with its default and what is valid.
+
+This is the normal form that travels between notebook, master and worker. What users write (older names, YAML, values to
+fill in) is turned into it by ``det_native.schema.loading.load_config``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from det_native.schema.checks import consistency_problems
+from det_native.schema.hyperparameters import Hyperparameter
+from det_native.schema.lengths import Length, Unit
+from det_native.schema.resources import (
+    Environment,
+    LogPolicy,
+    Optimizations,
+    Pbs,
+    Profiling,
+    Reproducibility,
+    Resources,
+    RetentionPolicy,
+    Slurm,
+)
+from det_native.schema.searcher import Searcher, SingleSearcher
+from det_native.schema.section import Positive, Section, Whole
+from det_native.schema.storage_config import (
+    BindMount,
+    CheckpointStorage,
+    DataLayer,
+    MasterStorage,
+    SharedFileDataLayer,
+)
+
+OFF = Length(unit=Unit.BATCHES, units=0)
+
+
+class ExperimentConfig(Section):
+    """An experiment's configuration, complete and immutable.
+
+    Lengths of 0 batches switch a period off. ``ExperimentConfig.model_validate(config.model_dump(mode="json"))`` is
+    equal to ``config``.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    labels: list[str] = Field(default_factory=list)
+    data: dict[str, Any] = Field(default_factory=dict)
+    workspace: str | None = None
+    project: str | None = None
+    entrypoint: str | list[str] | None = None
+
+    hyperparameters: dict[str, Hyperparameter] = Field(default_factory=dict)
+    searcher: Searcher = Field(default_factory=SingleSearcher)
+
+    scheduling_unit: Positive = 100
+    records_per_epoch: Whole = 0
+    min_validation_period: Length = OFF
+    min_checkpoint_period: Length = OFF
+    perform_initial_validation: bool = False
+    checkpoint_policy: Literal["best", "all", "none"] = "best"
+    max_restarts: Whole = 5
+
+    checkpoint_storage: CheckpointStorage = Field(default_factory=MasterStorage)
+    resources: Resources = Field(default_factory=Resources)
+    optimizations: Optimizations = Field(default_factory=Optimizations)
+    environment: Environment = Field(default_factory=Environment)
+    bind_mounts: list[BindMount] = Field(default_factory=list)
+    reproducibility: Reproducibility = Field(default_factory=Reproducibility)
+    data_layer: DataLayer = Field(default_factory=SharedFileDataLayer)
+    profiling: Profiling = Field(default_factory=Profiling)
+
+    log_policies: list[LogPolicy] = Field(default_factory=list)
+    log_retention_days: Annotated[int, Field(ge=-1, le=32_767)] | None = None
+    retention_policy: RetentionPolicy | None = None
+    integrations: dict[str, Any] | None = None
+    preemption_timeout: Positive | None = None
+    slurm: Slurm = Field(default_factory=Slurm)
+    pbs: Pbs = Field(default_factory=Pbs)
+    debug: bool | dict[str, Any] = False
+    internal: dict[str, Any] | None = None
+    security: dict[str, Any] | None = None
+    tensorboard_storage: dict[str, Any] | None = None
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _labels_of_a_map(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return [label for label, wanted in value.items() if wanted]
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        problems = consistency_problems(self.model_dump(mode="json"))
+        if problems:
+            text = "\n".join(str(problem) for problem in problems)
+            raise PydanticCustomError("consistency", "{text}", {"text": text})
+        return self
+
+    @property
+    def metric(self) -> str:
+        """The validation metric that trials are compared by; empty if the configuration names none (local runs)."""
+        return self.searcher.metric or ""
+
+    @property
+    def smaller_is_better(self) -> bool:
+        """Whether a smaller value of the metric is the better one."""
+        return self.searcher.smaller_is_better
+
+    @property
+    def title(self) -> str:
+        """``name``, else ``description``, else empty."""
+        return self.name or self.description or ""
+
+    def with_seed(self, experiment_seed: int) -> Self:
+        """Return this configuration with ``reproducibility.experiment_seed`` fixed.
+
+        Parameters
+        ----------
+        experiment_seed : int
+            In [0, 2**31).
+        """
+        fixed = Reproducibility(experiment_seed=experiment_seed)
+        return self.model_copy(update={"reproducibility": fixed})
+
+
+def sections() -> dict[str, type[BaseModel]]:
+    """Return the sections of fixed shape by their dotted name (``resources``, ``environment.image`` ...)."""
+    found: dict[str, type[BaseModel]] = {}
+
+    def enter(prefix: str, model: type[BaseModel]) -> None:
+        for name, field in model.model_fields.items():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+                found[prefix + name] = field.annotation
+                enter(f"{prefix}{name}.", field.annotation)
+
+    enter("", ExperimentConfig)
+    return found

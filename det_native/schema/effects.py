@@ -1,0 +1,97 @@
+"""Fields that have no effect here, and features that this version does not run yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from det_native.errors import UnsupportedFeatureError
+from det_native.schema.config import ExperimentConfig
+
+_CONTAINERS = "trials run as processes, not in containers"
+_MANAGERS = "there are no resource pools or workload managers"
+_NO_EFFECT = {
+    "environment.image": _CONTAINERS,
+    "environment.force_pull_image": _CONTAINERS,
+    "environment.registry_auth": _CONTAINERS,
+    "environment.pod_spec": _CONTAINERS,
+    "environment.ports": _CONTAINERS,
+    "environment.proxy_ports": _CONTAINERS,
+    "environment.add_capabilities": _CONTAINERS,
+    "environment.drop_capabilities": _CONTAINERS,
+    "bind_mounts": _CONTAINERS,
+    "resources.shm_size": _CONTAINERS,
+    "resources.devices": _CONTAINERS,
+    "checkpoint_storage.propagation": _CONTAINERS,
+    "checkpoint_storage.tensorboard_path": "event files are kept with the experiment",
+    "resources.agent_label": _MANAGERS,
+    "resources.resource_pool": _MANAGERS,
+    "resources.is_single_node": _MANAGERS,
+    "resources.slots": "it is for notebooks and shells; resources.slots_per_trial is for trials",
+    "slurm": _MANAGERS,
+    "pbs": _MANAGERS,
+    "preemption_timeout": _MANAGERS,
+    "workspace": "there are no workspaces",
+    "project": "there are no workspaces",
+    "entrypoint": "the call says what is trained",
+    "profiling": "there is no profiler",
+    "log_policies": "logs are kept as they are",
+    "log_retention_days": "logs are kept as they are",
+    "retention_policy": "logs are kept as they are",
+    "integrations": "there are none",
+    "optimizations.tensor_fusion_threshold": "a trial on one slot exchanges no gradients",
+    "optimizations.tensor_fusion_cycle_time": "a trial on one slot exchanges no gradients",
+    "optimizations.auto_tune_tensor_fusion": "a trial on one slot exchanges no gradients",
+    "tensorboard_storage": "not for users",
+    "debug": "not for users",
+    "internal": "not for users",
+    "security": "not for users",
+}
+
+
+def fields_without_effect(config: ExperimentConfig) -> dict[str, str]:
+    """Return the fields that differ from their default though they change nothing here, each with the reason."""
+    found = {}
+    for path, reason in _NO_EFFECT.items():
+        owner: Any = config
+        *sections, name = path.split(".")
+        for section in sections:
+            owner = getattr(owner, section)
+        known = type(owner).model_fields.get(name)
+        if known is not None and getattr(owner, name) != known.get_default(call_default_factory=True):
+            found[path] = reason
+    return found
+
+
+def refuse_unsupported(config: ExperimentConfig) -> None:
+    """Refuse what the configuration asks for and this version does not run yet.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        Naming every such field with its value.
+    """
+    found = list(_unsupported(config))
+    if found:
+        lines = "\n".join(f"  - {line}" for line in found)
+        raise UnsupportedFeatureError(f"The configuration asks for what comes with a later version:\n{lines}")
+
+
+def _unsupported(config: ExperimentConfig) -> Iterator[str]:
+    searcher = config.searcher
+    if searcher.name not in ("single", "random", "grid"):
+        yield f"searcher.name: {searcher.name} (single, random and grid run now)"
+    if searcher.source_trial_id is not None:
+        yield f"searcher.source_trial_id: {searcher.source_trial_id} (trials start from scratch now)"
+    if searcher.source_checkpoint_uuid is not None:
+        yield f"searcher.source_checkpoint_uuid: {searcher.source_checkpoint_uuid} (trials start from scratch now)"
+    if config.resources.slots_per_trial > 1:
+        yield f"resources.slots_per_trial: {config.resources.slots_per_trial} (a trial runs on 1 slot now)"
+    if config.checkpoint_storage.type not in (None, "shared_fs"):
+        yield f"checkpoint_storage.type: {config.checkpoint_storage.type} (shared_fs and the master's own work now)"
+    if config.optimizations.mixed_precision != "O0":
+        yield f"optimizations.mixed_precision: {config.optimizations.mixed_precision} (O0 works now)"
+    if config.optimizations.gradient_compression:
+        yield "optimizations.gradient_compression: true (false works now)"
+    if config.data_layer != ExperimentConfig.model_fields["data_layer"].get_default(call_default_factory=True):
+        yield f"data_layer: {config.data_layer.type} (data sets are not cached yet)"

@@ -1,0 +1,90 @@
+"""The folder of a master, and the file by which kernels, the command line and Jupyter find the master that runs there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from det_native.schema.processes import is_alive
+
+
+@dataclass(frozen=True)
+class Home:
+    """Paths inside the folder of a master (``docs/architecture.md``, "Files of a master")."""
+
+    path: Path
+
+    @classmethod
+    def default(cls) -> Home:
+        """Return ``DET_HOME``, else the user's data folder."""
+        given = os.environ.get("DET_HOME")
+        if given:
+            return cls(Path(given).expanduser().absolute())
+        data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+        return cls(Path(data).expanduser().absolute() / "det_native")
+
+    @property
+    def runtime(self) -> Path:
+        """Who runs here now."""
+        return self.path / "runtime.json"
+
+    @property
+    def token(self) -> Path:
+        """The bearer token of the master's user."""
+        return self.path / "token"
+
+    @property
+    def port(self) -> Path:
+        """The port of the last start, taken again if it is free: workers that lived on report there."""
+        return self.path / "port"
+
+    @property
+    def start_lock(self) -> Path:
+        """Held while a master is being started."""
+        return self.path / "start.lock"
+
+    @property
+    def master_lock(self) -> Path:
+        """Held by the master as long as it lives."""
+        return self.path / "master.lock"
+
+    @property
+    def log(self) -> Path:
+        """The master's log."""
+        return self.path / "master.log"
+
+    @property
+    def standby(self) -> Path:
+        """An empty folder, the working directory of standbys."""
+        return self.path / "standby"
+
+
+class RuntimeFile(BaseModel):
+    """Content of ``runtime.json``: where the running master is, and which process it is."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    url: str
+    pid: int
+    start: str
+    version: str
+    protocol: int
+    python: str
+    started: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether that very process still runs."""
+        return is_alive(self.pid, self.start)
+
+
+def read_runtime(home: Home) -> RuntimeFile | None:
+    """Return who the running master of a home is, or None if there is none; what a dead one left is not believed."""
+    try:
+        found = RuntimeFile.model_validate_json(home.runtime.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return found if found.alive else None

@@ -1,0 +1,182 @@
+"""The hyperparameter space of an experiment: constants, ranges, choices, and nested groups of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    RootModel,
+    Tag,
+    TypeAdapter,
+    field_validator,
+    model_validator,
+)
+
+from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
+from det_native.schema.section import Positive, Section
+
+KINDS = ("const", "int", "double", "log", "categorical")
+
+
+class ConstHyperparameter(BaseModel):
+    """The same value in every trial; also written as the bare value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: Literal["const"] = "const"
+    val: Any
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_value(cls, value: Any) -> Any:
+        return value if isinstance(value, dict) and value else {"type": "const", "val": value}
+
+
+class _Range(Section):
+    minval: float
+    maxval: float
+    count: Positive | None = None
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        if self.maxval <= self.minval:
+            raise ValueError(f"maxval ({self.maxval!r}) must be above minval ({self.minval!r})")
+        return self
+
+
+class IntHyperparameter(_Range):
+    """A whole number between the bounds, both included."""
+
+    type: Literal["int"]
+    minval: int
+    maxval: int
+
+
+class DoubleHyperparameter(_Range):
+    """A real number between the bounds."""
+
+    type: Literal["double"]
+
+
+class LogHyperparameter(_Range):
+    """``base ** x`` for `x` between the bounds."""
+
+    type: Literal["log"]
+    base: float = 10.0
+
+    @field_validator("base")
+    @classmethod
+    def _base_of_a_power(cls, base: float) -> float:
+        if base <= 0 or base == 1:
+            raise ValueError(f"must be above 0 and not 1, not {base!r}")
+        return base
+
+    @model_validator(mode="after")
+    def _finite(self) -> Self:
+        for exponent in (self.minval, self.maxval):
+            try:
+                self.base**exponent
+            except OverflowError:
+                raise ValueError(f"{self.base!r} to the power {exponent!r} is too large for a number") from None
+        return self
+
+    def value(self, exponent: float) -> float:
+        """Return the hyperparameter's value for an exponent."""
+        return float(self.base**exponent)
+
+
+class CategoricalHyperparameter(Section):
+    """One of the given values."""
+
+    type: Literal["categorical"]
+    vals: list[Any]
+
+    @field_validator("vals")
+    @classmethod
+    def _some_values(cls, vals: list[Any]) -> list[Any]:
+        if not vals:
+            raise ValueError("must list at least one value")
+        return vals
+
+
+Leaf = ConstHyperparameter | IntHyperparameter | DoubleHyperparameter | LogHyperparameter | CategoricalHyperparameter
+
+
+class HyperparameterGroup(RootModel[dict[str, "Hyperparameter"]]):
+    """Hyperparameters under a common name; a trial gets a dictionary."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def kind_of(value: Any) -> str:
+    """Return which form of hyperparameter `value` is: one of ``KINDS``, ``group``, or what its ``type`` says."""
+    if isinstance(value, Leaf):
+        return value.type
+    if isinstance(value, HyperparameterGroup):
+        return "group"
+    if isinstance(value, dict) and value:
+        return str(value["type"]) if "type" in value else "group"
+    return "const"
+
+
+Hyperparameter = Annotated[
+    Annotated[ConstHyperparameter, Tag("const")]
+    | Annotated[IntHyperparameter, Tag("int")]
+    | Annotated[DoubleHyperparameter, Tag("double")]
+    | Annotated[LogHyperparameter, Tag("log")]
+    | Annotated[CategoricalHyperparameter, Tag("categorical")]
+    | Annotated[HyperparameterGroup, Tag("group")],
+    Discriminator(kind_of),
+]
+HyperparameterGroup.model_rebuild()
+
+Space = dict[str, Hyperparameter]
+_SPACE: TypeAdapter[Space] = TypeAdapter(Space)
+
+
+def parse_space(hyperparameters: Mapping[str, Any]) -> Space:
+    """Return the validated form of a hyperparameter space, given as models, in written form, or mixed.
+
+    Raises
+    ------
+    pydantic.ValidationError
+        If a hyperparameter is not valid.
+    """
+    return _SPACE.validate_python(dict(hyperparameters))
+
+
+def leaves(space: Mapping[str, Leaf | HyperparameterGroup]) -> Iterator[tuple[tuple[str, ...], Leaf]]:
+    """Yield every hyperparameter of a parsed space with its path, groups entered, names sorted in each group."""
+    for name in sorted(space):
+        entry = space[name]
+        if isinstance(entry, HyperparameterGroup):
+            for path, leaf in leaves(entry.root):
+                yield (name, *path), leaf
+        else:
+            yield (name,), entry
+
+
+__all__ = [
+    "KINDS",
+    "Categorical",
+    "CategoricalHyperparameter",
+    "ConstHyperparameter",
+    "Constant",
+    "Double",
+    "DoubleHyperparameter",
+    "Hyperparameter",
+    "HyperparameterGroup",
+    "IntHyperparameter",
+    "Integer",
+    "Leaf",
+    "Log",
+    "LogHyperparameter",
+    "Space",
+    "kind_of",
+    "leaves",
+    "parse_space",
+]

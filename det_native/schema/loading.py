@@ -1,0 +1,216 @@
+"""From what a user writes to an ``ExperimentConfig``: one call, one error with everything that is wrong."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from pydantic import ValidationError
+
+from det_native.errors import ConfigurationError, Problem
+from det_native.schema.checks import BATCH_SIZE, completeness_problems, consistency_problems
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.effects import fields_without_effect, refuse_unsupported
+from det_native.schema.lengths import Length
+from det_native.schema.older_names import Modernised
+from det_native.schema.problems import field_problems, locate
+from det_native.schema.reading import plain_mapping, read
+
+
+class ConfigurationWarning(UserWarning):
+    """Something in the configuration does not do what its author may expect."""
+
+
+def load_config(
+    config: Mapping[str, Any] | str | Path | ExperimentConfig | None,
+    *,
+    local: bool = False,
+    fills: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    warn: bool = True,
+) -> ExperimentConfig:
+    """Read, complete and validate an experiment configuration.
+
+    Parameters
+    ----------
+    config : mapping, str, Path, ExperimentConfig or None
+        A dictionary, YAML text, or a path (text ending in .yaml, .yml or .json is one). None is an empty configuration.
+    local : bool
+        For a run in this process: metric and batch size may be missing, the length is 100 batches if there is none, and
+        the run has one slot.
+    fills : mapping, optional
+        What the caller says, by dotted path (``{"searcher.max_length": {"epochs": 5}}``): used where the configuration
+        is silent. Where both speak and differ the configuration wins, with one warning for all such fields.
+    defaults : mapping, optional
+        Like `fills`, but nobody said so: where the configuration speaks there is no warning. `fills` win over them.
+    warn : bool
+        Whether to warn about contradicting `fills` and about fields without effect.
+
+    Raises
+    ------
+    ConfigurationError
+        Listing every problem: its path, what is wrong, what would be right.
+    """
+    if isinstance(config, ExperimentConfig):
+        config = config.model_dump(mode="json")
+    raw, title = read(config)
+    modern = Modernised(raw)
+    said = plain_mapping(fills or {}, "call")
+    contradicted = _fill(modern.raw, said)
+    _fill(modern.raw, plain_mapping(defaults or {}, "call"))
+    loaded = _validated(modern, title, local=local)
+    notes = [note for note in (_contradiction(loaded, contradicted), _no_effect(loaded)) if note]
+    if local and loaded.resources.slots_per_trial > 1:
+        notes.append(f"resources.slots_per_trial: {loaded.resources.slots_per_trial} becomes 1: a local run has one slot.")
+        loaded = loaded.model_copy(update={"resources": loaded.resources.model_copy(update={"slots_per_trial": 1})})
+    if warn:
+        for note in notes:
+            warnings.warn(note, ConfigurationWarning, stacklevel=_levels_to_the_user())
+    return loaded
+
+
+def _validated(modern: Modernised, title: str, *, local: bool) -> ExperimentConfig:
+    problems = list(modern.problems)
+    loaded = None
+    try:
+        loaded = ExperimentConfig.model_validate(modern.raw)
+    except ValidationError as error:
+        problems += field_problems(error, modern.written_as)
+        problems += _rules_behind(error, modern)
+    problems += completeness_problems(modern.raw, local=local)
+    problems += consistency_problems(modern.raw)
+    if loaded is not None and not problems:
+        return loaded
+    raise ConfigurationError(f"The {title} is not valid:", _without_repeats(problems))
+
+
+def _rules_behind(error: ValidationError, modern: Modernised) -> list[Problem]:
+    """Return the broken rules between fields of a section that pydantic did not reach for a broken field there.
+
+    The broken fields are left out and the rest is validated again; a rule that names a field left out says nothing.
+    """
+    rest = copy.deepcopy(modern.raw)
+    removed = [place.path for details in error.errors() if (place := locate(details["loc"])).path]
+    for path in removed:
+        _remove(rest, path)
+    try:
+        ExperimentConfig.model_validate(rest)
+    except ValidationError as second:
+        names = {str(path[-1]) for path in removed}
+        broken = [found for found in second.errors() if found["type"] == "value_error"]
+        if broken:
+            found = field_problems(second, modern.written_as)
+            places = {locate(details["loc"]).text for details in broken}
+            return [
+                problem
+                for problem in found
+                if problem.where in places and not any(name in problem.what for name in names)
+            ]
+    return []
+
+
+def _remove(raw: dict[str, Any], path: list[str | int]) -> None:
+    owner: Any = raw
+    for step in path[:-1]:
+        owner = owner.get(step) if isinstance(owner, dict) else None
+    # Entries of lists stay: removing one would move the others.
+    if isinstance(owner, dict):
+        owner.pop(path[-1], None)
+
+
+def _without_repeats(problems: list[Problem]) -> list[Problem]:
+    kept: dict[str, Problem] = {}
+    for problem in problems:
+        repeated = problem.where in kept and ("is missing" in problem.what or problem.what == kept[problem.where].what)
+        if not repeated:
+            kept[problem.where if problem.where not in kept else f"{problem.where}\0{problem.what}"] = problem
+    return list(kept.values())
+
+
+def _fill(raw: dict[str, Any], fills: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Put values where the configuration is silent; return those where it is not, with both values."""
+    spoken = {}
+    for path, value in fills.items():
+        if value is None:
+            continue
+        owner: Any = raw
+        *sections, name = path.split(".")
+        for section in sections:
+            if owner.get(section) is None:
+                owner[section] = {}
+            elif isinstance(owner[section], dict):
+                owner[section] = dict(owner[section])
+            else:
+                break
+            owner = owner[section]
+        else:
+            if owner.get(name) is None:
+                owner[name] = copy.deepcopy(value)
+            elif owner[name] != value:
+                spoken[path] = (owner[name], value)
+    return spoken
+
+
+def _contradiction(loaded: ExperimentConfig, spoken: Mapping[str, tuple[Any, Any]]) -> str:
+    differing = [
+        f"{path}: {_written(here)} in the configuration, {_written(there)} in the call"
+        for path, (here, there) in spoken.items()
+        if not _same(loaded, here, there)
+    ]
+    if not differing:
+        return ""
+    return f"The configuration wins where it and the call differ: {'; '.join(differing)}."
+
+
+def _same(loaded: ExperimentConfig, here: Any, there: Any) -> bool:
+    if isinstance(here, dict) and here.get("type") == "const":
+        return bool(here.get("val") == there)
+    try:
+        lengths = [Length.model_validate(value) for value in (here, there)]
+    except ValidationError:
+        return False
+    batch_size = getattr(loaded.hyperparameters.get(BATCH_SIZE), "val", None)
+    if lengths[0] == lengths[1]:
+        return True
+    if not isinstance(batch_size, int) or loaded.records_per_epoch == 0:
+        return False
+    batches = {
+        length.to_batches(global_batch_size=batch_size, records_per_epoch=loaded.records_per_epoch)
+        for length in lengths
+    }
+    return len(batches) == 1
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, dict) and len(value) == 1:
+        unit, units = next(iter(value.items()))
+        return f"{units} {unit}"
+    return repr(value)
+
+
+def _no_effect(loaded: ExperimentConfig) -> str:
+    by_reason: dict[str, list[str]] = {}
+    for path, reason in fields_without_effect(loaded).items():
+        by_reason.setdefault(reason, []).append(path)
+    if not by_reason:
+        return ""
+    groups = [f"{', '.join(paths)} ({reason})" for reason, paths in by_reason.items()]
+    return f"These fields of the configuration have no effect here: {'; '.join(groups)}."
+
+
+def _levels_to_the_user() -> int:
+    """Return the ``stacklevel`` that shows a warning at the first caller outside this distribution."""
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(("det_native.", "det_harness.")):
+        frame = frame.f_back
+        level += 1
+    return level
+
+
+__all__ = ["ConfigurationWarning", "load_config", "refuse_unsupported"]

@@ -1,0 +1,197 @@
+"""A configuration as users give it (dictionary, YAML text, path) read into plain data."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from det_native.errors import ConfigurationError, Problem
+
+if TYPE_CHECKING:
+    import yaml
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_DEPTH = 50
+
+# YAML 1.2 reads 1e-4 as a number; PyYAML, which follows 1.1, as text unless it is written 1.0e-4.
+_FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)|[-+]?(\d+\.\d*|\.\d+)|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+
+def read(config: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], str]:
+    """Return the configuration as plain data, and what to call it in messages.
+
+    Parameters
+    ----------
+    config
+        A mapping; YAML text; a path, as ``Path`` or as text that ends in .yaml, .yml or .json; None for an empty one.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file, it is not YAML or JSON, or it holds something other than a mapping.
+    """
+    title = "experiment configuration"
+    if config is None:
+        return {}, title
+    if isinstance(config, Path) or (isinstance(config, str) and _is_path(config)):
+        path = Path(config).expanduser()
+        title = f"experiment configuration {path}"
+        found = _parse(_contents(path, title), title, is_json=path.suffix.lower() == ".json")
+    elif isinstance(config, str):
+        found = _parse(config, title, is_json=False)
+    else:
+        found = config
+    if found is None:
+        return {}, title
+    if not isinstance(found, Mapping):
+        raise _invalid(title, Problem("", _not_a_mapping(config, found)))
+    return plain_mapping(found, title), title
+
+
+def plain_mapping(values: Mapping[str, Any], title: str) -> dict[str, Any]:
+    """Return a copy of `values` that JSON can hold: dictionaries, lists, text, numbers, booleans, None.
+
+    Tuples become lists, paths text, and numbers of numpy Python's.
+
+    Raises
+    ------
+    ConfigurationError
+        Listing every value of another kind with its path.
+    """
+    problems: list[Problem] = []
+    plain: dict[str, Any] = _plain(values, "", problems, _DEPTH)
+    if problems:
+        raise ConfigurationError(f"The {title} is not valid:", problems)
+    return plain
+
+
+def _is_path(text: str) -> bool:
+    return "\n" not in text and text.strip().lower().endswith(_SUFFIXES) and not text.lstrip().startswith(("{", "["))
+
+
+def _contents(path: Path, title: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise _invalid(
+            title, Problem(str(path), f"there is no such file (seen from {Path.cwd()}).", "Check the path.")
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _invalid(title, Problem(str(path), f"cannot be read: {error}.")) from None
+
+
+def _parse(text: str, title: str, *, is_json: bool) -> Any:
+    if is_json:
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise _invalid(title, Problem(f"line {error.lineno}, column {error.colno}", f"{error.msg}.")) from None
+    import yaml
+
+    try:
+        # A subclass of SafeLoader: it makes plain data only.
+        return yaml.load(text, Loader=_loader())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        what = ", ".join(part for part in (error.context, error.problem) if part)
+        raise _invalid(title, Problem(where, f"is not YAML: {what}.", error.note or "")) from None
+    except yaml.YAMLError as error:
+        raise _invalid(title, Problem("", f"is not YAML: {error}.")) from None
+    except RecursionError:
+        raise _invalid(title, Problem("", "is nested too deeply to be read.")) from None
+
+
+def _loader() -> type[yaml.SafeLoader]:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """SafeLoader with the numbers of YAML 1.2, which refuses a key that is given twice."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            seen: dict[str, Any] = {}
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                    if key.value in seen:
+                        raise yaml.constructor.ConstructorError(
+                            f"{key.value} is given twice (first in line {seen[key.value].line + 1})",
+                            node.start_mark,
+                            "keep one of the two",
+                            key.start_mark,
+                        )
+                    seen[key.value] = key.start_mark
+            return super().construct_mapping(node, deep=deep)
+
+    resolvers = {first: list(rules) for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+    for first in "-+0123456789.":
+        rules = [rule for rule in resolvers.get(first, []) if not rule[0].endswith(":float")]
+        resolvers[first] = [*rules, ("tag:yaml.org,2002:float", re.compile(rf"^(?:{_FLOAT.pattern})$"))]
+    Loader.yaml_implicit_resolvers = resolvers
+    return Loader
+
+
+def _not_a_mapping(config: object, found: object) -> str:
+    if isinstance(config, str) and isinstance(found, str):
+        return (
+            f"{found[:80]!r} is text, not fields with values; a path must end in .yaml, .yml or .json, "
+            "and YAML has lines of the form  name: value."
+        )
+    return f"must be fields with values (a dictionary, YAML text or a path), not {type(found).__name__}."
+
+
+def _invalid(title: str, problem: Problem) -> ConfigurationError:
+    return ConfigurationError(f"The {title} cannot be read:", [problem])
+
+
+def _plain(value: Any, where: str, problems: list[Problem], depth: int) -> Any:
+    if depth == 0:
+        problems.append(Problem(_shortened(where), f"is nested more than {_DEPTH} deep (or contains itself)."))
+        return None
+    if value is None or isinstance(value, bool | str):
+        return value if not isinstance(value, str) else str(value)
+    if isinstance(value, Mapping):
+        return _plain_keys(value, where, problems, depth)
+    if isinstance(value, list | tuple):
+        return [_plain(entry, f"{where}[{index}]", problems, depth - 1) for index, entry in enumerate(value)]
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        if not math.isfinite(number):
+            problems.append(Problem(where, f"is {number}; only finite numbers can be used."))
+        return number
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    problems.append(Problem(where, _foreign(value), "Use text, numbers, true or false, lists and dictionaries."))
+    return None
+
+
+def _plain_keys(value: Mapping[Any, Any], where: str, problems: list[Problem], depth: int) -> dict[str, Any]:
+    result = {}
+    for key, entry in value.items():
+        if not isinstance(key, str):
+            problems.append(
+                Problem(where, f"has the name {key!r}, which is not text.", f'Write it in quotes: "{key}".')
+            )
+            continue
+        result[str(key)] = _plain(entry, f"{where}.{key}" if where else key, problems, depth - 1)
+    return result
+
+
+def _foreign(value: object) -> str:
+    kind = type(value)
+    if kind.__name__ == "bool_":
+        return f"is {value!r} of numpy; write bool(...) around it."
+    if kind.__module__ == "datetime":
+        return f"is the date {value}; put it in quotes if text is meant."
+    return f"is of type {kind.__module__}.{kind.__qualname__}, which a configuration cannot hold."
+
+
+def _shortened(where: str) -> str:
+    return where if len(where) <= 60 else f"{where[:57]}..."

@@ -1,0 +1,171 @@
+"""Values of hyperparameters: drawn at random, or the points of a grid; and the seeds of trials."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from det_native.errors import ConfigurationError, Problem
+from det_native.schema.hyperparameters import (
+    CategoricalHyperparameter,
+    ConstHyperparameter,
+    DoubleHyperparameter,
+    IntHyperparameter,
+    Leaf,
+    LogHyperparameter,
+    leaves,
+    parse_space,
+)
+
+SEED_LIMIT = 2**31
+MAX_GRID_POINTS = 2_000
+
+
+def sample_hyperparameters(hyperparameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Draw one value for every hyperparameter.
+
+    Parameters
+    ----------
+    hyperparameters : mapping
+        ``ExperimentConfig.hyperparameters``, or the written form.
+    seed : int
+        The same seed gives the same values; hyperparameters are drawn in sorted order of their names.
+
+    Returns
+    -------
+    dict
+        Groups of hyperparameters are dictionaries in it.
+    """
+    generator = random.Random(seed)
+    return _nested((path, _draw(leaf, generator)) for path, leaf in leaves(parse_space(hyperparameters)))
+
+
+def grid_points(hyperparameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return every point of the grid, the first name (sorted) varying slowest.
+
+    ``int`` takes `count` rounded points of its range (never more than the range has), ``double`` and ``log`` evenly
+    spaced ones, in the exponent for ``log``; a count of 1 is the middle. ``categorical`` takes all of its values.
+
+    Raises
+    ------
+    ConfigurationError
+        If a range has no count, or the grid has more than 2 000 points.
+    """
+    found = list(leaves(parse_space(hyperparameters)))
+    problem = grid_problem(found)
+    if problem is not None:
+        raise ConfigurationError("This is not a grid that can be searched:", [problem])
+    axes = [_axis(leaf) for _, leaf in found]
+    paths = [path for path, _ in found]
+    return [_nested(zip(paths, point, strict=True)) for point in itertools.product(*axes)]
+
+
+def grid_problem(found: Iterable[tuple[tuple[str, ...], Leaf]]) -> Problem | None:
+    """Return what keeps the hyperparameters (as ``leaves`` yields them) from being a grid, None if nothing does."""
+    found = list(found)
+    uncounted = [".".join(path) for path, leaf in found if _count(leaf) is None]
+    if uncounted:
+        return Problem(
+            "hyperparameters",
+            f"these have no count, which a grid search needs: {', '.join(uncounted)}.",
+            "Add count: the number of points to try.",
+        )
+    points = math.prod(_count(leaf) or 1 for _, leaf in found)
+    if points > MAX_GRID_POINTS:
+        return Problem(
+            "hyperparameters",
+            f"the grid has {points:,} points, more than the {MAX_GRID_POINTS:,} trials an experiment may have.",
+            "Lower the counts, or use the random searcher with max_trials.",
+        )
+    return None
+
+
+def trial_seeds(experiment_seed: int) -> Iterator[int]:
+    """Yield the seeds of an experiment's trials, each in [0, 2**31) and none twice.
+
+    Parameters
+    ----------
+    experiment_seed : int
+        ``reproducibility.experiment_seed``; the same one gives the same seeds.
+    """
+    generator = random.Random(experiment_seed)
+    seen: set[int] = set()
+    while True:
+        seed = generator.randrange(SEED_LIMIT)
+        if seed not in seen:
+            seen.add(seed)
+            yield seed
+
+
+def _draw(leaf: Leaf, generator: random.Random) -> Any:
+    match leaf:
+        case ConstHyperparameter():
+            return leaf.val
+        case IntHyperparameter():
+            return generator.randint(leaf.minval, leaf.maxval)
+        case DoubleHyperparameter():
+            return _between(leaf.minval, leaf.maxval, generator.random())
+        case LogHyperparameter():
+            return leaf.value(_between(leaf.minval, leaf.maxval, generator.random()))
+        case CategoricalHyperparameter():
+            return generator.choice(leaf.vals)
+
+
+def _count(leaf: Leaf) -> int | None:
+    match leaf:
+        case ConstHyperparameter():
+            return 1
+        case CategoricalHyperparameter():
+            return len(leaf.vals)
+        case IntHyperparameter():
+            return None if leaf.count is None else min(leaf.count, leaf.maxval - leaf.minval + 1)
+        case _:
+            return leaf.count
+
+
+def _axis(leaf: Leaf) -> list[Any]:
+    count = _count(leaf) or 1
+    match leaf:
+        case ConstHyperparameter():
+            return [leaf.val]
+        case CategoricalHyperparameter():
+            return leaf.vals
+        case IntHyperparameter():
+            return _whole_steps(leaf.minval, leaf.maxval, count)
+        case DoubleHyperparameter():
+            return _steps(leaf.minval, leaf.maxval, count)
+        case LogHyperparameter():
+            return [leaf.value(exponent) for exponent in _steps(leaf.minval, leaf.maxval, count)]
+
+
+def _steps(low: float, high: float, count: int) -> list[float]:
+    if count == 1:
+        return [_between(low, high, 0.5)]
+    return [_between(low, high, index / (count - 1)) for index in range(count)]
+
+
+def _whole_steps(low: int, high: int, count: int) -> list[int]:
+    # In whole numbers: halves round up, and no two points of a wide range meet through rounding of floats.
+    if count == 1:
+        return [(low + high + 1) // 2]
+    gaps = count - 1
+    return [low + (2 * index * (high - low) + gaps) // (2 * gaps) for index in range(count)]
+
+
+def _between(low: float, high: float, share: float) -> float:
+    # Not low + share * (high - low): that difference overflows for the widest ranges.
+    return min(max(low * (1 - share) + high * share, low), high)
+
+
+def _nested(values: Iterable[tuple[tuple[str, ...], Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for path, value in values:
+        group = result
+        for name in path[:-1]:
+            group = group.setdefault(name, {})
+        group[path[-1]] = copy.deepcopy(value)
+    return result

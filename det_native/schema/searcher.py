@@ -1,0 +1,170 @@
+"""The ``searcher`` section: which trials are run, for how long, and by which metric they are compared."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from det_native.schema.lengths import Length, Unit
+from det_native.schema.section import Name, Positive, PositiveLength, Section, Whole
+
+DEFAULT_MAX_LENGTH = Length(unit=Unit.BATCHES, units=100)
+
+Mode = Literal["aggressive", "standard", "conservative"]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Searcher(Section):
+    """What all searchers have. `metric` is None only where no validation metric is needed (some local runs)."""
+
+    metric: Name | None = None
+    smaller_is_better: bool = True
+    source_trial_id: Positive | None = None
+    source_checkpoint_uuid: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.source_trial_id is not None and self.source_checkpoint_uuid is not None:
+            raise ValueError("source_trial_id and source_checkpoint_uuid exclude each other; give one of them")
+        return self
+
+
+class SingleSearcher(_Searcher):
+    """One trial."""
+
+    name: Literal["single"] = "single"
+    max_length: PositiveLength = DEFAULT_MAX_LENGTH
+
+
+class RandomSearcher(_Searcher):
+    """`max_trials` trials with random hyperparameters, at most `max_concurrent_trials` at once (0: no limit)."""
+
+    name: Literal["random"]
+    max_length: PositiveLength = DEFAULT_MAX_LENGTH
+    max_trials: Positive
+    max_concurrent_trials: Whole = 0
+
+
+class GridSearcher(_Searcher):
+    """A trial for every point of the grid, at most `max_concurrent_trials` at once (0: no limit)."""
+
+    name: Literal["grid"]
+    max_length: PositiveLength = DEFAULT_MAX_LENGTH
+    max_concurrent_trials: Whole = 0
+
+
+class _Halving(_Searcher):
+    max_length: PositiveLength
+    divisor: Annotated[float, Field(gt=1)] = 4.0
+
+
+class SyncHalvingSearcher(_Halving):
+    """Synchronous successive halving."""
+
+    name: Literal["sync_halving"]
+    num_rungs: Positive
+    budget: PositiveLength
+    train_stragglers: bool = True
+
+
+class AsyncHalvingSearcher(_Halving):
+    """Asynchronous successive halving."""
+
+    name: Literal["async_halving"]
+    num_rungs: Positive
+    max_trials: Positive
+    max_concurrent_trials: Whole = 0
+    stop_once: bool = False
+
+
+class _Adaptive(_Halving):
+    mode: Mode = "standard"
+    max_rungs: Positive = 5
+    bracket_rungs: list[Positive] = Field(default_factory=list)
+
+
+class AdaptiveSearcher(_Adaptive):
+    """Brackets of successive halving that share a budget."""
+
+    name: Literal["adaptive"]
+    budget: PositiveLength
+    train_stragglers: bool = True
+
+    @model_validator(mode="after")
+    def _budget_above_length(self) -> Self:
+        if self.budget.unit is not self.max_length.unit:
+            raise ValueError(
+                f"budget (in {self.budget.unit}) and max_length (in {self.max_length.unit}) must be in the same unit"
+            )
+        if self.budget.units <= self.max_length.units:
+            raise ValueError(
+                f"budget ({self.budget.units}) must be above max_length ({self.max_length.units}), "
+                "since it is shared by all trials"
+            )
+        return self
+
+
+class AdaptiveSimpleSearcher(_Adaptive):
+    """Brackets of successive halving that share a number of trials."""
+
+    name: Literal["adaptive_simple"]
+    max_trials: Annotated[int, Field(ge=1, le=2_000)]
+
+
+class AdaptiveAshaSearcher(_Adaptive):
+    """Brackets of asynchronous successive halving."""
+
+    name: Literal["adaptive_asha"]
+    max_trials: Positive
+    max_concurrent_trials: Whole = 0
+    stop_once: bool = False
+
+
+class ReplaceFunction(Section):
+    """Which share of the population the best replace after a round."""
+
+    truncate_fraction: Annotated[float, Field(ge=0, le=0.5)]
+
+
+class ExploreFunction(Section):
+    """How the hyperparameters of a replacement differ from those of the trial it copies."""
+
+    resample_probability: Share
+    perturb_factor: Share
+
+
+class PbtSearcher(_Searcher):
+    """Population-based training."""
+
+    name: Literal["pbt"]
+    population_size: Positive
+    num_rounds: Positive
+    length_per_round: PositiveLength
+    replace_function: ReplaceFunction
+    explore_function: ExploreFunction
+
+    @property
+    def max_length(self) -> Length:
+        """Length of a trial that lives through all rounds."""
+        return Length(unit=self.length_per_round.unit, units=self.length_per_round.units * self.num_rounds)
+
+
+def searcher_name(value: Any) -> str:
+    """Return the name of the searcher that `value` configures; a section that says none is ``single``."""
+    name = value.get("name") if isinstance(value, dict) else getattr(value, "name", None)
+    return "single" if name is None else str(name)
+
+
+Searcher = Annotated[
+    Annotated[SingleSearcher, Tag("single")]
+    | Annotated[RandomSearcher, Tag("random")]
+    | Annotated[GridSearcher, Tag("grid")]
+    | Annotated[SyncHalvingSearcher, Tag("sync_halving")]
+    | Annotated[AsyncHalvingSearcher, Tag("async_halving")]
+    | Annotated[AdaptiveSearcher, Tag("adaptive")]
+    | Annotated[AdaptiveSimpleSearcher, Tag("adaptive_simple")]
+    | Annotated[AdaptiveAshaSearcher, Tag("adaptive_asha")]
+    | Annotated[PbtSearcher, Tag("pbt")],
+    Discriminator(searcher_name),
+]

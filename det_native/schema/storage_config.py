@@ -1,0 +1,185 @@
+"""The ``checkpoint_storage`` and ``data_layer`` sections: where checkpoints and cached data sets are kept."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from det_native.schema.section import AbsolutePath, Name, Secret, Section, Whole
+
+
+class _Storage(Section):
+    """How many checkpoints are kept when an experiment ends."""
+
+    save_experiment_best: Whole = 0
+    save_trial_best: Whole = 1
+    save_trial_latest: Whole = 1
+
+
+class MasterStorage(_Storage):
+    """The storage that the master is set up with."""
+
+    type: None = None
+
+
+class SharedFileStorage(_Storage):
+    """A folder that master and workers see under the same path."""
+
+    type: Literal["shared_fs"]
+    host_path: Name
+    storage_path: str | None = None
+    propagation: str = "rprivate"
+    container_path: str | None = None
+    checkpoint_path: str | None = None
+    tensorboard_path: str | None = None
+
+    @property
+    def directory(self) -> str:
+        """Folder of the checkpoints."""
+        return posixpath.normpath(posixpath.join(self.host_path, self.storage_path or self.checkpoint_path or ""))
+
+    @model_validator(mode="after")
+    def _inside_host_path(self) -> Self:
+        root = posixpath.normpath(self.host_path)
+        if self.directory != root and not self.directory.startswith(root.rstrip("/") + "/"):
+            raise ValueError(f"storage_path ({self.storage_path or self.checkpoint_path!r}) must lie within host_path")
+        return self
+
+
+class DirectoryStorage(_Storage):
+    """A folder of the worker's own."""
+
+    type: Literal["directory"]
+    container_path: Name
+
+
+class S3Storage(_Storage):
+    """A bucket of Amazon S3 or of a service with its interface."""
+
+    type: Literal["s3"]
+    bucket: Name
+    access_key: Secret | None = None
+    secret_key: Secret | None = None
+    endpoint_url: str | None = None
+    prefix: str | None = None
+
+
+class GcsStorage(_Storage):
+    """A bucket of Google Cloud Storage."""
+
+    type: Literal["gcs"]
+    bucket: Name
+    prefix: str | None = None
+
+
+class HdfsStorage(_Storage):
+    """A folder of a Hadoop file system."""
+
+    type: Literal["hdfs"]
+    hdfs_url: Name
+    hdfs_path: AbsolutePath
+    user: str | None = None
+
+
+class AzureStorage(_Storage):
+    """A container of Azure Blob Storage."""
+
+    type: Literal["azure"]
+    container: Name
+    connection_string: Secret | None = None
+    account_url: str | None = None
+    credential: Secret | None = None
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> Self:
+        if (self.connection_string is None) == (self.account_url is None):
+            raise ValueError("needs exactly one of connection_string and account_url")
+        return self
+
+
+def _type_of(value: Any, silent: str) -> str:
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return silent if kind is None else str(kind)
+
+
+def storage_type(value: Any) -> str:
+    """Return the type of checkpoint storage that `value` configures, ``master`` if it says none."""
+    return _type_of(value, "master")
+
+
+CheckpointStorage = Annotated[
+    Annotated[MasterStorage, Tag("master")]
+    | Annotated[SharedFileStorage, Tag("shared_fs")]
+    | Annotated[DirectoryStorage, Tag("directory")]
+    | Annotated[S3Storage, Tag("s3")]
+    | Annotated[GcsStorage, Tag("gcs")]
+    | Annotated[HdfsStorage, Tag("hdfs")]
+    | Annotated[AzureStorage, Tag("azure")],
+    Discriminator(storage_type),
+]
+
+
+class SharedFileDataLayer(Section):
+    """Cached data sets in a folder."""
+
+    type: Literal["shared_fs"] = "shared_fs"
+    host_storage_path: AbsolutePath | None = None
+    container_storage_path: AbsolutePath | None = None
+
+
+class _BucketDataLayer(Section):
+    bucket: Name
+    bucket_directory_path: Name
+    local_cache_host_path: AbsolutePath | None = None
+    local_cache_container_path: AbsolutePath | None = None
+
+    @model_validator(mode="after")
+    def _both_cache_paths(self) -> Self:
+        if (self.local_cache_host_path is None) != (self.local_cache_container_path is None):
+            raise ValueError("local_cache_host_path and local_cache_container_path are given together or not at all")
+        return self
+
+
+class S3DataLayer(_BucketDataLayer):
+    """Cached data sets in a bucket of S3."""
+
+    type: Literal["s3"]
+    access_key: Secret | None = None
+    secret_key: Secret | None = None
+    endpoint_url: str | None = None
+
+
+class GcsDataLayer(_BucketDataLayer):
+    """Cached data sets in a bucket of Google Cloud Storage."""
+
+    type: Literal["gcs"]
+
+
+def data_layer_type(value: Any) -> str:
+    """Return the type of data layer that `value` configures, ``shared_fs`` if it says none."""
+    return _type_of(value, "shared_fs")
+
+
+DataLayer = Annotated[
+    Annotated[SharedFileDataLayer, Tag("shared_fs")]
+    | Annotated[S3DataLayer, Tag("s3")]
+    | Annotated[GcsDataLayer, Tag("gcs")],
+    Discriminator(data_layer_type),
+]
+
+
+class BindMount(Section):
+    """A folder of the host seen by the trial's container."""
+
+    host_path: AbsolutePath
+    container_path: Annotated[str, Field(min_length=1)]
+    read_only: bool = False
+    propagation: str = "rprivate"
+
+    @model_validator(mode="after")
+    def _beside_the_working_directory(self) -> Self:
+        if posixpath.normpath(self.container_path) == ".":
+            raise ValueError('container_path must not be ".", the working directory itself')
+        return self

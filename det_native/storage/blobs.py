@@ -1,0 +1,270 @@
+"""Blobs by the SHA-256 of their raw content, packed (see :mod:`det_native.storage.frames`) and verified when read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from det_native.errors import BundleCorruptError, StorageError
+from det_native.storage import frames
+from det_native.storage.folder import LocalFolder, buffered, open_folder, remove_file, write_all
+from det_native.storage.frames import BLOCK, BlockHeader, Buffer, FrameError
+from det_native.storage.paths import check_sha256
+
+_REMOTE_THREADS = 16
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+
+
+class BlobStore:
+    """Content-addressed store of blobs at a path or at any address that fsspec knows.
+
+    Safe for many threads and many processes at once: a blob appears whole or not at all, and putting one that is there
+    changes nothing.
+
+    Parameters
+    ----------
+    uri : str
+        A path, ``file:///path``, or for instance ``s3://bucket/folder``.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self._folder = open_folder(uri)
+        self.uri = self._folder.uri
+
+    @staticmethod
+    def _key(sha256: str) -> str:
+        check_sha256(sha256)
+        return f"{sha256[:2]}/{sha256}"
+
+    def __contains__(self, sha256: str) -> bool:
+        return self._folder.exists(self._key(sha256))
+
+    def missing(self, hashes: Iterable[str]) -> list[str]:
+        """Return those of `hashes` that are not stored, in their order, each once."""
+        wanted = list(dict.fromkeys(hashes))
+        if self._folder.local or len(wanted) < 2:
+            return [sha256 for sha256 in wanted if sha256 not in self]
+        with ThreadPoolExecutor(_REMOTE_THREADS) as threads:
+            there = list(threads.map(self.__contains__, wanted))
+        return [sha256 for sha256, found in zip(wanted, there, strict=True) if not found]
+
+    def put(self, sha256: str, raw: Buffer) -> None:
+        """Store `raw`, whose hash must be `sha256`.
+
+        Raises
+        ------
+        FrameError
+            The content has another hash.
+        StorageError
+            It cannot be written.
+        """
+        view = memoryview(raw).cast("B")
+        with self.writer(sha256, len(view)) as writer:
+            for start in range(0, len(view), BLOCK):
+                piece = view[start : start + BLOCK]
+                header, payload = frames.encode_block(piece)
+                writer.write(header, payload, piece)
+            writer.commit()
+
+    def put_packed(self, sha256: str, packed: Buffer) -> None:
+        """Store packed content as it is, after its blocks and its hash have been verified."""
+        read = frames.reader_of(packed)
+        with self.writer(sha256, frames.parse_header(read(frames.HEADER.size))) as writer:
+            while not writer.complete:
+                header = read(frames.BLOCK_HEADER.size)
+                if len(header) != frames.BLOCK_HEADER.size:
+                    raise FrameError(f"Blob {sha256} ends early.")
+                block = frames.parse_block_header(header)
+                payload = read(block.stored)
+                writer.write(header, payload, writer.checked(block, payload))
+            if len(read(1)):
+                raise FrameError(f"Blob {sha256} goes on after its end.")
+            writer.commit()
+
+    def writer(self, sha256: str, size: int) -> BlobWriter:
+        """Return a writer for a blob that comes block by block; use it in a ``with`` statement."""
+        return BlobWriter(self, sha256, size)
+
+    def blocks(self, sha256: str) -> Iterator[Buffer]:
+        """Yield the raw blocks of a blob. The hash is verified after the last one, so use nothing before the end.
+
+        Raises
+        ------
+        StorageError
+            There is no such blob, or it cannot be read.
+        BundleCorruptError
+            What is stored is damaged. It is removed, so that the next upload brings it again.
+        """
+        digest = hashlib.sha256()
+        with self._open(sha256) as stream:
+            try:
+                for raw in frames.read_blocks(stream.read):
+                    digest.update(raw)
+                    yield raw
+                if digest.hexdigest() != sha256:
+                    raise FrameError("its content has another hash")
+            except FrameError as error:
+                self.delete(sha256)
+                raise BundleCorruptError(
+                    f"Stored blob {sha256} is damaged ({error}); send the bundle again."
+                ) from error
+
+    def read(self, sha256: str) -> bytes:
+        """Return the raw content of a blob, verified; raises as :meth:`blocks` does."""
+        return b"".join(self.blocks(sha256))
+
+    def write_to(self, sha256: str, path: Path | str, mode: int = 0o644) -> int:
+        """Write the raw content of a blob into a new file, and return its size in bytes.
+
+        Parameters
+        ----------
+        sha256 : str
+            The blob.
+        path : Path or str
+            File to make. It must not exist, not even as a link; its folder must.
+        mode : int
+            Permission bits, before the umask.
+
+        Raises
+        ------
+        StorageError, BundleCorruptError
+            As :meth:`blocks`; also if the file exists. Nothing is left behind then.
+        """
+        try:
+            descriptor = os.open(path, _NEW_FILE, mode)
+        except OSError as error:
+            raise StorageError(f"The file {os.fspath(path)!r} cannot be made: {error.strerror}.") from error
+        size = 0
+        try:
+            try:
+                for raw in self.blocks(sha256):
+                    size += len(raw)
+                    write_all(descriptor, (raw,))
+            finally:
+                os.close(descriptor)
+        except BaseException:
+            remove_file(os.fspath(path))
+            raise
+        return size
+
+    def delete(self, sha256: str) -> None:
+        """Remove a blob, if it is there."""
+        self._folder.delete(self._key(sha256))
+
+    def remove_leftovers(self) -> None:
+        """Remove what writers left that crashed more than a day ago."""
+        if isinstance(self._folder, LocalFolder):
+            self._folder.remove_leftovers()
+
+    def _open(self, sha256: str) -> IO[bytes]:
+        try:
+            return buffered(self._folder.open(self._key(sha256)))
+        except FileNotFoundError as error:
+            raise StorageError(f"There is no blob {sha256} at {self.uri}.") from error
+
+
+class BlobWriter:
+    """Takes the blocks of one blob, and publishes it once they are complete and have the right hash."""
+
+    def __init__(self, store: BlobStore, sha256: str, size: int) -> None:
+        self._folder = store._folder
+        self._key = store._key(sha256)
+        self._sha256 = sha256
+        self._size = size
+        self._taken = 0
+        self._digest = hashlib.sha256()
+        self._pieces: list[Buffer] = [frames.pack_header(size)]
+        self._descriptor: int | None = None
+        self._temporary: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all blocks have come."""
+        return self._taken == self._size
+
+    def checked(self, block: BlockHeader, payload: Buffer) -> Buffer:
+        """Return the raw content of a block, after making sure that it still fits into the blob."""
+        if block.raw > self._size - self._taken:
+            raise FrameError(f"Blob {self._sha256} has more bytes than its header declares.")
+        return frames.decode_block(block, payload)
+
+    def write(self, header: Buffer, payload: Buffer, raw: Buffer) -> None:
+        """Take a packed block (`header`, `payload`) and its raw content.
+
+        The buffers must stay as they are until the next call of this object.
+        """
+        self._digest.update(raw)
+        self._taken += len(raw)
+        self._pieces += (header, payload)
+        if not self.complete or self._descriptor is not None:
+            self._flush()
+
+    def commit(self) -> None:
+        """Let the blob appear in the store.
+
+        Raises
+        ------
+        FrameError
+            Blocks are missing, or the hash is another one.
+        StorageError
+            The blob cannot be written.
+        """
+        if not self.complete:
+            raise FrameError(f"Blob {self._sha256} ends early.")
+        if self._digest.hexdigest() != self._sha256:
+            raise FrameError(f"Content sent as blob {self._sha256} has the hash {self._digest.hexdigest()}.")
+        try:
+            self._publish()
+        except OSError as error:
+            raise StorageError(f"Blob {self._sha256} cannot be stored: {error}.") from error
+
+    def abort(self) -> None:
+        """Give up what was not committed. Safe to call at any time."""
+        self._pieces = []
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self._temporary is not None:
+            remove_file(self._temporary)
+            self._temporary = None
+
+    def _flush(self) -> None:
+        """Write out what has come, so that memory holds one block whatever the blob's size."""
+        try:
+            if self._descriptor is None:
+                self._descriptor, self._temporary = self._create()
+            write_all(self._descriptor, self._pieces)
+        except OSError as error:
+            raise StorageError(f"Blob {self._sha256} cannot be stored: {error}.") from error
+        self._pieces = []
+
+    def _create(self) -> tuple[int, str]:
+        if isinstance(self._folder, LocalFolder):
+            return self._folder.create()
+        return tempfile.mkstemp(prefix="det-blob-")
+
+    def _publish(self) -> None:
+        if self._descriptor is None or self._temporary is None:
+            self._folder.publish(self._key, self._pieces)
+            return
+        os.close(self._descriptor)
+        self._descriptor = None
+        if isinstance(self._folder, LocalFolder):
+            self._folder.adopt(self._temporary, self._key)
+            self._temporary = None
+        else:
+            self._folder.publish_file(self._key, Path(self._temporary))

@@ -1,0 +1,326 @@
+"""Checkpoints on disk or in an object store: files first, then the manifest; without a valid manifest there is none."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from pydantic import ValidationError
+
+from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, StorageError
+from det_native.schema.manifests import CheckpointFile, CheckpointManifest
+from det_native.storage.folder import LocalFolder, buffered, open_folder, remove_file, write_all
+from det_native.storage.paths import UnsafePathError, check_relative, check_uuid
+
+MANIFEST = "manifest.json"
+
+_CHUNK = 4 << 20
+_MAX_MANIFEST = 32 << 20
+_THREADS = min(os.cpu_count() or 1, 8)
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+
+logger = logging.getLogger("det_native")
+
+
+class CheckpointStorage:
+    """Published checkpoints at a path or at any address that fsspec knows, one folder named by UUID for each.
+
+    On a local file system a checkpoint appears by one rename, its files and folders synchronised before; in an object
+    store by its manifest, which is put last. What a crash leaves in between is never listed.
+
+    Parameters
+    ----------
+    uri : str
+        A path, ``file:///path``, or for instance ``s3://bucket/folder``.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self._folder = open_folder(uri)
+        self.uri = self._folder.uri
+
+    def workspace(self) -> Path:
+        """Return a fresh empty folder to write a checkpoint's files into, from where :meth:`publish` is a rename."""
+        if not isinstance(self._folder, LocalFolder):
+            return Path(tempfile.mkdtemp(prefix="det-checkpoint-"))
+        return Path(self._folder.create_folder())
+
+    def publish(self, directory: Path, manifest: CheckpointManifest) -> tuple[str, CheckpointManifest]:
+        """Make the files in `directory` a checkpoint. The directory is used up.
+
+        Parameters
+        ----------
+        directory : Path
+            Files and folders; links and special files are refused. Best made by :meth:`workspace`: from another file
+            system the files are copied.
+        manifest : CheckpointManifest
+            All but its `files`, which are filled in here.
+
+        Returns
+        -------
+        location : str
+            Address of the checkpoint's folder.
+        manifest : CheckpointManifest
+            With sizes and hashes of the files.
+
+        Raises
+        ------
+        StorageError
+            The checkpoint exists already, or cannot be written. `directory` is as it was then.
+        """
+        check_uuid(manifest.uuid)
+        if self._folder.exists(f"{manifest.uuid}/{MANIFEST}"):
+            raise StorageError(f"Checkpoint {manifest.uuid} exists already at {self.uri}.")
+        names = _walk(directory)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            files = tuple(pool.map(lambda name: _describe(directory, name), names))
+        complete = manifest.model_copy(update={"files": files})
+        try:
+            if isinstance(self._folder, LocalFolder):
+                _publish_local(self._folder, directory, complete)
+            else:
+                self._publish_remote(directory, complete)
+        except OSError as error:
+            raise StorageError(f"Checkpoint {manifest.uuid} cannot be written to {self.uri}: {error}.") from error
+        return f"{self.uri}/{manifest.uuid}", complete
+
+    def _publish_remote(self, directory: Path, manifest: CheckpointManifest) -> None:
+        def upload(file: CheckpointFile) -> None:
+            self._folder.publish_file(f"{manifest.uuid}/{file.path}", directory / file.path)
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(upload, manifest.files))
+        self._folder.publish(f"{manifest.uuid}/{MANIFEST}", [_encode(manifest)])
+        shutil.rmtree(directory)
+
+    def manifest(self, uuid: str) -> CheckpointManifest:
+        """Return the manifest of a checkpoint.
+
+        Raises
+        ------
+        CheckpointNotFoundError
+            There is no such checkpoint, or it was never completed.
+        CheckpointCorruptError
+            Its manifest is damaged.
+        """
+        try:
+            check_uuid(uuid)
+            with buffered(self._folder.open(f"{uuid}/{MANIFEST}")) as stream:
+                content = stream.read(_MAX_MANIFEST)
+        except (FileNotFoundError, NotADirectoryError, UnsafePathError) as error:
+            raise CheckpointNotFoundError(f"There is no checkpoint {uuid} at {self.uri}.") from error
+        return _decode(uuid, content)
+
+    def list(self) -> list[CheckpointManifest]:
+        """Return the manifests of all checkpoints that are complete, oldest first."""
+        found = (self._complete(uuid) for uuid in self._folder.children())
+        return sorted((one for one in found if one is not None), key=lambda one: (one.created, one.uuid))
+
+    def latest_complete(self, uuids: Iterable[str]) -> CheckpointManifest | None:
+        """Return the manifest of the furthest complete checkpoint among `uuids`, by batch and then by time.
+
+        Complete means that the manifest is valid and all files have their sizes; hashes are verified by :meth:`fetch`.
+        """
+        found = [one for one in map(self._complete, uuids) if one is not None]
+        return max(found, key=lambda one: (one.batch, one.created), default=None)
+
+    def _complete(self, uuid: str) -> CheckpointManifest | None:
+        try:
+            manifest = self.manifest(uuid)
+        except CheckpointNotFoundError:
+            return None
+        except CheckpointCorruptError as error:
+            logger.warning("Left out: %s", error)
+            return None
+        for file in manifest.files:
+            try:
+                size = self._folder.size(f"{uuid}/{file.path}")
+            except (FileNotFoundError, NotADirectoryError):
+                size = -1
+            if size != file.size:
+                logger.warning("Left out: checkpoint %s, whose file %r is missing or incomplete.", uuid, file.path)
+                return None
+        return manifest
+
+    def fetch(self, uuid: str, into: Path) -> CheckpointManifest:
+        """Copy the files of a checkpoint, each verified, into an empty directory (made if need be).
+
+        Raises
+        ------
+        CheckpointNotFoundError
+            There is no such checkpoint.
+        CheckpointCorruptError
+            A file is missing, or not what the manifest says; the message names it, and no file is left in `into`.
+        StorageError
+            `into` is not empty, or cannot be written.
+        """
+        manifest = self.manifest(uuid)
+        try:
+            into.mkdir(parents=True, exist_ok=True)
+            if any(into.iterdir()):
+                raise StorageError(
+                    f"The directory {str(into)!r} is not empty; a checkpoint is copied into an empty one."
+                )
+            for folder in {(into / file.path).parent for file in manifest.files}:
+                folder.mkdir(parents=True, exist_ok=True)
+            with ThreadPoolExecutor(_THREADS) as pool:
+                list(pool.map(lambda file: self._fetch_file(uuid, file, into), manifest.files))
+        except CheckpointCorruptError:
+            for child in into.iterdir():
+                shutil.rmtree(child) if child.is_dir() else child.unlink()
+            raise
+        except OSError as error:
+            raise StorageError(f"Checkpoint {uuid} cannot be copied to {str(into)!r}: {error}.") from error
+        return manifest
+
+    def _fetch_file(self, uuid: str, file: CheckpointFile, into: Path) -> None:
+        digest = hashlib.sha256()
+        size = 0
+        descriptor = os.open(into / file.path, _NEW_FILE, 0o644)
+        try:
+            with self.open(uuid, file.path) as source:
+                while chunk := source.read(_CHUNK):
+                    size += len(chunk)
+                    digest.update(chunk)
+                    write_all(descriptor, (chunk,))
+        except CheckpointNotFoundError as error:
+            raise CheckpointCorruptError(f"Checkpoint {uuid}: the file {file.path!r} is missing.") from error
+        finally:
+            os.close(descriptor)
+        if size != file.size:
+            raise CheckpointCorruptError(
+                f"Checkpoint {uuid}: the file {file.path!r} has {size} bytes where the manifest says {file.size}."
+            )
+        if digest.hexdigest() != file.sha256:
+            raise CheckpointCorruptError(
+                f"Checkpoint {uuid}: the content of the file {file.path!r} is not what was saved."
+            )
+
+    def open(self, uuid: str, path: str) -> IO[bytes]:
+        """Open a file of a checkpoint for reading. Its content is not verified.
+
+        Parameters
+        ----------
+        uuid : str
+            The checkpoint.
+        path : str
+            Relative path of a file, with forward slashes.
+
+        Raises
+        ------
+        CheckpointNotFoundError
+            There is no such file.
+        """
+        try:
+            check_uuid(uuid)
+            check_relative(path)
+            return buffered(self._folder.open(f"{uuid}/{path}"))
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, UnsafePathError) as error:
+            raise CheckpointNotFoundError(f"Checkpoint {uuid} at {self.uri} has no file {path!r}.") from error
+
+    def delete(self, uuid: str) -> None:
+        """Remove a checkpoint, if it is there. It stops existing at once, whatever happens on the way."""
+        check_uuid(uuid)
+        if not self._folder.local:
+            self._folder.delete(f"{uuid}/{MANIFEST}")
+        self._folder.delete_tree(uuid)
+
+    def remove_leftovers(self) -> None:
+        """Remove what crashed more than a day ago, from a local folder."""
+        if isinstance(self._folder, LocalFolder):
+            self._folder.remove_leftovers()
+
+
+def _walk(directory: Path) -> list[str]:
+    """Return the relative paths of all files, sorted."""
+    names: list[str] = []
+    pending = [""]
+    while pending:
+        prefix = pending.pop()
+        with os.scandir(directory / prefix) as entries:
+            for entry in entries:
+                name = f"{prefix}{entry.name}"
+                check_relative(name)
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(f"{name}/")
+                elif entry.is_file(follow_symlinks=False):
+                    names.append(name)
+                else:
+                    raise StorageError(f"A checkpoint consists of plain files; {name!r} is a link or a special file.")
+    if MANIFEST in names:
+        raise StorageError(f"A file of a checkpoint is called {MANIFEST!r}; that name is reserved.")
+    return sorted(names)
+
+
+def _describe(directory: Path, name: str) -> CheckpointFile:
+    with open(directory / name, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+        size = os.fstat(stream.fileno()).st_size
+    return CheckpointFile(path=name, sha256=digest.hexdigest(), size=size)
+
+
+def _encode(manifest: CheckpointManifest) -> bytes:
+    return manifest.model_dump_json(indent=1).encode()
+
+
+def _decode(uuid: str, content: bytes) -> CheckpointManifest:
+    try:
+        manifest = CheckpointManifest.model_validate_json(content)
+        for file in manifest.files:
+            check_relative(file.path)
+    except (ValidationError, UnsafePathError) as error:
+        raise CheckpointCorruptError(f"Checkpoint {uuid}: the file {MANIFEST!r} is damaged.") from error
+    if manifest.uuid != uuid:
+        raise CheckpointCorruptError(f"Checkpoint {uuid}: the file {MANIFEST!r} is that of {manifest.uuid}.")
+    return manifest
+
+
+def _publish_local(folder: LocalFolder, directory: Path, manifest: CheckpointManifest) -> None:
+    source = directory
+    if os.stat(directory).st_dev != folder.device():
+        source = Path(folder.create_folder())
+        shutil.copytree(directory, source, dirs_exist_ok=True)
+    _synchronise(source, manifest)
+    try:
+        _write_manifest(source, manifest)
+        os.rename(source, folder.path(manifest.uuid))
+    except OSError as error:
+        remove_file(str(source / MANIFEST))
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise StorageError(f"Checkpoint {manifest.uuid} exists already at {folder.uri}.") from error
+        raise
+    _fsync(folder.root)
+    if source != directory:
+        shutil.rmtree(directory)
+
+
+def _write_manifest(directory: Path, manifest: CheckpointManifest) -> None:
+    descriptor = os.open(directory / MANIFEST, _NEW_FILE, 0o644)
+    try:
+        write_all(descriptor, [_encode(manifest)])
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    _fsync(directory)
+
+
+def _synchronise(directory: Path, manifest: CheckpointManifest) -> None:
+    """Bring files and folders to the disk, so that after a power cut the manifest never speaks of what is not there."""
+    folders = {directory / parent for file in manifest.files for parent in PurePosixPath(file.path).parents}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(_fsync, [*(directory / file.path for file in manifest.files), *folders]))
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,321 @@
+"""A folder of immutable files under keys, on this machine or in an object store, with the few verbs that storage needs.
+
+Keys are relative paths with forward slashes, made by this package from checked hashes and UUIDs. A file appears under
+its key whole or not at all.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from det_native.errors import MissingDependencyError, StorageError
+from det_native.storage.frames import Buffer
+
+# Where a put is atomic by itself: the object appears when the upload is complete. Elsewhere a rename follows.
+_OBJECT_STORES = frozenset({"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci"})
+_INCOMING = ".incoming"
+_EXTRAS = {
+    "s3": "det-native[s3]",
+    "s3a": "det-native[s3]",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "az": "adlfs",
+    "abfs": "adlfs",
+}
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_IOV_MAX = 512
+
+
+class Folder(Protocol):
+    """What blobs and checkpoints are kept in."""
+
+    uri: str
+    local: bool
+
+    def exists(self, key: str) -> bool:
+        """Return whether a file lies under `key`."""
+
+    def size(self, key: str) -> int:
+        """Return the bytes under `key`; FileNotFoundError if there are none."""
+
+    def open(self, key: str) -> IO[bytes]:
+        """Open for reading; FileNotFoundError if there is nothing."""
+
+    def publish(self, key: str, pieces: Iterable[Buffer]) -> None:
+        """Make a file out of `pieces` and let it appear under `key`, replacing what was there."""
+
+    def publish_file(self, key: str, source: Path) -> None:
+        """Copy `source`, and let it appear under `key`."""
+
+    def delete(self, key: str) -> None:
+        """Remove the file under `key`, if there is one."""
+
+    def delete_tree(self, key: str) -> None:
+        """Remove everything under the folder `key`, if there is anything."""
+
+    def children(self) -> list[str]:
+        """Return the names of the first-level folders."""
+
+
+def open_folder(uri: str) -> Folder:
+    """Return the folder at a path, a ``file://`` address, or any address that fsspec knows."""
+    if not uri:
+        raise StorageError("The address of a storage is empty; give a path or an address such as 's3://bucket/folder'.")
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        return LocalFolder(Path(uri).expanduser().absolute())
+    if scheme in ("file", "local"):
+        return LocalFolder(Path(rest).expanduser().absolute())
+    return RemoteFolder(uri)
+
+
+class LocalFolder:
+    """A folder of this machine, by system calls."""
+
+    local = True
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.uri = str(root)
+        self._prefix = self.uri.rstrip("/") + "/"
+        self._incoming = self._prefix + _INCOMING
+        self._made: set[str] = set()
+
+    def path(self, key: str) -> str:
+        """Return where the file of `key` lies."""
+        return self._prefix + key
+
+    def exists(self, key: str) -> bool:
+        """Return whether a file with content lies under `key`.
+
+        An empty file is what a power cut leaves of one that was never written out; no blob and no manifest is empty.
+        """
+        try:
+            return os.stat(self._prefix + key).st_size > 0
+        except FileNotFoundError:
+            return False
+
+    def size(self, key: str) -> int:
+        """Return the bytes under `key`."""
+        return os.stat(self._prefix + key).st_size
+
+    def open(self, key: str) -> IO[bytes]:
+        """Open for reading, unbuffered: what is read is read in blocks already."""
+        return open(self._prefix + key, "rb", buffering=0)
+
+    def create(self) -> tuple[int, str]:
+        """Open a new file for writing, on the same file system as the files; return its descriptor and its name."""
+        name = self._temporary()
+        try:
+            return os.open(name, _CREATE, 0o600), name
+        except FileNotFoundError:  # somebody removed the folder since we made it
+            os.makedirs(self._incoming, mode=0o700, exist_ok=True)
+            return os.open(name, _CREATE, 0o600), name
+
+    def create_folder(self) -> str:
+        """Make a new folder on the same file system as the files, and return its name."""
+        name = self._temporary()
+        os.makedirs(name, mode=0o700)
+        return name
+
+    def device(self) -> int:
+        """Return the number of the file system, to learn what can be renamed into here."""
+        self._ensure(self.uri)
+        return os.stat(self.root).st_dev
+
+    def _temporary(self) -> str:
+        self._ensure(self._incoming)
+        return f"{self._incoming}/{os.getpid()}-{secrets.token_hex(8)}"
+
+    def publish(self, key: str, pieces: Iterable[Buffer]) -> None:
+        """Write under a temporary name and rename."""
+        descriptor, temporary = self.create()
+        try:
+            try:
+                write_all(descriptor, pieces)
+            finally:
+                os.close(descriptor)
+            self.adopt(temporary, key)
+        except BaseException:
+            remove_file(temporary)
+            raise
+
+    def adopt(self, temporary: str, key: str) -> None:
+        """Let a complete file made by :meth:`create` appear under `key`."""
+        target = self._prefix + key
+        self._ensure(os.path.dirname(target))
+        try:
+            os.rename(temporary, target)
+        except FileNotFoundError:  # somebody removed the folder since we made it
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            os.rename(temporary, target)
+
+    def publish_file(self, key: str, source: Path) -> None:
+        """Copy by the kernel where it can, and rename."""
+        descriptor, temporary = self.create()
+        os.close(descriptor)
+        try:
+            shutil.copyfile(source, temporary)
+            self.adopt(temporary, key)
+        except BaseException:
+            remove_file(temporary)
+            raise
+
+    def delete(self, key: str) -> None:
+        """Remove the file under `key`, if there is one."""
+        remove_file(self._prefix + key)
+
+    def delete_tree(self, key: str) -> None:
+        """Rename away first, so that a crash in the middle leaves nothing that looks whole."""
+        temporary = self._temporary()
+        try:
+            os.rename(self._prefix + key, temporary)
+        except FileNotFoundError:
+            return
+        shutil.rmtree(temporary)
+
+    def children(self) -> list[str]:
+        """Return the names of the first-level folders."""
+        try:
+            with os.scandir(self.root) as entries:
+                return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []
+
+    def remove_leftovers(self, older_than: float = 86_400.0) -> None:
+        """Remove what writers left that crashed more than `older_than` seconds ago."""
+        horizon = time.time() - older_than
+        try:
+            entries = list(os.scandir(self._incoming))
+        except FileNotFoundError:
+            return
+        for entry in entries:
+            if entry.stat(follow_symlinks=False).st_mtime > horizon:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                remove_file(entry.path)
+
+    def _ensure(self, directory: str) -> None:
+        if directory not in self._made:
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+            self._made.add(directory)
+
+
+class RemoteFolder:
+    """A folder of anything that fsspec reaches."""
+
+    local = False
+
+    def __init__(self, uri: str) -> None:
+        from fsspec.core import url_to_fs
+
+        scheme = uri.partition("://")[0]
+        try:
+            self._fs, root = url_to_fs(uri)
+        except ImportError as error:
+            package = _EXTRAS.get(scheme, "the fsspec package for it")
+            raise MissingDependencyError(
+                f"Storage at {scheme}:// needs another package: pip install {package}"
+            ) from error
+        except ValueError as error:
+            raise StorageError(f"The storage address {uri!r} cannot be used: {error}.") from error
+        self.uri = uri.rstrip("/")
+        self._root = root.rstrip("/")
+        self._atomic = scheme in _OBJECT_STORES
+
+    def path(self, key: str) -> str:
+        """Return the name of `key` in the file system."""
+        return f"{self._root}/{key}"
+
+    def exists(self, key: str) -> bool:
+        """Return whether a file lies under `key`."""
+        return bool(self._fs.isfile(self.path(key)))
+
+    def size(self, key: str) -> int:
+        """Return the bytes under `key`."""
+        return int(self._fs.size(self.path(key)))
+
+    def open(self, key: str) -> IO[bytes]:
+        """Open for reading."""
+        opened: IO[bytes] = self._fs.open(self.path(key), "rb")
+        return opened
+
+    def publish(self, key: str, pieces: Iterable[Buffer]) -> None:
+        """Put the whole content at once: a stream that breaks off could leave half an object."""
+        content = b"".join(pieces)
+        self._put(key, lambda name: self._fs.pipe_file(name, content))
+
+    def publish_file(self, key: str, source: Path) -> None:
+        """Upload `source`."""
+        self._put(key, lambda name: self._fs.put_file(str(source), name))
+
+    def _put(self, key: str, put: Any) -> None:
+        target = self.path(key)
+        self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
+        if self._atomic:
+            put(target)
+            return
+        incoming = self.path(_INCOMING)
+        self._fs.makedirs(incoming, exist_ok=True)
+        temporary = f"{incoming}/{secrets.token_hex(16)}"
+        put(temporary)
+        self._fs.mv(temporary, target)
+
+    def delete(self, key: str) -> None:
+        """Remove the file under `key`, if there is one."""
+        try:
+            self._fs.rm_file(self.path(key))
+        except FileNotFoundError:
+            return
+
+    def delete_tree(self, key: str) -> None:
+        """Remove everything under the folder `key`, if there is anything."""
+        try:
+            self._fs.rm(self.path(key), recursive=True)
+        except FileNotFoundError:
+            return
+        finally:
+            self._fs.invalidate_cache()
+
+    def children(self) -> list[str]:
+        """Return the names of the first-level folders."""
+        self._fs.invalidate_cache()
+        try:
+            entries = self._fs.ls(self._root, detail=True)
+        except FileNotFoundError:
+            return []
+        return [str(entry["name"]).rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == "directory"]
+
+
+def write_all(descriptor: int, pieces: Iterable[Buffer]) -> None:
+    """Write all of `pieces`, in few system calls."""
+    views = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
+    while views:
+        written = os.writev(descriptor, views[:_IOV_MAX])
+        while views and written >= len(views[0]):
+            written -= len(views[0])
+            views.pop(0)
+        if written:
+            views[0] = views[0][written:]
+
+
+def buffered(stream: IO[bytes]) -> IO[bytes]:
+    """Return `stream` such that a read comes back short only at the end."""
+    return io.BufferedReader(stream, 1 << 20) if isinstance(stream, io.RawIOBase) else stream
+
+
+def remove_file(path: str) -> None:
+    """Remove a file, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,81 @@
+"""Checks on metrics that the frameworks share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+from det_native.errors import TrialDefinitionError
+
+
+def scalar(value: Any) -> float | None:
+    """Return a number out of a Python number, a tensor or array of one element, None for anything else."""
+    if isinstance(value, Real):
+        return float(value)
+    item = getattr(value, "item", None)
+    if item is None:
+        return None
+    size = getattr(value, "numel", None)
+    count = size() if callable(size) else getattr(value, "size", 1)
+    if count != 1:
+        return None
+    number = item()
+    return float(number) if isinstance(number, Real) else None
+
+
+def checked_validation(metrics: Mapping[str, Any], searcher_metric: str | None, owner: str) -> dict[str, float]:
+    """Return the validation metrics as finite-or-infinite numbers.
+
+    Parameters
+    ----------
+    metrics : mapping
+        Name to value, as reduced over the validation data.
+    searcher_metric : str or None
+        ``searcher.metric``; None if trials are not compared.
+    owner : str
+        What computed them, for the message (``Digits.evaluate_batch()``).
+
+    Raises
+    ------
+    TrialDefinitionError
+        If the searcher's metric is missing or not a scalar, or any metric is not a number.
+    """
+    if searcher_metric and searcher_metric not in metrics:
+        found = ", ".join(map(str, metrics)) or "no metrics"
+        raise TrialDefinitionError(
+            f"searcher.metric is '{searcher_metric}', but {owner} returned {found}. Return that metric, or set "
+            "searcher.metric to one of these."
+        )
+    checked: dict[str, float] = {}
+    for name, value in metrics.items():
+        number = scalar(value)
+        if number is None and name == searcher_metric:
+            raise TrialDefinitionError(
+                f"{owner} returned {_described(value)} for the searcher's metric '{name}'; return one number."
+            )
+        if number is None or math.isnan(number):
+            raise TrialDefinitionError(
+                f"{owner} returned {_described(value)} for the validation metric '{name}', which is not a number. "
+                "Mend the metric, or leave it out."
+            )
+        checked[name] = number
+    return checked
+
+
+def is_best(value: float, best: float | None, *, smaller_is_better: bool) -> bool:
+    """Return whether `value` is at least as good as the best so far.
+
+    An equal value counts as the best: `best` may already contain it, if its report has reached the master.
+    """
+    if best is None or math.isnan(best):
+        return True
+    return value <= best if smaller_is_better else value >= best
+
+
+def _described(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if shape is not None and tuple(shape):
+        return f"a {type(value).__name__} of shape {tuple(shape)}"
+    return f"{value!r}"

@@ -1,0 +1,165 @@
+"""Numbered reports on disk, until the master has stored them.
+
+The folder holds segments ``<first seq, 12 digits>.jsonl``: one report (``det_native.schema.rest.Report`` as JSON) a line, in
+the order of ``seq`` without gaps. A segment goes once every report in it is stored by the master; what is left when the
+process ends is for the master to read. A process that is killed may leave an incomplete last line, which is to be ignored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from det_native.errors import StorageError
+
+_SEGMENT_BYTES = 1 << 20
+_BATCH_BYTES = 2 << 20
+_BATCH_REPORTS = 500
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+
+
+@dataclass
+class _Segment:
+    path: Path
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class SpooledBatch:
+    """Consecutive reports as JSON texts, and where reading goes on after them."""
+
+    reports: list[str]
+    segment: Path
+    offset: int
+
+
+class Spool:
+    """Appends reports and reads them back for sending. Not thread-safe: the reporter holds its lock around each call.
+
+    Parameters
+    ----------
+    directory : Path
+        Made if it is not there; must be empty.
+    segment_bytes : int
+        Size after which a new segment begins.
+    """
+
+    def __init__(self, directory: Path, *, segment_bytes: int = _SEGMENT_BYTES) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+        self._segments: list[_Segment] = []
+        self._descriptor: int | None = None
+        self._read_offset = 0
+
+    def append(self, seq: int, report: str, *, durable: bool = False) -> None:
+        """Append one report.
+
+        Parameters
+        ----------
+        seq : int
+            Its number; one more than the last one's.
+        report : str
+            Its JSON, one line.
+        durable : bool
+            Survive a crash of the machine too, not only of this process.
+
+        Raises
+        ------
+        StorageError
+            If it cannot be written; the spool is then as before.
+        """
+        content = report.encode() + b"\n"
+        try:
+            segment = self._writable(seq)
+            self._write(segment, content, durable)
+        except OSError as error:
+            raise StorageError(f"Reports cannot be kept in {self._directory}: {error}.") from error
+
+    def read(self) -> SpooledBatch | None:
+        """Return the next reports that were not confirmed, None if there are none."""
+        for position, segment in enumerate(self._segments):
+            offset = self._read_offset if position == 0 else 0
+            if offset < segment.size:
+                return self._read_from(segment, offset)
+        return None
+
+    def confirm(self, batch: SpooledBatch) -> None:
+        """Forget a batch that the master has stored, and everything before it."""
+        while self._segments and self._segments[0].path != batch.segment:
+            self._drop_first()
+        self._read_offset = batch.offset
+        if self._segments and self._read_offset >= self._segments[0].size and self._is_full(self._segments[0]):
+            self._drop_first()
+
+    def empty(self) -> bool:
+        """Return whether everything was confirmed."""
+        return all(
+            (self._read_offset if position == 0 else 0) >= segment.size for position, segment in enumerate(self._segments)
+        )
+
+    def close(self) -> None:
+        """Close; removes the last segment if all of it was confirmed."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self.empty():
+            while self._segments:
+                self._drop_first()
+
+    def _is_full(self, segment: _Segment) -> bool:
+        return segment.size >= self._segment_bytes
+
+    def _writable(self, seq: int) -> _Segment:
+        if self._segments and not self._is_full(self._segments[-1]) and self._descriptor is not None:
+            return self._segments[-1]
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        path = self._directory / f"{seq:012d}.jsonl"
+        self._descriptor = os.open(path, _FLAGS | os.O_EXCL, 0o600)
+        self._segments.append(_Segment(path))
+        return self._segments[-1]
+
+    def _write(self, segment: _Segment, content: bytes, durable: bool) -> None:
+        assert self._descriptor is not None
+        try:
+            written = os.write(self._descriptor, content)
+            while written < len(content):
+                written += os.write(self._descriptor, content[written:])
+            if durable:
+                os.fsync(self._descriptor)
+        except OSError:
+            os.ftruncate(self._descriptor, segment.size)
+            raise
+        segment.size += len(content)
+
+    def _read_from(self, segment: _Segment, offset: int) -> SpooledBatch:
+        with segment.path.open("rb") as stream:
+            stream.seek(offset)
+            content = stream.read(min(_BATCH_BYTES, segment.size - offset))
+            while not content.endswith(b"\n"):
+                end = content.rfind(b"\n")
+                content = content[: end + 1] if end >= 0 else content + stream.readline()
+        lines = content.splitlines(keepends=True)[:_BATCH_REPORTS]
+        return SpooledBatch(
+            [line.rstrip(b"\n").decode() for line in lines], segment.path, offset + sum(len(line) for line in lines)
+        )
+
+    def _drop_first(self) -> None:
+        segment = self._segments.pop(0)
+        if not self._segments and self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        segment.path.unlink(missing_ok=True)
+        self._read_offset = 0
+
+
+def read_spool(directory: Path) -> Iterator[str]:
+    """Yield the JSON of every complete report in a spool's folder, in order."""
+    for path in sorted(directory.glob("*.jsonl")):
+        for line in path.read_bytes().splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                yield line.rstrip(b"\n").decode()

@@ -1,0 +1,70 @@
+"""Rows of metrics as Keras's history, and the choice of the best."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from det_native.client.history import as_dictionary, keras_history
+from det_native.client.selection import score
+from det_native.schema.rest import MetricRow
+
+
+def rows(values: dict[int, dict[str, object]]) -> list[MetricRow]:
+    return [MetricRow(batch=batch, metrics=metrics) for batch, metrics in values.items()]
+
+
+def test_one_row_for_each_epoch_mean_of_batches_and_last_validation() -> None:
+    training = rows({1: {"loss": 4.0}, 2: {"loss": 2.0}, 3: {"loss": 1.0}, 4: {"loss": 0.0}})
+    validation = rows({0: {"loss": 9.0}, 1: {"loss": 3.0}, 2: {"loss": 2.5}, 4: {"loss": 0.5}})
+    history = keras_history(training, validation, batches_per_epoch=2, running=False)
+    assert history == {"loss": [3.0, 0.5], "val_loss": [2.5, 0.5]}
+
+
+def test_running_means_take_the_last_row() -> None:
+    training = rows({1: {"loss": 4.0}, 2: {"loss": 3.0}, 3: {"loss": 1.0}})
+    assert keras_history(training, [], batches_per_epoch=2, running=True) == {"loss": [3.0, 1.0]}
+
+
+def test_without_epochs_a_row_for_each_validation_and_one_for_the_rest() -> None:
+    training = rows({1: {"loss": 4.0}, 2: {"loss": 2.0}, 3: {"loss": 1.0}})
+    validation = rows({2: {"val_loss": 2.5}})
+    history = keras_history(training, validation, batches_per_epoch=0, running=False)
+    assert history == {"loss": [3.0, 1.0], "val_loss": [2.5]}
+
+
+def test_epoch_without_validation_has_no_value_as_in_keras() -> None:
+    training = rows({batch: {"loss": 1.0} for batch in (1, 2, 3)})
+    history = keras_history(training, rows({2: {"val_a": 5.0}}), batches_per_epoch=1, running=True)
+    assert history == {"loss": [1.0, 1.0, 1.0], "val_a": [5.0]}
+
+
+def test_nothing_reported_is_an_empty_history() -> None:
+    assert keras_history([], [], batches_per_epoch=3, running=True) == {}
+
+
+def test_not_a_number_travels_as_a_word() -> None:
+    row = as_dictionary(MetricRow(batch=7, metrics={"loss": "NaN", "top": "-Infinity", "none": None, "label": "cat"}))
+    assert math.isnan(row.pop("loss"))
+    assert row == {"batch": 7, "top": -math.inf, "label": "cat"}
+
+
+@given(
+    length=st.integers(1, 60),
+    epoch=st.integers(1, 20),
+)
+def test_every_batch_counts_once(length: int, epoch: int) -> None:
+    training = rows({batch: {"one": 1.0, "batch_number": float(batch)} for batch in range(1, length + 1)})
+    history = keras_history(training, [], batches_per_epoch=epoch, running=False)
+    assert len(history["one"]) == math.ceil(length / epoch)
+    sizes = [min(epoch, length - start) for start in range(0, length, epoch)]
+    total = math.fsum(mean * size for mean, size in zip(history["batch_number"], sizes, strict=True))
+    assert total == pytest.approx(length * (length + 1) / 2)
+
+
+@pytest.mark.parametrize("bad", [None, "NaN", math.nan, "text", True])
+def test_what_is_no_number_is_never_best(bad: object) -> None:
+    assert score(bad, smaller_is_better=True) == math.inf
+    assert score(bad, smaller_is_better=False) == math.inf
+    assert score(2, smaller_is_better=False) < score(1, smaller_is_better=False)

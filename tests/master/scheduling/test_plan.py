@@ -1,0 +1,158 @@
+"""The plan never over-assigns, never wastes a slot, and shares fairly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from det_native.master.scheduling.plan import Pending, Running, Start, plan
+
+SLOTS = tuple(f"cpu:{index}" for index in range(6))
+
+
+@st.composite
+def _situations(draw: st.DrawFn) -> tuple[list[Pending], list[Running], tuple[str, ...]]:
+    slots = SLOTS[: draw(st.integers(0, len(SLOTS)))]
+    experiments = {
+        number: {
+            "priority": draw(st.none() | st.integers(1, 99)),
+            "weight": draw(st.sampled_from([0.5, 1.0, 2.0])),
+            "max_slots": draw(st.none() | st.integers(0, 4)),
+        }
+        for number in range(1, 5)
+    }
+    numbers = st.integers(1, 4)
+    free = list(slots)
+    running = []
+    for trial_id in range(draw(st.integers(0, 4))):
+        size = draw(st.integers(1, 2))
+        running.append(Running(trial_id, draw(numbers), tuple(free[:size])))
+        del free[:size]
+    pending = []
+    for trial_id in range(2, 2 + draw(st.integers(0, 10))):
+        number = draw(numbers)
+        size, order = draw(st.integers(1, 4)), draw(st.integers(0, 9))
+        pending.append(Pending(trial_id, number, size, order, **experiments[number]))
+    return pending, running, slots
+
+
+@given(_situations())
+def test_slots_are_never_assigned_twice_and_no_trial_starts_twice(
+    situation: tuple[list[Pending], list[Running], tuple[str, ...]],
+) -> None:
+    pending, running, slots = situation
+    starts = plan(pending, running, slots)
+    used = Counter(slot for item in [*starts, *running] for slot in item.slot_ids)
+    assert all(count == 1 for count in used.values())
+    assert set(used) <= set(slots)
+    trials = [start.trial_id for start in starts]
+    assert len(trials) == len(set(trials))
+    assert not set(trials) & {trial.trial_id for trial in running}
+    wanted = {trial.trial_id: trial.slots for trial in pending}
+    assert all(len(start.slot_ids) == wanted[start.trial_id] for start in starts)
+
+
+@given(_situations())
+def test_no_slot_idles_while_the_first_waiting_trial_of_an_experiment_fits(
+    situation: tuple[list[Pending], list[Running], tuple[str, ...]],
+) -> None:
+    pending, running, slots = situation
+    starts = plan(pending, running, slots)
+    started = {start.trial_id: start for start in starts}
+    free = len(slots) - sum(len(item.slot_ids) for item in [*starts, *running])
+    held = Counter[int]()
+    for trial in running:
+        held[trial.experiment_id] += len(trial.slot_ids)
+    for trial in pending:
+        if trial.trial_id in started:
+            held[trial.experiment_id] += trial.slots
+    busy = set(started) | {trial.trial_id for trial in running}
+    for number in range(1, 5):
+        queue = [trial for trial in pending if trial.experiment_id == number and trial.trial_id not in busy]
+        if queue:
+            first = min(queue, key=lambda trial: (trial.order, trial.trial_id))
+            limit = first.max_slots if first.max_slots is not None else len(slots)
+            assert first.slots > free or held[number] + first.slots > limit
+
+
+@given(_situations(), st.randoms())
+def test_the_same_facts_give_the_same_plan_in_any_order(
+    situation: tuple[list[Pending], list[Running], tuple[str, ...]], random: object
+) -> None:
+    pending, running, slots = situation
+    expected = plan(pending, running, slots)
+    random.shuffle(pending)  # type: ignore[attr-defined]
+    random.shuffle(running)  # type: ignore[attr-defined]
+    assert plan(pending, running, slots) == expected
+
+
+@given(_situations())
+def test_an_experiment_keeps_to_its_limit_and_order(
+    situation: tuple[list[Pending], list[Running], tuple[str, ...]],
+) -> None:
+    pending, running, slots = situation
+    by_id = {trial.trial_id: trial for trial in pending}
+    held = Counter[int]()
+    for trial in running:
+        held[trial.experiment_id] += len(trial.slot_ids)
+    last: dict[int, tuple[int, int]] = {}
+    for start in plan(pending, running, slots):
+        trial = by_id[start.trial_id]
+        held[trial.experiment_id] += trial.slots
+        assert trial.max_slots is None or held[trial.experiment_id] <= trial.max_slots
+        assert last.get(trial.experiment_id, (-1, -1)) < (trial.order, trial.trial_id)
+        last[trial.experiment_id] = (trial.order, trial.trial_id)
+
+
+def _experiment(number: int, trials: int, **fields: object) -> list[Pending]:
+    return [Pending(number * 100 + order, number, 1, order, **fields) for order in range(trials)]  # type: ignore[arg-type]
+
+
+def _counts(starts: list[Start]) -> Counter[int]:
+    return Counter(start.trial_id // 100 for start in starts)
+
+
+def test_equal_experiments_get_equal_shares() -> None:
+    starts = plan([*_experiment(1, 9), *_experiment(2, 9)], [], SLOTS)
+    assert _counts(starts) == {1: 3, 2: 3}
+
+
+def test_what_runs_already_counts() -> None:
+    running = [Running(100 + index, 1, (SLOTS[index],)) for index in range(3)]
+    starts = plan([*_experiment(1, 9), *_experiment(2, 9)], running, SLOTS)
+    assert _counts(starts) == {2: 3}
+
+
+def test_a_small_experiment_leaves_its_share_to_the_others() -> None:
+    starts = plan([*_experiment(1, 9), *_experiment(2, 1)], [], SLOTS)
+    assert _counts(starts) == {1: 5, 2: 1}
+
+
+def test_weights_divide_the_slots() -> None:
+    starts = plan([*_experiment(1, 9, weight=2.0), *_experiment(2, 9)], [], SLOTS)
+    assert _counts(starts) == {1: 4, 2: 2}
+
+
+def test_a_limit_is_kept_and_the_rest_goes_on() -> None:
+    starts = plan([*_experiment(1, 9, max_slots=1), *_experiment(2, 9)], [], SLOTS)
+    assert _counts(starts) == {1: 1, 2: 5}
+
+
+def test_priority_comes_before_fairness() -> None:
+    starts = plan([*_experiment(1, 9), *_experiment(2, 9, priority=1)], [], SLOTS)
+    assert _counts(starts) == {2: 6}
+
+
+def test_a_gang_that_does_not_fit_lets_others_pass_but_not_its_own() -> None:
+    gang = replace(_experiment(1, 1)[0], slots=7)
+    behind = Pending(199, 1, 1, 5)
+    starts = plan([gang, behind, *_experiment(2, 2)], [], SLOTS)
+    assert [start.trial_id for start in starts] == [200, 201]
+
+
+def test_a_gang_gets_all_its_slots_at_once() -> None:
+    gang = Pending(1, 1, 4, 0)
+    assert plan([gang], [], SLOTS) == [Start(1, SLOTS[:4])]

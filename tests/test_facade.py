@@ -1,0 +1,98 @@
+"""``import det_native``: cheap, lazy, and one sentence for a framework that is not installed."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import det_native as det
+from det_native.errors import UnsupportedFeatureError
+
+
+def run_python(code: str) -> str:
+    """Run code in a fresh interpreter and return what it prints."""
+    finished = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+BLOCK = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Blocked(MetaPathFinder):
+    def find_spec(self, fullname, path, target=None):
+        if fullname.partition(".")[0] in {"tensorflow", "torch"}:
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+        return None
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def test_import_loads_the_standard_library_only() -> None:
+    loaded = run_python(
+        """
+        import sys
+        before = set(sys.modules)
+        import det_native
+        print(*sorted(set(sys.modules) - before))
+        """
+    ).split()
+    foreign = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names) - {"det_native"}
+    assert foreign == set()
+    assert [name for name in loaded if name.startswith("det_native")] == ["det_native"]
+
+
+def test_import_costs_little_over_a_bare_interpreter() -> None:
+    times = [
+        int(run_python("import time; t = time.perf_counter_ns(); import det_native; print(time.perf_counter_ns() - t)"))
+        for _ in range(3)
+    ]
+    assert min(times) < 100e6
+
+
+def test_every_public_name_is_listed_and_names_are_cached() -> None:
+    assert set(det.__all__) <= set(dir(det))
+    assert det.Constant(3) == {"type": "const", "val": 3}
+    assert "Constant" in vars(det)
+
+
+def test_unknown_name_is_an_attribute_error_that_lists_what_is_there() -> None:
+    with pytest.raises(AttributeError, match="'nonsense'.*experimental"):
+        det.nonsense  # noqa: B018 (the access is the test)
+
+
+@pytest.mark.parametrize(("room", "extra"), [("keras", "keras"), ("pytorch", "torch")])
+def test_missing_framework_is_one_sentence_with_the_command_to_run(room: str, extra: str) -> None:
+    printed = run_python(
+        f"""
+        {textwrap.indent(BLOCK, " " * 8).strip()}
+        import det_native as det
+        for attempt in (lambda: det.{room}, lambda: __import__("det_native.{room}"), lambda: exec("from det_native import {room}")):
+            try:
+                attempt()
+            except ImportError as error:
+                print(type(error).__name__, error)
+        """
+    ).splitlines()
+    assert printed
+    assert 'pip install "det-native[' + extra + ']"' in printed[0]
+    assert printed[0].startswith("MissingDependencyError")
+    assert printed[-1] == printed[0]
+
+
+@pytest.mark.parametrize(("room", "name"), [("estimator", "EstimatorTrial"), ("tensorboard", "metric_writers")])
+def test_rooms_of_later_versions_say_so(room: str, name: str) -> None:
+    module = getattr(det, room)
+    with pytest.raises(UnsupportedFeatureError, match=f"{name} comes with a later version"):
+        getattr(module, name)
+    assert not hasattr(module, "something_else")
+
+
+def test_a_later_name_is_an_import_error_too() -> None:
+    with pytest.raises(ImportError, match="later version"):
+        from det_native.estimator import EstimatorTrial  # noqa: F401 (the import is the test)
