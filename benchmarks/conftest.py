@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -159,3 +162,13 @@ def pytest_sessionfinish() -> None:
     ]
     print("\n" + "\n".join(lines))
     REPORT.write_text("\n".join(lines))
+
+
+@pytest.fixture(scope="session")
+def master_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A master's home of the benchmark's own; the master is stopped at the end."""
+    home = tmp_path_factory.mktemp("home")
+    os.environ["DET_HOME"] = str(home)
+    yield home
+    subprocess.run([sys.executable, "-m", "det_native.client.command", "down", "--kill"], check=False)
+    del os.environ["DET_HOME"]

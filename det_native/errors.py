@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from det_native.schema.rest import ErrorBody
 
 
 class DetError(Exception):
@@ -105,7 +109,14 @@ class RequestError(MasterError):
         HTTP status.
     message : str
         The master's own sentence.
+
+    Attributes
+    ----------
+    body : ErrorBody or None
+        What the master answered, if it was of that form.
     """
+
+    body: ErrorBody | None = None
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status

@@ -30,10 +30,10 @@ def refuse(module: str, names: Collection[str], *, remedy: str = "") -> Callable
         Raises LaterVersionError for `names`, AttributeError for any other name.
     """
 
-    def __getattr__(name: str) -> Never:
+    def missing(name: str) -> Never:
         if name in names:
             sentence = f"{module}.{name} comes with a later version of det_native."
             raise LaterVersionError(f"{sentence} {remedy}".rstrip())
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
-    return __getattr__
+    return missing

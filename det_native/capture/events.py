@@ -35,7 +35,6 @@ class Code:
     optional: frozenset[str] = frozenset()
     parameters: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
-    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,8 @@ class Bind:
         Names whose code (functions, classes) the value may carry along.
     aliases : frozenset of str
         Names that the value may share state with.
+    through : tuple of (path, names)
+        Calls whose result becomes (part of) the value, and what was passed to them: it may share state with that.
     same : bool
         The value *is* that of the one alias (``b = a``).
     updates : bool
@@ -78,6 +79,7 @@ class Bind:
     line: int
     sources: frozenset[str] = frozenset()
     aliases: frozenset[str] = frozenset()
+    through: tuple[tuple[tuple[str, ...], frozenset[str]], ...] = ()
     same: bool = False
     codes: tuple[Code, ...] = ()
     origin: Origin = field(default_factory=lambda: Origin("value"))
@@ -94,7 +96,7 @@ class Change:
 
     name: str
     line: int
-    column: int
+    end_line: int
     how: Literal["attribute", "item", "augmented", "call", "argument"]
     chain: tuple[Link, ...] = ()
     accumulates: bool = False
@@ -105,24 +107,15 @@ class Change:
 class Call:
     """A call; ``callee`` is the dotted path from a global name, e.g. ``("np", "random", "shuffle")``.
 
-    `arguments` are (position or keyword, names whose value is passed, not copied).
+    `arguments` are (position or keyword, names whose value is passed, not copied). `imported`: the path starts with a
+    module, not with a global name.
     """
 
     callee: tuple[str, ...]
     line: int
-    column: int
     arguments: tuple[tuple[int | str, frozenset[str]], ...] = ()
     keywords: frozenset[str] = frozenset()
-    literals: tuple[str | None, ...] = ()
-    discarded: bool = False
-
-
-@dataclass(frozen=True)
-class Effect:
-    """Something is set for the whole process."""
-
-    what: str
-    line: int
+    imported: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,4 +143,4 @@ class Branch:
     line: int
 
 
-Event = Read | Bind | Change | Call | Effect | Delete | Star | Branch
+Event = Read | Bind | Change | Call | Delete | Star | Branch

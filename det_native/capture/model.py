@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from pydantic import PrivateAttr
 
 from det_native.schema.manifests import BundleManifest, Codec, Program, Sha256
 from det_native.schema.rest import CaptureRow
@@ -43,11 +46,36 @@ class Capture:
     warnings: list[str] = field(default_factory=list)
 
 
+class BundleRow(CaptureRow):
+    """A row of the report about things that are sent: it knows by which blobs. Elsewhere it is a plain row."""
+
+    _hashes: frozenset[Sha256] = PrivateAttr(default=frozenset())
+
+    @property
+    def hashes(self) -> frozenset[Sha256]:
+        """Blobs that carry what the row is about."""
+        return self._hashes
+
+    @classmethod
+    def about(
+        cls, hashes: Iterable[Sha256], *, what: str, how: str, size: int, cell: str = "", note: str = ""
+    ) -> BundleRow:
+        """Make a row about `hashes`."""
+        row = cls(what=what, how=how, size=size, cell=cell, note=note)
+        row._hashes = frozenset(hashes)
+        return row
+
+
 @dataclass(frozen=True)
 class Bundle:
-    """A manifest, where the content of each blob is to be had (a file or bytes), and the report so far."""
+    """A manifest, where the content of each blob is to be had (a file or bytes), and the report so far.
+
+    `states` are (size, mtime_ns, ctime_ns, inode) of the files when they were hashed, of those that can be trusted to
+    be unchanged as long as these are.
+    """
 
     manifest: BundleManifest
     contents: dict[Sha256, Path | bytes]
     report: list[CaptureRow]
     warnings: list[str] = field(default_factory=list)
+    states: dict[Sha256, tuple[int, int, int, int]] = field(default_factory=dict)

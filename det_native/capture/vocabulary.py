@@ -13,32 +13,34 @@ def _words(text: str) -> frozenset[str]:
 FRESH_METHODS = _words("""
     abs add_prefix add_suffix agg aggregate all any apply_map argmax argmin argsort as_integer_ratio as_posix astype
     autocorr bar between bfill bool box boxplot capitalize casefold center clip clone combine copy corr corrwith cos
-    count count_params cov cpu cross cummax cummin cumprod cumsum dataframe decode deepcopy density describe detach diff
-    difference digest dot drop_duplicates dropna dtype dump dumps duplicated encode endswith eq equals evaluate exists
-    exp expandtabs ffill fillna find first flatten float format format_map from_dict from_records ge get_config
-    get_dtype_counts get_dummies get_figure get_params get_weights groupby gt half head hex hist idxmax idxmin imag
-    index info int interpolate intersection is_absolute is_cuda is_dir is_file isalnum isalpha isdigit isdisjoint isin
-    isinf isinstance islower isna isnan isnull isnumeric isspace issubset issuperset istitle isupper item iterdir join
-    json_normalize kde kurt kurtosis last le len line ljust loads log lower lstrip lt mad max mean median melt
-    memory_usage merge min mode mul nbytes ne nlargest norm notna notnull nsmallest nunique numel numpy parameters_count
-    partition_by pct_change pie pivot pivot_table plot pow predict predict_classes predict_generator predict_log_proba
-    predict_on_batch predict_proba prod quantile query rank read_bytes read_text real rename_axis repeat replace resample
-    resolve rfind rindex rjust rolling round row rpartition rsplit rstrip sample scatter score sem shape shift show
-    sin size skew slice sort_index sort_values split splitlines sqrt startswith stat state_dict_copy std str strftime
-    strip sub sum summary swapcase symmetric_difference tail take test_on_batch timestamp title to_bytes to_clipboard
-    to_csv to_dict to_excel to_frame to_html to_json to_latex to_list to_markdown to_numpy to_parquet to_pickle to_records
-    to_sql to_string tobytes tolist trace translate truediv type unique upper value_counts var vecdot where with_name
-    with_suffix zfill nonzero searchsorted tally elapsed as_numpy as_list cardinality result get_layer_names
+    count count_params cov cross cummax cummin cumprod cumsum dataframe decode deepcopy density describe detach diff
+    difference digest dot drop_duplicates dropna dtype dump dumps duplicated encode endswith eq equals evaluate
+    exists exp expandtabs ffill fillna find first flatten format format_map from_dict from_records ge get_config
+    get_dtype_counts get_dummies get_figure get_params get_weights groupby gt head hex hist idxmax idxmin imag index
+    info int interpolate intersection is_absolute is_cuda is_dir is_file isalnum isalpha isdigit isdisjoint isin
+    isinf isinstance islower isna isnan isnull isnumeric isspace issubset issuperset istitle isupper item iterdir
+    join json_normalize kde kurt kurtosis last le len line ljust loads log lower lstrip lt mad max mean median melt
+    memory_usage merge min mode mul nbytes ne nlargest norm notna notnull nsmallest nunique numel numpy
+    parameters_count partition_by pct_change pie pivot pivot_table plot pow predict predict_classes
+    predict_generator predict_log_proba predict_on_batch predict_proba prod quantile query rank read_bytes read_text
+    real rename_axis repeat replace resample resolve rfind rindex rjust rolling round row rpartition rsplit rstrip
+    sample scatter score sem shape shift show sin size skew slice sort_index sort_values split splitlines sqrt
+    startswith stat state_dict_copy std str strftime strip sub sum summary swapcase symmetric_difference tail take
+    test_on_batch timestamp title to_bytes to_clipboard to_csv to_dict to_excel to_frame to_html to_json to_latex
+    to_list to_markdown to_numpy to_parquet to_pickle to_records to_sql to_string tobytes transform
+    inverse_transform save save_weights savefig export tolist trace translate truediv type unique upper value_counts
+    var vecdot where with_name with_suffix zfill nonzero searchsorted tally elapsed as_numpy as_list cardinality
+    result get_layer_names
 """)
 
 #: Methods that only look, but whose result is a part of the thing itself.
 VIEW_METHODS = _words("""
-    __getitem__ buffers children diagonal expand expand_dims get get_layer get_parameter get_submodule items iterrows
-    itertuples keys modules named_buffers named_children named_modules named_parameters parameters permute ravel reshape
-    squeeze swapaxes transpose unsqueeze values view state_dict batch map prefetch cache_info element_spec with_options
-    repeat_dataset unbatch skip enumerate as_numpy_iterator pipe loc iloc T add_argument_group get_hparam get_hparams
-    get_experiment_config get_data_config get_trial_seed get_per_slot_batch_size get_global_batch_size
-    get_experiment_id get_trial_id get_rank get_size
+    __getitem__ buffers children diagonal expand expand_dims get get_layer get_parameter get_submodule items
+    iterrows itertuples keys modules named_buffers named_children named_modules named_parameters parameters permute
+    ravel reshape squeeze swapaxes transpose unsqueeze values view state_dict batch map prefetch cache_info
+    element_spec with_options repeat_dataset unbatch skip enumerate as_numpy_iterator pipe loc iloc T
+    add_argument_group get_hparam get_hparams get_experiment_config get_data_config get_trial_seed
+    get_per_slot_batch_size get_global_batch_size get_experiment_id get_trial_id get_rank get_size
 """)
 
 #: Methods of which two calls differ from one.
@@ -59,10 +61,27 @@ _IN_PLACE_BY_KIND: dict[str, frozenset[str]] = {
     ),
     "module": frozenset(),
     "callable": frozenset(),
+    "dataset": frozenset(),
 }
+for _kind in ("list", "dict", "set"):
+    _IN_PLACE_BY_KIND[f"data {_kind}"] = _IN_PLACE_BY_KIND[_kind]
+_IN_PLACE_BY_KIND["array view"] = _IN_PLACE_BY_KIND["array"]
+
+#: Attributes of tables whose methods only look.
+_ACCESSORS = _words("plot str dt cat")
+
+#: Methods and functions that change nothing when applied a second time.
+IDEMPOTENT = _words("""
+    abs array asarray ascontiguousarray astype as_tensor copy cpu cuda deepcopy double drop_duplicates dropna eval
+    ffill fillna flatten float from_numpy list lower numpy ravel rename reset_index reshape sort_values sort_index
+    sorted squeeze str strip tensor to to_numpy train tuple upper
+""")
 
 #: Builtins that change one of their arguments: position of the argument.
 MUTATING_BUILTINS = {"next": 0, "anext": 0, "setattr": 0, "delattr": 0}
+
+#: Builtins whose result is, or shares state with, an argument.
+SHARING_BUILTINS = _words("iter zip map filter enumerate reversed next getattr vars super")
 
 #: Builtins that run code given as text.
 EXECUTING_BUILTINS = frozenset({"exec", "eval"})
@@ -79,8 +98,8 @@ _IN_PLACE_FUNCTIONS = _words("""
 
 #: Functions of libraries whose result shares memory with their arguments.
 _SHARING_FUNCTIONS = _words("""
-    asarray asanyarray ravel reshape squeeze transpose swapaxes expand_dims broadcast_to from_numpy as_tensor atleast_1d
-    atleast_2d nditer view rollaxis moveaxis partial chain cycle islice iter
+    asarray asanyarray ravel reshape squeeze transpose swapaxes expand_dims broadcast_to from_numpy as_tensor
+    atleast_1d atleast_2d nditer view rollaxis moveaxis partial chain cycle islice iter
 """)
 
 #: Classes whose instances hold copies.
@@ -155,24 +174,24 @@ def chain_changes(chain: tuple[Link, ...], kind: str | None, in_place: bool) -> 
     in_place : bool
         The call has ``inplace=True`` or ``out=``.
     """
-    if in_place:
-        return True
     known = _IN_PLACE_BY_KIND.get(kind or "")
     for position, (link, name) in enumerate(chain):
+        if in_place and position == len(chain) - 1:
+            return True
         if link != "call":
-            if name in {"plot", "str", "dt", "cat"}:
+            if name in _ACCESSORS:
                 return False
-            if position == 0 and link == "attribute" and len(chain) > 1 and chain[1][0] == "call":
-                continue
-            known = None
-            continue
-        if known is not None:
-            return name in known
-        if kind == "tensor" and position <= 1:
+        elif position == 0 and known is not None:
+            if name in known:
+                return True
+            if name not in VIEW_METHODS:
+                return False
+        elif position == 0 and kind == "tensor":
             return name.endswith("_") and not name.endswith("__")
-        if name in VIEW_METHODS:
-            continue
-        return name not in FRESH_METHODS
+        elif name in FRESH_METHODS:
+            return False
+        elif name not in VIEW_METHODS:
+            return True
     return False
 
 
@@ -191,7 +210,9 @@ def result_shares(name: str, from_library: bool) -> bool:
     return not from_library
 
 
-_NETWORK = _words("urlopen urlretrieve wget download urlcleanup fetch_openml snapshot_download hf_hub_download load_dataset")
+_NETWORK = _words(
+    "urlopen urlretrieve wget download urlcleanup fetch_openml snapshot_download hf_hub_download load_dataset"
+)
 _NETWORK_MODULES = _words("requests httpx urllib urllib3 aiohttp ftplib smtplib paramiko boto3 socket wget")
 _DELETING = _words("rmtree unlink rmdir removedirs")
 _SHELL = _words("system popen Popen check_output check_call run call getoutput getstatusoutput spawnl execv")

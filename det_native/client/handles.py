@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from det_native.client import rendering, selection, waiting
-from det_native.client.history import as_dictionary, keras_history
+from det_native.client.history import as_dictionary, epoch_ends, keras_history
 from det_native.client.logs import Logs
 from det_native.client.notebook import write_notebook
 from det_native.client.source import Source
@@ -291,12 +291,18 @@ class Trial:
     def history(self) -> dict[str, list[float]]:
         """Metrics by epoch so far, in the shape of Keras's ``History.history``."""
         experiment = self._source.experiment(self.experiment_id)
-        return keras_history(
-            self._rows(MetricKind.TRAINING),
-            self._rows(MetricKind.VALIDATION),
-            batches_per_epoch=_batches_per_epoch(experiment.config, self._known.hparams),
-            running=experiment.framework == "keras",
+        training, validation = self._rows(MetricKind.TRAINING), self._rows(MetricKind.VALIDATION)
+        keras = experiment.framework == "keras"
+        completed = self.state is TrialState.COMPLETED
+        ends = epoch_ends(
+            training,
+            validation,
+            records_per_epoch=int(experiment.config.get("records_per_epoch") or 0),
+            batch_size=_batch_size(experiment.config, self._known.hparams),
+            epochs=_epochs(experiment.config) if completed else None,
+            whole_batches=keras,
         )
+        return keras_history(training, validation, ends=ends, running=keras)
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
@@ -473,8 +479,12 @@ def _no_checkpoint(owner: str, detail: rest.Experiment, found: Sequence[rest.Che
     return f"{owner} has no checkpoint yet; experiment.wait() waits for its end."
 
 
-def _batches_per_epoch(config: dict[str, Any], hparams: dict[str, Any]) -> int:
-    records = int(config.get("records_per_epoch") or 0)
-    if not records or "global_batch_size" not in hparams:
+def _batch_size(config: dict[str, Any], hparams: dict[str, Any]) -> int:
+    if "global_batch_size" not in hparams:
         return 0
-    return records // TrialEnvironment(config=config, hparams=hparams).global_batch_size
+    return TrialEnvironment(config=config, hparams=hparams).global_batch_size
+
+
+def _epochs(config: dict[str, Any]) -> int | None:
+    length = (config.get("searcher") or {}).get("max_length") or {}
+    return length.get("epochs") if isinstance(length, dict) else None

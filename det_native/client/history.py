@@ -23,11 +23,7 @@ def as_dictionary(row: MetricRow) -> dict[str, Any]:
 
 
 def keras_history(
-    training: Sequence[MetricRow],
-    validation: Sequence[MetricRow],
-    *,
-    batches_per_epoch: int,
-    running: bool,
+    training: Sequence[MetricRow], validation: Sequence[MetricRow], *, ends: Sequence[int], running: bool
 ) -> dict[str, list[float]]:
     """Return the metrics in the shape of Keras's ``History.history``: per name one value for each epoch.
 
@@ -35,8 +31,8 @@ def keras_history(
     ----------
     training, validation : sequence of MetricRow
         In order of batches.
-    batches_per_epoch : int
-        0 where the length of an epoch is not known; a row then ends at each validation.
+    ends : sequence of int
+        The batch after which each epoch ends, rising; see ``epoch_ends``.
     running : bool
         Whether a training row holds Keras's running means over the epoch so far (its last row is then the epoch's
         value) or one batch each (the epoch's value is their mean).
@@ -46,12 +42,11 @@ def keras_history(
     dict
         Validation metrics carry the prefix ``val_``. As in Keras, an epoch without a validation has no value there.
     """
-    ends = _epoch_ends(training, validation, batches_per_epoch)
     history: dict[str, list[float]] = {}
     for rows in _split(training, ends):
         for name in _names(rows):
             values = [as_number(row.metrics[name]) for row in rows if row.metrics.get(name) is not None]
-            history.setdefault(name, []).append(values[-1] if running else math.fsum(values) / len(values))
+            history.setdefault(name, []).append(values[-1] if running else _mean(values))
     for rows in _split(validation, ends):
         for name in _names(rows):
             last = [as_number(row.metrics[name]) for row in rows if row.metrics.get(name) is not None][-1]
@@ -59,17 +54,52 @@ def keras_history(
     return history
 
 
+def epoch_ends(
+    training: Sequence[MetricRow],
+    validation: Sequence[MetricRow],
+    *,
+    records_per_epoch: int,
+    batch_size: int,
+    epochs: int | None,
+    whole_batches: bool,
+) -> list[int]:
+    """Return the batch after which each epoch ended, up to the last row.
+
+    Parameters
+    ----------
+    training, validation : sequence of MetricRow
+        In order of batches.
+    records_per_epoch, batch_size : int
+        0 where they are not known: a row then ends at each validation.
+    epochs : int or None
+        How many epochs the rows make, where that is known.
+    whole_batches : bool
+        True for Keras, whose epochs end with a smaller batch; else an epoch may end inside a batch, which then counts
+        for the next one.
+    """
+    last = max((row.batch for row in (*training[-1:], *validation[-1:])), default=0)
+    if not records_per_epoch or not batch_size:
+        ends = sorted({row.batch for row in validation if row.batch > 0})
+        return ends if ends and ends[-1] >= last else [*ends, last]
+    if whole_batches:
+        exact = epochs is not None and epochs > 0 and last % epochs == 0
+        steps = last // epochs if exact and epochs else math.ceil(records_per_epoch / batch_size)
+        return list(range(steps, last + steps, steps)) if steps else []
+    ends = []
+    while not ends or ends[-1] < last:
+        end = (len(ends) + 1) * records_per_epoch // batch_size
+        ends.append(max(end, ends[-1] + 1 if ends else 1))
+    return ends
+
+
 def validation_name(name: str) -> str:
     """Return the name of a validation metric in a history: with ``val_`` unless it says already what it is."""
     return name if name.startswith(("val_", "validation_")) else f"val_{name}"
 
 
-def _epoch_ends(training: Sequence[MetricRow], validation: Sequence[MetricRow], batches_per_epoch: int) -> list[int]:
-    last = max((row.batch for row in (*training[-1:], *validation[-1:])), default=0)
-    if batches_per_epoch > 0:
-        return list(range(batches_per_epoch, last + batches_per_epoch, batches_per_epoch))
-    ends = [row.batch for row in validation if row.batch > 0]
-    return ends if ends and ends[-1] >= last else [*ends, last]
+def _mean(values: Sequence[float]) -> float:
+    # Not fsum, which refuses infinities of both signs.
+    return sum(values) / len(values)
 
 
 def _split(rows: Sequence[MetricRow], ends: Iterable[int]) -> Iterable[list[MetricRow]]:

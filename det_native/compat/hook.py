@@ -1,7 +1,7 @@
 """The import hook behind the ``determined`` alias.
 
-The finder has to come first in ``sys.meta_path``: ``determined.keras`` is looked for in ``det_native.__path__``, and the
-ordinary finder would load that file a second time under the alias's name.
+The finder has to come first in ``sys.meta_path``: ``determined.keras`` is looked for in ``det_native.__path__``, and
+the ordinary finder would load that file a second time under the alias's name.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,10 @@ class CurvesFigure(Figure):
     def png(self) -> bytes:
         """Return the figure as PNG."""
         buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+        with warnings.catch_warnings():
+            # A name in a script that the font lacks is drawn as boxes; the text and HTML forms have it.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            self.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
         return buffer.getvalue()
 
     def _repr_png_(self) -> bytes:

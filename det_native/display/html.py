@@ -69,9 +69,7 @@ def _heading(title: str, name: str) -> str:
 
 
 def _facts(facts: Mapping[str, str]) -> str:
-    shown = (
-        f'<span style="{_MUTED}">{escape(label)}</span> {escape(value)}&emsp;' for label, value in facts.items()
-    )
+    shown = (f'<span style="{_MUTED}">{escape(label)}</span> {escape(value)}&emsp;' for label, value in facts.items())
     return f"<div>{''.join(shown)}</div>"
 
 

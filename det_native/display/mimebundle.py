@@ -15,8 +15,8 @@ from det_native.display.text import experiment_text, trial_text
 def make_mimebundle(handle: Experiment | Trial) -> dict[str, Any]:
     """Return the display data of an experiment or a trial by MIME type.
 
-    Front ends prefer the HTML, which holds the picture too; the PNG of its own is for those that show no HTML, and for a
-    saved notebook that is not trusted.
+    Front ends prefer the HTML, which holds the picture too; the PNG of its own is for those that show no HTML, and for
+    a saved notebook that is not trusted.
     """
     curves = curves_of(handle)
     picture = draw(curves).png() if curves.panels else None

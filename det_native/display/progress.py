@@ -18,7 +18,9 @@ class TqdmProgress:
     """
 
     def __init__(self, title: str) -> None:
-        self._bar = _tqdm()(total=STEPS, desc=title, leave=True, bar_format="{desc}: {percentage:3.0f}%|{bar}| {postfix}")
+        self._bar = _tqdm()(
+            total=STEPS, desc=title, leave=True, bar_format="{desc}: {percentage:3.0f}%|{bar}| {postfix}"
+        )
 
     def update(self, fraction: float, text: str) -> None:
         """Show that `fraction` of 1 is done, and a short text."""

@@ -1,1 +1,70 @@
-"""."""
+"""Experiments from a notebook or a script: ``keras.init()``, ``create()``, and the handles of what was run."""
+
+from typing import TYPE_CHECKING, Any
+
+from det_native.experimental.arguments import Mode
+from det_native.later import refuse
+
+if TYPE_CHECKING:
+    from det_native.client.handles import Checkpoint, Experiment, Trial
+    from det_native.client.handles import Experiment as ExperimentReference
+    from det_native.client.handles import Trial as TrialReference
+    from det_native.experimental import keras
+    from det_native.experimental.creation import create, create_trial_instance
+    from det_native.experimental.existing import Determined, attach
+
+LOCAL = Mode.LOCAL
+CLUSTER = Mode.CLUSTER
+
+_NAMES = {
+    "Checkpoint": ("det_native.client.handles", "Checkpoint"),
+    "Determined": ("det_native.experimental.existing", "Determined"),
+    "Experiment": ("det_native.client.handles", "Experiment"),
+    "ExperimentReference": ("det_native.client.handles", "Experiment"),
+    "Trial": ("det_native.client.handles", "Trial"),
+    "TrialReference": ("det_native.client.handles", "Trial"),
+    "attach": ("det_native.experimental.existing", "attach"),
+    "create": ("det_native.experimental.creation", "create"),
+    "create_trial_instance": ("det_native.experimental.creation", "create_trial_instance"),
+}
+
+_later = refuse(
+    "det_native.experimental",
+    frozenset({"Model", "ModelOrderBy", "ModelSortBy", "estimator", "init_native", "pytorch", "test_one_batch"}),
+    remedy="Now there are keras.init() and create(), each with local=True, test=True for one minimal loop.",
+)
+
+__all__ = [
+    "CLUSTER",
+    "LOCAL",
+    "Checkpoint",
+    "Determined",
+    "Experiment",
+    "ExperimentReference",
+    "Mode",
+    "Trial",
+    "TrialReference",
+    "attach",
+    "create",
+    "create_trial_instance",
+    "keras",
+]
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name == "keras":
+        return importlib.import_module("det_native.experimental.keras")
+    if name in _NAMES:
+        # Handles show themselves by what display registers; nothing else of it is loaded here.
+        importlib.import_module("det_native.display")
+        module, attribute = _NAMES[name]
+        value = getattr(importlib.import_module(module), attribute)
+        globals()[name] = value
+        return value
+    _later(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,14 +21,12 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 from pydantic import BaseModel
 
-from det_native.client.source import Source
-from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
+from det_native.errors import NotFoundError
 from det_native.schema import rest
 from det_native.schema.home import Home
 from det_native.schema.states import ExperimentState, TrialState
 
 Model = TypeVar("Model", bound=BaseModel)
-Loader = Callable[[rest.Checkpoint, Path], Any]
 
 PREFIX = "local-"
 
@@ -120,7 +118,9 @@ class LocalStore:
         detail = rest.ExperimentDetail.model_validate_json((self.folder / "experiment.json").read_bytes())
         if detail.state.terminal or self._running():
             return detail
-        error = rest.UserErrorInfo(type="Died", message="The process of this local run ended in the middle.", traceback="")
+        error = rest.UserErrorInfo(
+            type="Died", message="The process of this local run ended in the middle.", traceback=""
+        )
         return detail.model_copy(update={"state": ExperimentState.ERROR, "error": error})
 
     def trials(self) -> list[rest.Trial]:
@@ -147,120 +147,6 @@ class LocalStore:
             return True
         lock.release()
         return False
-
-
-class LocalSource(Source):
-    """Facts of one local experiment, for the handles.
-
-    Parameters
-    ----------
-    store : LocalStore
-    loader : callable, optional
-        Rebuilds the user's model for a checkpoint; only the process that ran the experiment has it.
-    """
-
-    def __init__(self, store: LocalStore, loader: Loader | None = None) -> None:
-        self._store = store
-        self._loader = loader
-
-    def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
-        """Return the experiment as it is now."""
-        return self._store.experiment()
-
-    def trials(self, experiment_id: int | str) -> list[rest.Trial]:
-        """Return the experiment's trials, oldest first."""
-        return self._store.trials()
-
-    def trial(self, trial_id: int) -> rest.Trial:
-        """Return the trial as it is now."""
-        for trial in self._store.trials():
-            if trial.id == trial_id:
-                return trial
-        raise NotFoundError(f"Experiment {self._store.id} has no trial {trial_id}.")
-
-    def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
-        """Return all rows of a kind after a batch."""
-        return [row for row in self._store.rows(trial_id, kind) if row.batch > after_batch or not after_batch]
-
-    def checkpoints(
-        self, *, experiment_id: int | str | None = None, trial_id: int | None = None
-    ) -> list[rest.Checkpoint]:
-        """Return the checkpoints that exist, oldest first."""
-        trials = [trial.id for trial in self._store.trials()] if trial_id is None else [trial_id]
-        return [checkpoint for trial in trials for checkpoint in self._store.checkpoints(trial)]
-
-    def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
-        """Return nothing: a local run prints where it runs."""
-        return []
-
-    def events(self, experiment_id: int | str, after: int = 0) -> Iterator[rest.Event]:
-        """Yield one event, at the end of the run; blocks while another process runs it."""
-        with self._store.lock:
-            detail = self._store.experiment()
-        experiment = rest.Experiment.model_validate(detail.model_dump(exclude={"report"}))
-        yield rest.Event(
-            id=after + 1,
-            type="experiment",
-            experiment_id=self._store.number,
-            trial_id=None,
-            data=experiment.model_dump(mode="json"),
-        )
-
-    def kill(self, experiment_id: int | str) -> None:
-        """End nothing: a local run ends with Ctrl-C where it runs.
-
-        Raises
-        ------
-        UnsupportedFeatureError
-            If the run goes on, in another process.
-        """
-        if not self._store.experiment().state.terminal:
-            raise UnsupportedFeatureError(
-                f"Experiment {self._store.id} runs in another process on this machine; interrupt it there (Ctrl-C)."
-            )
-
-    def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
-        """Copy the checkpoint's files, verified, into an existing empty directory."""
-        from det_harness.load import copy_checkpoint
-
-        copy_checkpoint(checkpoint, directory)
-
-    def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
-        """Rebuild the user's model and load the downloaded checkpoint into it.
-
-        Raises
-        ------
-        CheckpointError
-            In another process than the one that ran the experiment: a local run keeps no copy of the code.
-        """
-        if self._loader is None:
-            raise CheckpointError(
-                f"Experiment {self._store.id} ran in another process, and a local run keeps no copy of the code. "
-                "checkpoint.download() has the weights."
-            )
-        return self._loader(checkpoint, directory)
-
-    def bundle(self, experiment_id: int | str) -> Any:
-        """Say that there is none.
-
-        Raises
-        ------
-        UnsupportedFeatureError
-            Always: a local run sends no program.
-        """
-        raise UnsupportedFeatureError(
-            f"Experiment {self._store.id} ran in a process of this machine; only what was submitted has a program to write."
-        )
-
-    def blob(self, sha256: str) -> bytes:
-        """Say that there is none.
-
-        Raises
-        ------
-        NotFoundError
-            Always: a local run sends nothing.
-        """
-        raise NotFoundError(f"Experiment {self._store.id} is local and has no blob {sha256}.")
 
 
 def trial_row(store: LocalStore, trial_id: int, hparams: dict[str, Any], seed: int, target: int) -> rest.Trial:
@@ -301,5 +187,5 @@ def _write_lines(path: Path, models: Iterable[BaseModel]) -> None:
 def _read_lines(path: Path, model: type[Model]) -> Iterator[Model]:
     if not path.is_file():
         return
-    for line in path.read_text().splitlines():
+    for line in path.read_text().split("\n")[:-1]:
         yield model.model_validate_json(line)

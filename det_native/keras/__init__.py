@@ -1,4 +1,4 @@
-"""Training with tf.keras: the native context and what goes with it. TensorFlow is imported on the first use of a name."""
+"""Training with tf.keras: the native context. TensorFlow is imported on the first use of a name."""
 
 from __future__ import annotations
 

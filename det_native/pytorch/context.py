@@ -82,7 +82,9 @@ class PyTorchTrialContext(TrialContext):
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise ArgumentError(f"wrap_optimizer() takes a torch.optim.Optimizer, not {type(optimizer).__name__}.")
         if any(optimizer is known for known in self.optimizers):
-            raise ArgumentError(f"This {type(optimizer).__name__} is wrapped already; call wrap_optimizer() once for it.")
+            raise ArgumentError(
+                f"This {type(optimizer).__name__} is wrapped already; call wrap_optimizer() once for it."
+            )
         if isinstance(backward_passes_per_step, bool) or backward_passes_per_step < 1:
             raise ArgumentError(f"backward_passes_per_step must be at least 1, not {backward_passes_per_step!r}.")
         self.optimizers.append(optimizer)
@@ -140,8 +142,8 @@ class PyTorchTrialContext(TrialContext):
     ) -> None:
         """Step `optimizer`, then zero its gradients; once per optimizer and batch.
 
-        With ``optimizations.aggregation_frequency`` = k > 1 the gradients of k batches are gathered (and averaged, unless
-        ``average_aggregated_gradients`` is off), and the step happens at every k-th batch.
+        With ``optimizations.aggregation_frequency`` = k > 1 the gradients of k batches are gathered (and averaged,
+        unless ``average_aggregated_gradients`` is off), and the step happens at every k-th batch.
 
         Parameters
         ----------
@@ -213,7 +215,8 @@ class PyTorchTrialContext(TrialContext):
         UnsupportedFeatureError
         """
         raise UnsupportedFeatureError(
-            "context.configure_apex_amp() comes with a later version of det_native. Use torch.autocast in train_batch()."
+            "context.configure_apex_amp() comes with a later version of det_native. Until then, use torch.autocast in "
+            "train_batch()."
         )
 
     def enter_batch(self, batch_index: int) -> None:
@@ -255,8 +258,8 @@ class PyTorchTrialContext(TrialContext):
     def _kept_gradients(self) -> str:
         return (
             "step_optimizer(auto_zero_grads=False) contradicts optimizations.aggregation_frequency = "
-            f"{self._aggregation_frequency}, which keeps and zeroes gradients itself: leave auto_zero_grads at True, or "
-            "set the frequency to 1."
+            f"{self._aggregation_frequency}, which keeps and zeroes gradients itself: leave auto_zero_grads at True, "
+            "or set the frequency to 1."
         )
 
 

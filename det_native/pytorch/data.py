@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -22,8 +23,8 @@ class DataLoader:
     """Loads batches of a dataset; a drop-in for ``torch.utils.data.DataLoader``, with the same arguments.
 
     In training, the order of batches depends on the trial's seed and the number of the epoch only, so that a trial
-    continues at the exact batch inside an epoch. A sampler with random draws of its own is seeded per epoch for this; with
-    worker processes, each batch is loaded under random number generators seeded for that batch.
+    continues at the exact batch inside an epoch. A sampler with random draws of its own is seeded per epoch for this;
+    with worker processes, each batch is loaded under random number generators seeded for that batch.
 
     By itself it behaves as torch's does: iterate it, take its length.
     """
@@ -47,7 +48,7 @@ class DataLoader:
             raise UnsupportedFeatureError(_no_iterable(dataset))
         if not hasattr(dataset, "__getitem__"):
             raise InvalidDataError(
-                f"The dataset of a DataLoader needs __getitem__ and __len__; {type(dataset).__name__} has no __getitem__."
+                f"The dataset of a DataLoader needs __getitem__() and __len__(), which {type(dataset).__name__} lacks."
             )
         self._loader: torch_data.DataLoader[Any] = torch_data.DataLoader(
             dataset,
@@ -123,14 +124,16 @@ class DataLoader:
                 "persistent_workers": base.persistent_workers,
                 "multiprocessing_context": base.multiprocessing_context,
             }
-        batching = {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
+        batching = (
+            {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
+        )
         return torch_data.DataLoader(
             dataset,
             num_workers=base.num_workers,
             collate_fn=base.collate_fn,
             pin_memory=base.pin_memory and torch.cuda.is_available(),
             timeout=base.timeout,
-            worker_init_fn=base.worker_init_fn,
+            worker_init_fn=_WorkerStart(base.worker_init_fn) if base.num_workers > 0 else None,
             # An iterator draws one number when it starts: from here, not from the generator that the model uses.
             generator=torch.Generator().manual_seed(seed_for(seed, rank)),
             **batching,
@@ -190,8 +193,24 @@ class _NumberedItems:
             yield _Numbered(number, item)
 
 
+@dataclass(frozen=True)
+class _WorkerStart:
+    """Makes a loader worker deaf to interrupts, then runs the user's function.
+
+    They are meant for the training process, with which its workers end anyway.
+    """
+
+    function: Callable[[int], None] | None
+
+    def __call__(self, worker: int) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if self.function is not None:
+            self.function(worker)
+
+
 class SeededDataset:
-    """Stands before a dataset in loader workers: seeds their generators for each batch, so that skipping changes nothing.
+    """Stands before a dataset in loader workers and seeds their generators for each batch: skipping changes nothing.
 
     Attributes that it does not have itself are the dataset's.
     """
@@ -294,4 +313,3 @@ def _first_length(data: Any) -> int | None:
         if length is not None:
             return length
     return None
-

@@ -10,19 +10,6 @@ import torch
 from det_native.errors import ArgumentError
 
 
-class _StepMode(Enum):
-    """When ``scheduler.step()`` is called; without arguments, by the training loop."""
-
-    STEP_EVERY_EPOCH = 1
-    """After every epoch of training."""
-
-    STEP_EVERY_BATCH = 2
-    """After every batch of training, whether or not gradients are aggregated over several batches."""
-
-    MANUAL_STEP = 3
-    """Never by the training loop: the user's code steps it."""
-
-
 class LRScheduler:
     """A torch learning rate scheduler and when it steps.
 
@@ -33,10 +20,20 @@ class LRScheduler:
     step_mode : LRScheduler.StepMode
     """
 
-    StepMode = _StepMode
+    class StepMode(Enum):
+        """When ``scheduler.step()`` is called; without arguments, by the training loop."""
 
-    def __init__(self, scheduler: Any, step_mode: _StepMode) -> None:
-        if not isinstance(step_mode, _StepMode):
+        STEP_EVERY_EPOCH = 1
+        """After every epoch of training."""
+
+        STEP_EVERY_BATCH = 2
+        """After every batch of training, whether or not gradients are aggregated over several batches."""
+
+        MANUAL_STEP = 3
+        """Never by the training loop: the user's code steps it."""
+
+    def __init__(self, scheduler: Any, step_mode: StepMode) -> None:
+        if not isinstance(step_mode, LRScheduler.StepMode):
             raise ArgumentError(
                 f"step_mode must be one of LRScheduler.StepMode.STEP_EVERY_EPOCH, .STEP_EVERY_BATCH and .MANUAL_STEP, "
                 f"not {step_mode!r}."
@@ -46,7 +43,7 @@ class LRScheduler:
                 f"{type(scheduler).__name__} is not a learning rate scheduler: it lacks step() or state_dict()."
             )
         needs_metric = isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
-        if needs_metric and step_mode is not _StepMode.MANUAL_STEP:
+        if needs_metric and step_mode is not LRScheduler.StepMode.MANUAL_STEP:
             raise ArgumentError(
                 "ReduceLROnPlateau steps with a metric: use LRScheduler.StepMode.MANUAL_STEP and call its step(metric) "
                 "in a callback's on_validation_end()."
@@ -60,7 +57,7 @@ class LRScheduler:
         return self._scheduler
 
     @property
-    def step_mode(self) -> _StepMode:
+    def step_mode(self) -> StepMode:
         """When it steps."""
         return self._step_mode
 

@@ -192,7 +192,9 @@ class RepeatBatchSampler:
                 empty = False
                 yield item
             if empty:
-                raise TrialDefinitionError("The training data loader yields no batches; its dataset or sampler is empty.")
+                raise TrialDefinitionError(
+                    "The training data loader yields no batches; its dataset or sampler is empty."
+                )
             epoch += 1
 
 

@@ -50,7 +50,7 @@ def completeness_problems(raw: Mapping[str, Any], *, local: bool) -> list[Proble
         A run in this process needs no metric, takes 100 batches if no length is given, and needs a batch size only to
         count records and epochs.
     """
-    problems = []
+    problems: list[Problem] = []
     searcher = raw.get("searcher")
     if not local and (searcher is None or isinstance(searcher, Mapping)):
         problems += _incomplete_searcher(searcher or {})
@@ -156,16 +156,15 @@ def _batch_of_every_slot(raw: Mapping[str, Any], where: str, smallest: float) ->
 def _smallest(leaf: Leaf) -> float | None:
     match leaf:
         case ConstHyperparameter():
-            values = [leaf.val]
+            values: list[Any] = [leaf.val]
         case CategoricalHyperparameter():
             values = leaf.vals
         case LogHyperparameter():
             values = [leaf.value(leaf.minval), leaf.value(leaf.maxval)]
         case _:
             values = [leaf.minval]
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return min(values)
-    return None
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    return min(numbers) if len(numbers) == len(values) else None
 
 
 def _project(raw: Mapping[str, Any]) -> Iterator[Problem]:

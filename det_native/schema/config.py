@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from det_native.schema.checks import consistency_problems
@@ -125,17 +125,3 @@ class ExperimentConfig(Section):
         """
         fixed = Reproducibility(experiment_seed=experiment_seed)
         return self.model_copy(update={"reproducibility": fixed})
-
-
-def sections() -> dict[str, type[BaseModel]]:
-    """Return the sections of fixed shape by their dotted name (``resources``, ``environment.image`` ...)."""
-    found: dict[str, type[BaseModel]] = {}
-
-    def enter(prefix: str, model: type[BaseModel]) -> None:
-        for name, field in model.model_fields.items():
-            if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-                found[prefix + name] = field.annotation
-                enter(f"{prefix}{name}.", field.annotation)
-
-    enter("", ExperimentConfig)
-    return found

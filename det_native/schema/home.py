@@ -1,4 +1,4 @@
-"""The folder of a master, and the file by which kernels, the command line and Jupyter find the master that runs there."""
+"""The folder of a master, and the file by which kernels, the command line and Jupyter find the one that runs there."""
 
 from __future__ import annotations
 

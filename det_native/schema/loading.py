@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 import warnings
 from collections.abc import Mapping
@@ -18,8 +19,12 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import fields_without_effect, refuse_unsupported
 from det_native.schema.lengths import Length
 from det_native.schema.older_names import Modernised
-from det_native.schema.problems import field_problems, locate
+from det_native.schema.problems import broken_fields, field_problems
 from det_native.schema.reading import plain_mapping, read
+from det_native.schema.searcher import searcher_name
+
+# No argument of a training call names it, so what the call fills in is a guess that contradicts nobody.
+_GUESSED = "searcher.metric"
 
 
 class ConfigurationWarning(UserWarning):
@@ -66,7 +71,9 @@ def load_config(
     loaded = _validated(modern, title, local=local)
     notes = [note for note in (_contradiction(loaded, contradicted), _no_effect(loaded)) if note]
     if local and loaded.resources.slots_per_trial > 1:
-        notes.append(f"resources.slots_per_trial: {loaded.resources.slots_per_trial} becomes 1: a local run has one slot.")
+        notes.append(
+            f"resources.slots_per_trial: {loaded.resources.slots_per_trial} becomes 1: a local run has one slot."
+        )
         loaded = loaded.model_copy(update={"resources": loaded.resources.model_copy(update={"slots_per_trial": 1})})
     if warn:
         for note in notes:
@@ -90,27 +97,25 @@ def _validated(modern: Modernised, title: str, *, local: bool) -> ExperimentConf
 
 
 def _rules_behind(error: ValidationError, modern: Modernised) -> list[Problem]:
-    """Return the broken rules between fields of a section that pydantic did not reach for a broken field there.
+    """Return what pydantic did not reach behind the problems of `error`: rules between fields of a section, and the
+    fields of a section of unknown kind.
 
-    The broken fields are left out and the rest is validated again; a rule that names a field left out says nothing.
+    The broken fields are left out and the rest is validated again. What then is missing or unknown is so because of
+    that; and a rule that names a field left out says nothing.
     """
     rest = copy.deepcopy(modern.raw)
-    removed = [place.path for details in error.errors() if (place := locate(details["loc"])).path]
+    removed = broken_fields(error)
     for path in removed:
         _remove(rest, path)
     try:
         ExperimentConfig.model_validate(rest)
     except ValidationError as second:
-        names = {str(path[-1]) for path in removed}
-        broken = [found for found in second.errors() if found["type"] == "value_error"]
-        if broken:
-            found = field_problems(second, modern.written_as)
-            places = {locate(details["loc"]).text for details in broken}
-            return [
-                problem
-                for problem in found
-                if problem.where in places and not any(name in problem.what for name in names)
-            ]
+        names = "|".join(re.escape(str(path[-1])) for path in removed)
+        return [
+            problem
+            for problem in field_problems(second, modern.written_as, consequences=False)
+            if not re.search(rf"\b({names})\b", problem.what)
+        ]
     return []
 
 
@@ -136,7 +141,7 @@ def _fill(raw: dict[str, Any], fills: Mapping[str, Any]) -> dict[str, tuple[Any,
     """Put values where the configuration is silent; return those where it is not, with both values."""
     spoken = {}
     for path, value in fills.items():
-        if value is None:
+        if value is None or (path == "searcher.max_length" and searcher_name(raw.get("searcher")) == "pbt"):
             continue
         owner: Any = raw
         *sections, name = path.split(".")
@@ -160,7 +165,7 @@ def _contradiction(loaded: ExperimentConfig, spoken: Mapping[str, tuple[Any, Any
     differing = [
         f"{path}: {_written(here)} in the configuration, {_written(there)} in the call"
         for path, (here, there) in spoken.items()
-        if not _same(loaded, here, there)
+        if path != _GUESSED and not _same(loaded, here, there)
     ]
     if not differing:
         return ""

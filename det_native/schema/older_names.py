@@ -57,7 +57,7 @@ class Modernised:
                 self.raw["scheduling_unit"] = given
                 self.written_as["scheduling_unit"] = "batches_per_step"
         step = self.raw.get("scheduling_unit")
-        return step if _counts(step) else _DEFAULT_STEP
+        return int(step) if step is not None and _counts(step) else _DEFAULT_STEP
 
     def _searcher(self, searcher: dict[str, Any], step: int) -> dict[str, Any]:
         for older, name in _STEPS.items():

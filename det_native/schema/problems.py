@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, RootModel, Tag, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from det_native.errors import Problem
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.lengths import Length, Unit
+from det_native.schema.places import Place, bare, dotted, locate, model_of, tags_of
 
 _KINDS = {
     "int": "a whole number",
@@ -39,6 +38,9 @@ _LENGTH_REMEDY = 'Write a length as {"epochs": 5}, {"batches": 1000} or {"record
 _SILENT_TAGS = {"master", "group"}
 _TAG_FIELDS = {"searcher": "name"}
 
+# Errors that leaving a field out can cause elsewhere.
+_CONSEQUENCES = ("missing", "extra_forbidden", "union_tag_invalid")
+
 _REMEDIES = {
     "max_length": _LENGTH_REMEDY,
     "budget": _LENGTH_REMEDY,
@@ -51,45 +53,9 @@ _REMEDIES = {
 }
 
 
-@dataclass
-class Place:
-    """Where an error is, found by following pydantic's location through the models.
-
-    Attributes
-    ----------
-    path : list
-        Names and indices as a user would write them (the tags of unions, which pydantic adds, left out).
-    owner : type
-        The section that the last name is a field of.
-    relatives : list of type
-        The other members of a union that `owner` belongs to.
-    annotation
-        Type of the value at the place, None if it is not known.
-    member : bool
-        The error is about one member of a plain union.
-    """
-
-    path: list[str | int] = field(default_factory=list)
-    owner: type[BaseModel] | None = ExperimentConfig
-    relatives: list[type[BaseModel]] = field(default_factory=list)
-    annotation: Any = ExperimentConfig
-    member: bool = False
-
-    @property
-    def text(self) -> str:
-        """The path as one word: ``bind_mounts[0].host_path``."""
-        return dotted(self.path)
-
-
-def dotted(path: Iterable[str | int]) -> str:
-    """Return a path as one word."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
-
-
-def field_problems(error: ValidationError, written_as: Mapping[str, str] | None = None) -> list[Problem]:
+def field_problems(
+    error: ValidationError, written_as: Mapping[str, str] | None = None, *, consequences: bool = True
+) -> list[Problem]:
     """Return the problems that pydantic found in single sections; what is between sections is left out.
 
     Parameters
@@ -98,10 +64,12 @@ def field_problems(error: ValidationError, written_as: Mapping[str, str] | None 
         From validating an ``ExperimentConfig``.
     written_as : mapping, optional
         Older names that stand in the configuration, by the present path.
+    consequences : bool
+        Whether to say what is missing or unknown.
     """
     problems: dict[tuple[str, bool], Problem] = {}
     for details in error.errors(include_url=False):
-        if details["type"] == "consistency":
+        if details["type"] == "consistency" or (not consequences and details["type"] in _CONSEQUENCES):
             continue
         place = locate(details["loc"])
         problem = _problem(place, details)
@@ -116,68 +84,16 @@ def field_problems(error: ValidationError, written_as: Mapping[str, str] | None 
     return list(problems.values())
 
 
-def locate(location: Sequence[str | int]) -> Place:
-    """Follow a location of pydantic's through the models."""
-    place = Place()
-    for step in location:
-        _follow(place, step)
-    return place
-
-
-def _follow(place: Place, step: str | int) -> None:
-    annotation = _bare(place.annotation)
-    tags = _tags(annotation)
-    if tags:
-        place.annotation = tags.get(str(step))
-        place.owner = _model(place.annotation)
-        place.relatives = [model for tag, member in tags.items() if (model := _model(member)) and tag != step]
-        return
-    origin = typing.get_origin(annotation)
-    model = _model(annotation)
-    if model is not None and issubclass(model, RootModel):
-        place.annotation = model.model_fields["root"].annotation
-        _follow(place, step)
-    elif model is not None:
-        if place.owner is not model:
-            place.owner, place.relatives = model, []
-        place.path.append(step)
-        known = model.model_fields.get(str(step))
-        place.annotation = known.annotation if known else None
-    elif origin is dict and step != "[key]":
-        place.path.append(step)
-        place.annotation = typing.get_args(annotation)[1]
-    elif origin is list:
-        place.path.append(step)
-        place.annotation = typing.get_args(annotation)[0]
-    else:
-        place.member = True
-
-
-def _bare(annotation: Any) -> Any:
-    while typing.get_origin(annotation) is typing.Annotated:
-        annotation = typing.get_args(annotation)[0]
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        members = [member for member in typing.get_args(annotation) if member is not type(None)]
-        if len(members) == 1:
-            return _bare(members[0])
-    return annotation
-
-
-def _model(annotation: Any) -> type[BaseModel] | None:
-    bare = _bare(annotation)
-    return bare if isinstance(bare, type) and issubclass(bare, BaseModel) else None
-
-
-def _tags(annotation: Any) -> dict[str, Any]:
-    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
-        return {}
-    found = {}
-    for member in typing.get_args(annotation):
-        if typing.get_origin(member) is typing.Annotated:
-            for extra in typing.get_args(member)[1:]:
-                if isinstance(extra, Tag):
-                    found[extra.tag] = member
-    return found
+def broken_fields(error: ValidationError) -> list[list[str | int]]:
+    """Return the paths of the fields that are not valid by themselves; for an unknown kind, of the field naming it."""
+    paths = []
+    for details in error.errors(include_url=False):
+        place = locate(details["loc"])
+        if details["type"] == "union_tag_invalid":
+            place.path.append(_TAG_FIELDS.get(place.text, "type"))
+        if place.path:
+            paths.append(place.path)
+    return paths
 
 
 def _problem(place: Place, details: ErrorDetails) -> Problem:
@@ -185,7 +101,7 @@ def _problem(place: Place, details: ErrorDetails) -> Problem:
     context = details.get("ctx", {})
     name = str(place.path[-1]) if place.path else ""
     if kind == "missing":
-        return Problem(place.text, "is missing.", _REMEDIES.get(name, ""))
+        return Problem(place.text, "is missing.", _REMEDIES.get(name) or _wanted(place.annotation))
     if kind == "extra_forbidden":
         return _unknown(place, name)
     if kind == "union_tag_invalid":
@@ -210,8 +126,17 @@ def _problem(place: Place, details: ErrorDetails) -> Problem:
     return Problem(place.text, f"must be {expected}{said}.", _quoted_number(expected, given))
 
 
+def _wanted(annotation: Any) -> str:
+    expected = bare(annotation)
+    if model_of(expected):
+        return f"It must be {_KINDS['model']}."
+    name = getattr(typing.get_origin(expected) or expected, "__name__", "")
+    kind = "string" if name == "str" else name
+    return f"It must be {_KINDS[kind]}." if kind in _KINDS else ""
+
+
 def _rule(place: Place, text: str, given: Any) -> Problem:
-    if _bare(place.annotation) is not Length:
+    if bare(place.annotation) is not Length:
         return Problem(place.text, f"{text}.")
     if isinstance(given, dict) and len(given) == 1:
         unit = next(iter(given))
@@ -225,14 +150,14 @@ def _rule(place: Place, text: str, given: Any) -> Problem:
 
 
 def _choice(place: Place, given: Any, said: str) -> Problem:
-    allowed = [str(value) for value in typing.get_args(_bare(place.annotation))]
+    allowed = [str(value) for value in typing.get_args(bare(place.annotation))]
     guess = _meant(given, allowed) if isinstance(given, str) else ""
     return Problem(place.text, f"must be one of {', '.join(allowed)}{said}.", guess)
 
 
 def _unknown_kind(place: Place, context: Mapping[str, Any]) -> Problem:
     tag = str(context.get("tag", ""))
-    tags = [found for found in _tags(_bare(place.annotation)) if found not in _SILENT_TAGS]
+    tags = [found for found in tags_of(bare(place.annotation)) if found not in _SILENT_TAGS]
     where = dotted([*place.path, _TAG_FIELDS.get(place.text, "type")])
     remedy = _meant(tag, tags)
     if place.path[0] == "hyperparameters":
@@ -250,10 +175,14 @@ def _unknown(place: Place, name: str) -> Problem:
         tag = _TAG_FIELDS.get(parent, "type")
         return Problem(
             place.text,
-            f"is not a field of this {parent}, but of those with {tag} {' or '.join(owners)}.",
-            f"Change {parent}.{tag} or leave {name} out.",
+            f"is not a field of this {parent}, but of one with {tag} {', '.join(owners)}.",
+            f"Set {parent}.{tag}, or leave {name} out.",
         )
-    remedy = _meant(name, siblings, parent) or _elsewhere(name)
+    places = _index()
+    remedy = _places(places.get(name, [])) or _meant(name, siblings, parent)
+    if not remedy:
+        close = difflib.get_close_matches(name.lower(), list(places), n=1, cutoff=0.8)
+        remedy = _places(places[close[0]]) if close else ""
     if not remedy:
         remedy = f"Known fields{f' of {parent}' if parent else ''}: {', '.join(sorted(siblings))}."
     return Problem(place.text, "is not a field of the configuration.", remedy)
@@ -271,19 +200,18 @@ def _meant(word: str, known: Iterable[str], parent: str = "") -> str:
     return f"Did you mean {f'{parent}.' if parent else ''}{close[0]}?" if close else ""
 
 
-def _elsewhere(name: str) -> str:
-    places = _index()
-    close = [name] if name in places else difflib.get_close_matches(name.lower(), list(places), n=1, cutoff=0.8)
-    return f"Did you mean {' or '.join(places[close[0]][:3])}?" if close else ""
+def _places(paths: list[str]) -> str:
+    return f"Did you mean {' or '.join(paths[:3])}?" if paths else ""
 
 
 def _index() -> dict[str, list[str]]:
+    """Return where each field name of the schema stands."""
     found: dict[str, list[str]] = {}
 
     def enter(prefix: str, annotation: Any) -> None:
-        bare = _bare(annotation)
-        members = list(_tags(bare).values()) or [bare]
-        for model in filter(None, map(_model, members)):
+        kind = bare(annotation)
+        members = list(tags_of(kind).values()) or [kind]
+        for model in filter(None, map(model_of, members)):
             if issubclass(model, RootModel | Length):
                 continue
             for name, known in model.model_fields.items():

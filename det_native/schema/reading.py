@@ -20,10 +20,12 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _DEPTH = 50
 
 # YAML 1.2 reads 1e-4 as a number; PyYAML, which follows 1.1, as text unless it is written 1.0e-4.
-_FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)|[-+]?(\d+\.\d*|\.\d+)|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_FLOAT = re.compile(
+    r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)|[-+]?(\d+\.\d*|\.\d+)|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 
 
-def read(config: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], str]:
+def read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[dict[str, Any], str]:
     """Return the configuration as plain data, and what to call it in messages.
 
     Parameters
@@ -39,7 +41,7 @@ def read(config: Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any],
     title = "experiment configuration"
     if config is None:
         return {}, title
-    if isinstance(config, Path) or (isinstance(config, str) and _is_path(config)):
+    if isinstance(config, os.PathLike) or (isinstance(config, str) and _is_path(config)):
         path = Path(config).expanduser()
         title = f"experiment configuration {path}"
         found = _parse(_contents(path, title), title, is_json=path.suffix.lower() == ".json")
@@ -72,7 +74,8 @@ def plain_mapping(values: Mapping[str, Any], title: str) -> dict[str, Any]:
 
 
 def _is_path(text: str) -> bool:
-    return "\n" not in text and text.strip().lower().endswith(_SUFFIXES) and not text.lstrip().startswith(("{", "["))
+    of_yaml = "\n" in text or ": " in text or text.lstrip().startswith(("{", "["))
+    return not of_yaml and text.strip().lower().endswith(_SUFFIXES)
 
 
 def _contents(path: Path, title: str) -> str:
@@ -89,9 +92,15 @@ def _contents(path: Path, title: str) -> str:
 def _parse(text: str, title: str, *, is_json: bool) -> Any:
     if is_json:
         try:
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=_without_repeats)
+        except _RepeatedNameError as error:
+            raise _invalid(title, Problem(str(error), "is given twice.", "Keep one of the two.")) from None
         except json.JSONDecodeError as error:
             raise _invalid(title, Problem(f"line {error.lineno}, column {error.colno}", f"{error.msg}.")) from None
+    return _parse_yaml(text, title)
+
+
+def _parse_yaml(text: str, title: str) -> Any:
     import yaml
 
     try:
@@ -106,6 +115,19 @@ def _parse(text: str, title: str, *, is_json: bool) -> Any:
         raise _invalid(title, Problem("", f"is not YAML: {error}.")) from None
     except RecursionError:
         raise _invalid(title, Problem("", "is nested too deeply to be read.")) from None
+
+
+class _RepeatedNameError(ValueError):
+    """An object of a JSON text has a name twice."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _RepeatedNameError(name)
+        found[name] = value
+    return found
 
 
 def _loader() -> type[yaml.SafeLoader]:
@@ -154,7 +176,7 @@ def _plain(value: Any, where: str, problems: list[Problem], depth: int) -> Any:
         problems.append(Problem(_shortened(where), f"is nested more than {_DEPTH} deep (or contains itself)."))
         return None
     if value is None or isinstance(value, bool | str):
-        return value if not isinstance(value, str) else str(value)
+        return str.__str__(value) if isinstance(value, str) else value
     if isinstance(value, Mapping):
         return _plain_keys(value, where, problems, depth)
     if isinstance(value, list | tuple):
@@ -175,12 +197,12 @@ def _plain(value: Any, where: str, problems: list[Problem], depth: int) -> Any:
 def _plain_keys(value: Mapping[Any, Any], where: str, problems: list[Problem], depth: int) -> dict[str, Any]:
     result = {}
     for key, entry in value.items():
-        if not isinstance(key, str):
-            problems.append(
-                Problem(where, f"has the name {key!r}, which is not text.", f'Write it in quotes: "{key}".')
-            )
+        if not isinstance(key, str) or not key:
+            remedy = f'Write it in quotes: "{key}".' if key != "" else "Give the field a name."
+            what = f"has the name {key!r}, which is {'empty' if key == '' else 'not text'}."
+            problems.append(Problem(where or "the configuration", what, remedy))
             continue
-        result[str(key)] = _plain(entry, f"{where}.{key}" if where else key, problems, depth - 1)
+        result[str.__str__(key)] = _plain(entry, f"{where}.{key}" if where else key, problems, depth - 1)
     return result
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from det_native.schema.section import Positive, Section, Whole
+from det_native.schema.section import Positive, Secret, Section, Whole
 
 Device = Literal["cpu", "cuda", "rocm"]
 
@@ -73,6 +73,8 @@ class Images(Section):
     def _one_for_all(cls, value: Any) -> Any:
         if isinstance(value, str):
             return {"cpu": value, "cuda": value, "rocm": value}
+        if not isinstance(value, dict | Images):
+            raise ValueError("must be the name of an image, or names for cpu, cuda and rocm")
         return _gpu_is_cuda(value)
 
 
@@ -92,6 +94,8 @@ class EnvironmentVariables(Section):
         if isinstance(value, list):
             cls._name_and_value(value)
             return {"cpu": value, "cuda": value, "rocm": value}
+        if not isinstance(value, dict | EnvironmentVariables):
+            raise ValueError('must be a list of entries of the form "NAME=VALUE"')
         return _gpu_is_cuda(value)
 
     @field_validator("cpu", "cuda", "rocm")
@@ -113,13 +117,13 @@ class RegistryAuth(Section):
     """Credentials for a registry of container images."""
 
     username: str | None = None
-    password: Annotated[str | None, Field(repr=False)] = None
-    auth: Annotated[str | None, Field(repr=False)] = None
+    password: Secret = None
+    auth: Secret = None
     email: str | None = None
     server: str | None = None
     serveraddress: str | None = None
-    identitytoken: Annotated[str | None, Field(repr=False)] = None
-    registrytoken: Annotated[str | None, Field(repr=False)] = None
+    identitytoken: Secret = None
+    registrytoken: Secret = None
 
 
 class Environment(Section):

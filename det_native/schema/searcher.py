@@ -12,6 +12,7 @@ from det_native.schema.section import Name, Positive, PositiveLength, Section, W
 DEFAULT_MAX_LENGTH = Length(unit=Unit.BATCHES, units=100)
 
 Mode = Literal["aggressive", "standard", "conservative"]
+Trials = Annotated[int, Field(ge=1, le=100_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -42,7 +43,7 @@ class RandomSearcher(_Searcher):
 
     name: Literal["random"]
     max_length: PositiveLength = DEFAULT_MAX_LENGTH
-    max_trials: Positive
+    max_trials: Trials
     max_concurrent_trials: Whole = 0
 
 
@@ -73,7 +74,7 @@ class AsyncHalvingSearcher(_Halving):
 
     name: Literal["async_halving"]
     num_rungs: Positive
-    max_trials: Positive
+    max_trials: Trials
     max_concurrent_trials: Whole = 0
     stop_once: bool = False
 
@@ -116,7 +117,7 @@ class AdaptiveAshaSearcher(_Adaptive):
     """Brackets of asynchronous successive halving."""
 
     name: Literal["adaptive_asha"]
-    max_trials: Positive
+    max_trials: Trials
     max_concurrent_trials: Whole = 0
     stop_once: bool = False
 

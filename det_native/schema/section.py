@@ -11,7 +11,7 @@ from det_native.schema.lengths import Length
 Whole = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Name = Annotated[str, Field(min_length=1)]
-Secret = Annotated[str, Field(repr=False)]
+Secret = Annotated[str | None, Field(repr=False)]
 
 
 class Section(BaseModel):

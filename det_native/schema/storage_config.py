@@ -60,8 +60,8 @@ class S3Storage(_Storage):
 
     type: Literal["s3"]
     bucket: Name
-    access_key: Secret | None = None
-    secret_key: Secret | None = None
+    access_key: Secret = None
+    secret_key: Secret = None
     endpoint_url: str | None = None
     prefix: str | None = None
 
@@ -88,9 +88,9 @@ class AzureStorage(_Storage):
 
     type: Literal["azure"]
     container: Name
-    connection_string: Secret | None = None
+    connection_string: Secret = None
     account_url: str | None = None
-    credential: Secret | None = None
+    credential: Secret = None
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Self:
@@ -146,8 +146,8 @@ class S3DataLayer(_BucketDataLayer):
     """Cached data sets in a bucket of S3."""
 
     type: Literal["s3"]
-    access_key: Secret | None = None
-    secret_key: Secret | None = None
+    access_key: Secret = None
+    secret_key: Secret = None
     endpoint_url: str | None = None
 
 

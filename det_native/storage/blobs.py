@@ -4,21 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
 from det_native.errors import BundleCorruptError, StorageError
 from det_native.storage import frames
 from det_native.storage.folder import LocalFolder, buffered, open_folder, remove_file, write_all
-from det_native.storage.frames import BLOCK, BlockHeader, Buffer, FrameError
+from det_native.storage.frames import BLOCK, BLOCK_HEADER, BlockHeader, Buffer, FrameError
 from det_native.storage.paths import check_sha256
 
 _REMOTE_THREADS = 16
+_KERNEL_COPIES = sys.platform == "linux"  # elsewhere sendfile wants a socket
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+
+
+class FileState(NamedTuple):
+    """What tells that a file has not changed; size in bytes, times in ns."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> FileState:
+        """Take what is needed from a result of ``os.stat``."""
+        return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+def _unreadable(path: Path | str, error: OSError) -> StorageError:
+    return StorageError(f"The file {os.fspath(path)!r} cannot be read: {error.strerror}.")
 
 
 class BlobStore:
@@ -71,6 +91,47 @@ class BlobStore:
                 header, payload = frames.encode_block(piece)
                 writer.write(header, payload, piece)
             writer.commit()
+
+    def put_file(self, sha256: str, path: Path | str, state: FileState | None = None) -> None:
+        """Store the content of a file as it is, without compressing it.
+
+        Parameters
+        ----------
+        sha256 : str
+            Hash of the content.
+        path : Path or str
+            The file.
+        state : FileState, optional
+            State that the file had when `sha256` was taken, if it was not changed shortly before. A file that is
+            still in that state is not hashed again.
+
+        Raises
+        ------
+        FrameError
+            The content has another hash.
+        StorageError
+            The file cannot be read, or the blob cannot be stored.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        try:
+            before = FileState.of(os.fstat(descriptor))
+            with self.writer(sha256, before.size) as writer:
+                if before == state and _KERNEL_COPIES and isinstance(self._folder, LocalFolder):
+                    writer.copy(descriptor)
+                else:
+                    for start in range(0, before.size, BLOCK):
+                        raw = os.pread(descriptor, BLOCK, start)
+                        writer.write(*frames.raw_block(raw), raw)
+                if FileState.of(os.fstat(descriptor)) != before:
+                    raise FrameError(f"The file {os.fspath(path)!r} changed while it was read.")
+                writer.commit()
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        finally:
+            os.close(descriptor)
 
     def put_packed(self, sha256: str, packed: Buffer) -> None:
         """Store packed content as it is, after its blocks and its hash have been verified."""
@@ -179,6 +240,7 @@ class BlobWriter:
         self._size = size
         self._taken = 0
         self._digest = hashlib.sha256()
+        self._copied = False
         self._pieces: list[Buffer] = [frames.pack_header(size)]
         self._descriptor: int | None = None
         self._temporary: str | None = None
@@ -213,6 +275,22 @@ class BlobWriter:
         if not self.complete or self._descriptor is not None:
             self._flush()
 
+    def copy(self, source: int) -> None:
+        """Take the whole content, raw, from an open file that is known to have it: copied by the kernel, not hashed."""
+        self._flush()
+        if self._descriptor is None:
+            raise StorageError(f"Blob {self._sha256} cannot be copied to {self._folder.uri}.")
+        self._copied = True
+        while not self.complete:
+            length = min(BLOCK, self._size - self._taken)
+            write_all(self._descriptor, [BLOCK_HEADER.pack(frames.RAW, length, length)])
+            end = self._taken + length
+            while self._taken < end:
+                count = os.sendfile(self._descriptor, source, self._taken, end - self._taken)
+                if not count:
+                    raise FrameError("The file became shorter while it was read.")
+                self._taken += count
+
     def commit(self) -> None:
         """Let the blob appear in the store.
 
@@ -225,7 +303,7 @@ class BlobWriter:
         """
         if not self.complete:
             raise FrameError(f"Blob {self._sha256} ends early.")
-        if self._digest.hexdigest() != self._sha256:
+        if not self._copied and self._digest.hexdigest() != self._sha256:
             raise FrameError(f"Content sent as blob {self._sha256} has the hash {self._digest.hexdigest()}.")
         try:
             self._publish()

@@ -1,6 +1,6 @@
 """Many blobs in one request body: the writer for the client, the push parser for the master.
 
-A body is ``DNPACK1`` and a line feed, then records, then the end record. A record is the byte ``B``, 32 bytes of SHA-256,
+A body is ``DNPACK1`` and a line feed, then records, then the end record. A record is the byte ``B``, 32 bytes of hash,
 and a packed blob (see :mod:`det_native.storage.frames`). The end record is the byte ``E`` and the number of blobs (4
 bytes, little endian).
 """
@@ -11,7 +11,7 @@ import asyncio
 import os
 import struct
 from collections import deque
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +84,7 @@ class _Part:
     length: int
 
 
-def pack(contents: Mapping[str, Path | bytes], *, threads: int | None = None) -> Iterator[bytes]:
+def pack(contents: Mapping[str, Path | bytes], *, threads: int | None = None) -> Generator[bytes, None, None]:
     """Yield the body that carries `contents`, compressed by several threads, a few megabytes at a time in memory.
 
     Close the iterator if it is not read to the end (``contextlib.closing``): that ends its threads.

@@ -29,7 +29,8 @@ def periods_of(environment: TrialEnvironment) -> Periods:
     if length < 1:
         raise _problem(
             "searcher.max_length",
-            f"{searcher['max_length']} is less than one batch of {environment.hparams.get('global_batch_size')} records.",
+            f"{searcher.get('max_length')} is less than one batch "
+            f"(of {environment.hparams.get('global_batch_size')} records).",
             "Use a greater length or a smaller hyperparameters.global_batch_size.",
         )
     return Periods(

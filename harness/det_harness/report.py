@@ -1,4 +1,4 @@
-"""Reports of a worker: appended to a spool on disk, sent in batches by a thread. Training never waits for the master."""
+"""Reports of a worker: kept in a spool on disk, sent in batches by a thread. Training never waits for the master."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from det_harness.spool import Spool, SpooledBatch
-from det_native.errors import AuthenticationError, FencedError, MasterError, RequestError
+from det_native.errors import AuthenticationError, FencedError, MasterError, RequestError, StorageError
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import (
     CheckpointReport,
@@ -23,6 +23,8 @@ from det_native.schema.rest import (
 from det_native.schema.states import ExitReason, MetricKind
 
 logger = logging.getLogger("det_harness")
+
+AnyReport = StartedReport | MetricsReport | CheckpointReport | ExitReport
 
 INTERVAL = 0.08
 HEARTBEAT = 2.0
@@ -76,7 +78,8 @@ class SpoolReporter:
         self._seq = 0
         self._batches: list[int] = []
         self._columns: dict[str, list[float | None]] = {}
-        self._urgent = True
+        self._urgent = False
+        self._had_rows = False
         self._closing = False
         self._deadline = float("inf")
         self._stop = False
@@ -100,9 +103,9 @@ class SpoolReporter:
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Report rows of training metrics by column; ``batches[i]`` counts the batches done, from 1."""
         with self._wake:
-            if self._batches and (
-                metrics.keys() != self._columns.keys() or len(self._batches) + len(batches) > _ROWS
-            ):
+            if not self._had_rows:
+                self._had_rows = self._urgent = True
+            if self._batches and (metrics.keys() != self._columns.keys() or len(self._batches) + len(batches) > _ROWS):
                 self._append_rows()
             self._batches.extend(batches)
             for name, column in metrics.items():
@@ -114,9 +117,7 @@ class SpoolReporter:
         with self._wake:
             self._append_rows()
             columns = {name: [value] for name, value in metrics.items()}
-            self._append(
-                MetricsReport(seq=self._next(), kind=MetricKind.VALIDATION, batches=[batch], metrics=columns)
-            )
+            self._append(MetricsReport(seq=self._next(), kind=MetricKind.VALIDATION, batches=[batch], metrics=columns))
             value = metrics.get(self._metric) if self._metric else None
             self._own.append(float("nan") if value is None else value)
 
@@ -177,7 +178,7 @@ class SpoolReporter:
         self._seq += 1
         return self._seq
 
-    def _append(self, report: StartedReport | MetricsReport | CheckpointReport | ExitReport, *, durable: bool = False) -> None:
+    def _append(self, report: AnyReport, *, durable: bool = False) -> None:
         try:
             self._spool.append(report.seq, report.model_dump_json(), durable=durable)
         except Exception:
@@ -245,7 +246,7 @@ class SpoolReporter:
     def _append_rows_in_thread(self) -> None:
         try:
             self._append_rows()
-        except Exception as error:  # noqa: BLE001 (handed to the training thread, which ends with it)
+        except (StorageError, ValueError) as error:  # handed to the training thread, which ends with it
             self._failure = error
             self._stop = True
             self._batches, self._columns = [], {}

@@ -71,6 +71,8 @@ class Services:
     stop_requested : callable
         True once the master, a signal or Ctrl-C asks for an early end: the controller passes it to
         ``schedule.request_stop()`` at the next batch.
+    validation_batches : int or None
+        Batches of one validation; None for all of the validation data. A minimal loop (``test=True``) takes 1.
     """
 
     environment: TrialEnvironment
@@ -78,6 +80,7 @@ class Services:
     reporter: Reporter
     checkpoints: Checkpoints
     stop_requested: Callable[[], bool]
+    validation_batches: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Numbered reports on disk, until the master has stored them.
 
-The folder holds segments ``<first seq, 12 digits>.jsonl``: one report (``det_native.schema.rest.Report`` as JSON) a line, in
-the order of ``seq`` without gaps. A segment goes once every report in it is stored by the master; what is left when the
-process ends is for the master to read. A process that is killed may leave an incomplete last line, which is to be ignored.
+The folder holds segments ``<first seq, 12 digits>.jsonl``: one report (``rest.Report`` as JSON) a line, in the order of
+``seq`` without gaps. A segment goes once every report in it is stored by the master; what is left when the process ends
+is for the master to read. A process that is killed may leave an incomplete last line, which is to be ignored.
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ class Spool:
 
     def empty(self) -> bool:
         """Return whether everything was confirmed."""
-        return all(
-            (self._read_offset if position == 0 else 0) >= segment.size for position, segment in enumerate(self._segments)
-        )
+        return sum(segment.size for segment in self._segments) <= self._read_offset
 
     def close(self) -> None:
         """Close; removes the last segment if all of it was confirmed."""

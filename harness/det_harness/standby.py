@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -47,7 +48,8 @@ def main() -> None:
     status.say("ready")
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
-        # The master is gone, or thought better of it. Nothing was done, so nothing has to be wound up.
+        # The master is gone. Nothing was begun, so nothing has to be wound up.
+        _remove_temporary_folder()
         os._exit(0)
     job = read_job(line)
     if needs_fresh_process(_variables(job)) or installation_stamp() != stamp:
@@ -125,11 +127,16 @@ def _warm_tensorflow(framework: str, device: str) -> None:
     if device == "cuda":
         _step_in_graph(tf)
     else:
-        import numpy as np
+        _fit_once(tf)
 
-        model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(2,))])
-        model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
-        model.fit(np.zeros((2, 2)), np.zeros(2), epochs=1, verbose=0)
+
+def _fit_once(tf: Any) -> None:
+    """Take a training step, and leave no trace of it."""
+    import numpy as np
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(2,))])
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.fit(np.zeros((2, 2)), np.zeros(2), epochs=1, verbose=0)
     # The user's first layer is called "dense" again, and the counters of seeds start afresh.
     tf.keras.backend.clear_session()
     tf.random.set_seed(0)
@@ -139,15 +146,14 @@ def _step_in_graph(tf: Any) -> None:
     """Import what a first training step imports; anything built eagerly would fix which GPUs this process sees."""
     with tf.Graph().as_default():
         layer = tf.keras.layers.Dense(2)
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(layer(tf.zeros((1, 2))))
-        variables = layer.trainable_variables
-        tf.keras.optimizers.Adam().apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-        tf.autograph.to_graph(_nothing)
+        loss = tf.reduce_mean(layer(tf.zeros((1, 2))))
+        tf.gradients(loss, layer.trainable_variables)  # not a tape: that asks for the devices
+        tf.keras.optimizers.Adam().build(layer.trainable_variables)
+        tf.autograph.to_graph(_identity)
 
 
-def _nothing() -> None:
-    """Something for autograph to convert."""
+def _identity(value: Any) -> Any:
+    return value
 
 
 def read_job(line: bytes) -> Job:
@@ -232,7 +238,7 @@ def needs_fresh_process(variables: dict[str, str]) -> bool:
 
 
 def start_over(line: bytes, variables: dict[str, str], status: int | None) -> None:
-    """Replace this process by a cold one that has the job's variables from the start, and sees what is installed now."""
+    """Become a cold process, which has the job's variables from the start and sees what is installed now."""
     handed = os.memfd_create("job")
     with open(handed, "wb", closefd=False) as file:
         file.write(line)
@@ -244,6 +250,13 @@ def start_over(line: bytes, variables: dict[str, str], status: int | None) -> No
     # Handlers of signals do not survive, but ignored ones would; Python ignores SIGPIPE and sets that anew.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.execv(sys.executable, [sys.executable, "-P", "-m", "det_harness.standby", *sys.argv[1:]])
+
+
+def _remove_temporary_folder() -> None:
+    """Remove the folder that the launcher made for this process and would have removed itself."""
+    folder = Path(os.environ.get("TMPDIR", ""))
+    if "DET_WORKER" in os.environ and folder.name.startswith("det-"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _variables(job: Job) -> dict[str, str]:

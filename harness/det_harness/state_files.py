@@ -1,7 +1,7 @@
 """State of users' objects in a checkpoint: plain containers and arrays as JSON and npz, the rest by cloudpickle.
 
-A state ``name`` becomes ``name.json``, ``name.npz`` if there are arrays or tensors in it, and ``name.pkl`` only if there is
-anything else. The pickle is opened by the harness of the same experiment, never by the master.
+A state ``name`` becomes ``name.json``, ``name.npz`` if there are arrays or tensors in it, and ``name.pkl`` only if
+there is anything else. The pickle is opened by the harness of the same experiment, never by the master.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def dump(folder: Path, name: str, value: Any) -> None:
     tree = writer.encode(value)
     (folder / f"{name}.json").write_text(json.dumps(tree, allow_nan=False), encoding="utf-8")
     if writer.arrays:
-        np.savez(folder / f"{name}.npz", **{str(index): array for index, array in enumerate(writer.arrays)})  # type: ignore[arg-type]
+        np.savez(folder / f"{name}.npz", **{str(index): array for index, array in enumerate(writer.arrays)})
     if writer.objects:
         import cloudpickle
 

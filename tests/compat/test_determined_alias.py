@@ -12,7 +12,11 @@ def run_python(code: str, *, path: Path | None = None) -> str:
     """Run code in a fresh interpreter, with `path` first on its module search path, and return what it prints."""
     prelude = f"import sys; sys.path.insert(0, {str(path)!r})\n" if path else ""
     finished = subprocess.run(
-        [sys.executable, "-c", prelude + textwrap.dedent(code)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", prelude + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout

@@ -1,1 +1,1 @@
-"""."""
+"""Tell those who wait that something was committed."""

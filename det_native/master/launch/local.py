@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import selectors
 import signal
 import time
@@ -29,6 +30,7 @@ _CANNOT_EXECUTE = 127
 _CLOSE_SECONDS = 10.0
 _WITHOUT_PIDFD_SECONDS = 0.05
 _MIB = 1 << 20
+_MISSING = re.compile(r"No module named '?det_(harness|native)\b")
 
 
 @dataclass
@@ -85,6 +87,7 @@ class LocalLauncher:
         self._stillborn: list[Exit] = []
         self._directories: dict[str, Path] = {}
         self._settling: dict[str, float] = {}
+        self._closed = False
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
@@ -107,13 +110,12 @@ class LocalLauncher:
             self.wake()
             return {"pid": None, "directory": str(directory)}
         standby.give(job_line(job.model_dump_json()))
-        process = standby.process
-        self._workers[run_id] = _Worker(run_id, process, kind, standby, directory)
+        self._workers[run_id] = _Worker(run_id, standby.process, kind, standby, directory)
         self._settling[run_id] = time.monotonic() + self._policy.settle
-        return {"pid": process.pid, "mark": process.mark, "marker": process.marker, "directory": str(directory)}
+        return {**standby.process.handle, "directory": str(directory)}
 
     def settled(self, run_id: str) -> None:
-        """Say that a worker is through its start, so that standbys may warm up again before ``Policy.settle`` is over."""
+        """Say that a worker is through its start: standbys may warm up again, ``Policy.settle`` over or not."""
         self._settling.pop(run_id, None)
 
     def poll(self) -> list[Exit]:
@@ -157,8 +159,9 @@ class LocalLauncher:
 
     def wake(self) -> None:
         """Make a ``wait`` in progress return; the one method that other threads may call."""
-        with contextlib.suppress(BlockingIOError):  # it is full of wakes already
-            os.write(self._wake_write, b"w")
+        if not self._closed:
+            with contextlib.suppress(BlockingIOError):  # it is full of wakes already
+                os.write(self._wake_write, b"w")
 
     def kill(self, run_id: str, *, grace: float = 0.0) -> None:
         """SIGTERM now and SIGKILL after `grace` seconds (``poll`` does the second), the worker's children included."""
@@ -188,7 +191,7 @@ class LocalLauncher:
             return True
         if handle.get("pid") is None:
             return False
-        process = WorkerProcess.adopt(handle["pid"], handle["mark"], handle["marker"])
+        process = WorkerProcess.adopt(handle)
         if process is None:
             return False
         self._workers[run_id] = _Worker(run_id, process, None, None, directory)
@@ -219,8 +222,10 @@ class LocalLauncher:
             if worker.standby is not None:
                 worker.standby.close()
         self._workers = {}
-        for descriptor in (self._wake_read, self._wake_write):
-            os.close(descriptor)
+        if not self._closed:
+            self._closed = True
+            os.close(self._wake_read)
+            os.close(self._wake_write)
 
     def _finish_handover(self, worker: _Worker) -> None:
         """Let a worker that has not taken all of its job yet do so, or it would end with us."""
@@ -309,7 +314,7 @@ def _describe(ended: Ended, *, asked_to_end: bool) -> str:
 
 def _failed_start(kind: WorkerKind, startup: str, detail: str) -> str:
     lines = [line for line in startup.splitlines() if line.strip()]
-    if "No module named det_harness" in startup or "No module named 'det_native'" in startup:
+    if _MISSING.search(startup):
         return (
             f"the interpreter {kind.executable} has no det_native: install it there "
             f"({kind.executable} -m pip install det-native)"

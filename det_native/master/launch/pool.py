@@ -52,6 +52,8 @@ class StandbyPool:
         self._uses: dict[WorkerKind, Use] = {}
         # Kinds whose standbys do not start: none is tried again until a job asks for the kind.
         self._failures: set[WorkerKind] = set()
+        # Nothing but these and the passing of time changes what is to be done.
+        self._last_situation = (True, 0)
         self._next_maintenance = 0.0
 
     @property
@@ -98,8 +100,10 @@ class StandbyPool:
         """
         self._drop_ended()
         now = self._clock()
-        if now < self._next_maintenance:
+        situation = (quiet, sum(not standby.ready for standby in self._standbys))
+        if now < self._next_maintenance and situation == self._last_situation:
             return
+        self._last_situation = situation
         self._next_maintenance = now + _MAINTENANCE_SECONDS
         wanted = bounds(self._uses, now, self._slots, self._memory(), self._policy)
         for kind in [kind for kind in self._uses if kind not in wanted]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from det_native.master.launch import tree
-from det_native.schema.processes import start_mark, wait_until_gone
+from det_native.schema.processes import is_alive, start_mark, wait_until_gone
+
+_TEMPORARY_PREFIX = "det-"
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,18 @@ class WorkerProcess:
         See ``det_native.schema.processes.start_mark``.
     marker : str
         Random text in its environment, by which its children are found wherever they go.
+    temporary : Path
+        Its temporary folder, removed with it: what a killed process leaves there, nobody else would clear away. The
+        path is short, since sockets are made there.
     descriptor : int or None
         A pidfd: readable once the process has ended. None where the kernel has none.
     """
 
-    def __init__(self, pid: int, mark: str, marker: str, child: subprocess.Popen[bytes] | None) -> None:
+    def __init__(
+        self, pid: int, mark: str, marker: str, temporary: Path, child: subprocess.Popen[bytes] | None
+    ) -> None:
         self.pid = pid
+        self.temporary = temporary
         self.mark = mark
         self.marker = marker
         self._child = child
@@ -69,30 +79,46 @@ class WorkerProcess:
             If the program cannot be executed.
         """
         marker = secrets.token_hex(16)
-        child = subprocess.Popen(
-            command,
-            stdin=stdin,
-            stdout=output,
-            stderr=output,
-            cwd=directory,
-            env={**environment, tree.MARKER_VARIABLE: marker},
-            pass_fds=tuple(keep),
-            start_new_session=True,
-        )
-        return cls(child.pid, start_mark(child.pid) or "", marker, child)
+        temporary = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
+                cwd=directory,
+                env={**environment, tree.MARKER_VARIABLE: marker, "TMPDIR": str(temporary)},
+                pass_fds=tuple(keep),
+                start_new_session=True,
+            )
+        except OSError:
+            temporary.rmdir()
+            raise
+        return cls(child.pid, start_mark(child.pid) or "", marker, temporary, child)
 
     @classmethod
-    def adopt(cls, pid: int, mark: str, marker: str) -> WorkerProcess | None:
-        """Take up a process that an earlier launcher started, or return None if it is gone."""
-        if start_mark(pid) != mark or tree.environment_marker(pid) != marker:
-            return None
-        return cls(pid, mark, marker, None)
+    def adopt(cls, handle: Mapping[str, Any]) -> WorkerProcess | None:
+        """Take up the process that an earlier launcher gave this handle for, or return None if it is gone."""
+        pid, mark, marker = handle["pid"], handle["mark"], handle["marker"]
+        process = cls(pid, mark, marker, Path(handle["temporary"]), None)
+        if start_mark(pid) == mark and tree.environment_marker(pid) == marker:
+            return process
+        process.ended()
+        return None
+
+    @property
+    def handle(self) -> dict[str, Any]:
+        """JSON-able facts from which `adopt` finds it again."""
+        return {"pid": self.pid, "mark": self.mark, "marker": self.marker, "temporary": str(self.temporary)}
 
     def ended(self) -> Ended | None:
         """Return how it ended, or None while it runs. What it left running is killed first."""
         if self._ended is None and self._gone():
-            tree.kill_all(self.pid, self.marker)
+            # The number of a child is ours until it is reaped; that of an adopted process may be anybody's by now.
+            tree.kill_all(self.pid if self._child is not None else None, self.marker)
             self._ended = self._reap()
+            if self.temporary.name.startswith(_TEMPORARY_PREFIX):
+                shutil.rmtree(self.temporary, ignore_errors=True)
             self.release()
         return self._ended
 
@@ -100,10 +126,11 @@ class WorkerProcess:
         """Send a signal to it and everything it started."""
         if self._ended is not None:
             return
+        root = self.pid if self._child is not None or is_alive(self.pid, self.mark) else None
         if number is signal.SIGKILL:
-            tree.kill_all(self.pid, self.marker)
+            tree.kill_all(root, self.marker)
         else:
-            tree.send(self.pid, self.marker, number)
+            tree.send(root, self.marker, number)
 
     def wait(self, timeout: float) -> Ended | None:
         """Wait for its end, at most `timeout` seconds; return how it ended, or None if it still runs."""

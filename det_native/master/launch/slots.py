@@ -44,7 +44,9 @@ def discover_slots(setting: str | None = None, environment: Mapping[str, str] = 
     if device == "cpu" or (device is None and not gpus):
         return _cpu(count)
     if count > len(gpus):
-        raise ArgumentError(f'slots: {setting!r} asks for {count} GPUs, this machine shows {len(gpus)}; "cpu:{count}" works')
+        raise ArgumentError(
+            f'slots: {setting!r} asks for {count} GPUs, this machine shows {len(gpus)}; "cpu:{count}" works'
+        )
     return _cuda(gpus[:count])
 
 

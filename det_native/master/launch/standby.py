@@ -83,8 +83,8 @@ class Standby:
         self.picked_up = False
         self._status_text = b""
         self._unsent = b""
-        # Nothing reads this unless the process fails to start; it has no name, so nothing is left behind.
-        self._startup: IO[bytes] = tempfile.TemporaryFile()
+        # Read only if the process fails to start; it has no name, so nothing is left behind.
+        self._startup: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         job_read, self.job_pipe = os.pipe()
         self.status_pipe, status_write = os.pipe()
         try:

@@ -19,10 +19,10 @@ class _Entry:
     zombie: bool
 
 
-def members(root: int, marker: str) -> set[int]:
+def members(root: int | None, marker: str) -> set[int]:
     """Return all live processes of the worker `root`, itself included while it lives.
 
-    A child that made a session of its own and whose parent has ended is found by the marker in its environment, which
+    Without `root`, whose number may be another process's by now, only the marker counts. A child that made a session of its own and whose parent has ended is found by the marker in its environment, which
     is what it was started with and cannot be changed by it afterwards.
     """
     entries = _entries()
@@ -30,8 +30,9 @@ def members(root: int, marker: str) -> set[int]:
     for entry in entries.values():
         children.setdefault(entry.parent, []).append(entry.pid)
     found: set[int] = set()
-    waiting = [root] if root in entries else []
-    waiting += [entry.pid for entry in entries.values() if entry.session == root or _carries(entry.pid, marker)]
+    waiting = [
+        pid for pid, entry in entries.items() if root in (pid, entry.session) or environment_marker(pid) == marker
+    ]
     while waiting:
         pid = waiting.pop()
         if pid not in found:
@@ -41,14 +42,14 @@ def members(root: int, marker: str) -> set[int]:
     return {pid for pid in found if not entries[pid].zombie}
 
 
-def send(root: int, marker: str, number: signal.Signals) -> None:
+def send(root: int | None, marker: str, number: signal.Signals) -> None:
     """Send a signal to every process of the worker."""
     for pid in members(root, marker):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def kill_all(root: int, marker: str) -> None:
+def kill_all(root: int | None, marker: str) -> None:
     """SIGKILL every process of the worker, until none is left that could start another."""
     for _ in range(_MAXIMUM_ROUNDS):
         remaining = members(root, marker)
@@ -68,10 +69,6 @@ def environment_marker(pid: int) -> str:
     except OSError:  # gone, or of another user: not ours in either case
         return ""
     return next((item[len(prefix) :].decode() for item in variables if item.startswith(prefix)), "")
-
-
-def _carries(pid: int, marker: str) -> bool:
-    return bool(marker) and environment_marker(pid) == marker
 
 
 def _entries() -> dict[int, _Entry]:

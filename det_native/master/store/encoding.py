@@ -53,14 +53,12 @@ def number(value: Any) -> float | None:
 
 def column_texts(values: Sequence[float | None]) -> list[str | None]:
     """Return the JSON text of every value of a column; None stays None."""
+    if None in values:
+        return [None if value is None else dumps(value) for value in values]
     try:
-        return json.dumps(values, allow_nan=False)[1:-1].split(", ") if None not in values else _mixed(values)
+        return [*json.dumps(values, allow_nan=False)[1:-1].split(", ")]
     except ValueError:
-        return _mixed(values)
-
-
-def _mixed(values: Sequence[float | None]) -> list[str | None]:
-    return [None if value is None else dumps(value) for value in values]
+        return [dumps(value) for value in values]
 
 
 def row_texts(columns: dict[str, Sequence[float | None]], rows: int) -> list[str]:

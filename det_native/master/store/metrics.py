@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, insert, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Connection, or_, select
 
 from det_native.master.store import trials as trial_store
+from det_native.master.store.bulk import bulk_insert
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import number, row_texts
-from det_native.master.store.pyramid import FACTOR, LEVELS, Complete, Key, Summary, Tail, width
-from det_native.master.store.tables import buckets, metrics, runs, series
+from det_native.master.store.pyramid import BASE, LEVELS, Complete, Key, Summary, Tail
+from det_native.master.store.tables import buckets, metrics, runs
 from det_native.schema.rest import MetricRow, MetricsReport
 from det_native.schema.states import MetricKind
 
-PAGE = 20_000
+if TYPE_CHECKING:
+    from det_native.master.store.tables import AnyRow
 
 
 @dataclass(frozen=True)
@@ -35,40 +36,37 @@ class Segment:
     last: int | None
 
 
-def add(transaction: Transaction, trial_id: int, run: int, report: MetricsReport) -> dict[str, Any] | None:
+def add(
+    transaction: Transaction, trial_id: int, run: int, stored: tuple[int, int], report: MetricsReport
+) -> dict[str, Any] | None:
     """Store the rows of a report that are later than all rows before, and the buckets they complete.
+
+    Parameters
+    ----------
+    stored : (int, int)
+        Rows of this run and kind that are stored, and the batch of the last one.
 
     Returns
     -------
     dict or None
-        Data of the event that tells of the rows, None if there was nothing new.
+        Data of the event that tells of the rows, with ``rows`` new ones; None if there was nothing new.
     """
     key = Key(trial_id, run, report.kind.value)
     tail = transaction.tails.get(key)
     if tail is None:
-        tail = _find_tail(transaction.connection, key)
+        tail = _find_tail(transaction.connection, key, *stored)
         transaction.tails.put(key, tail)
     start = bisect_right(report.batches, tail.last_batch)
     batches = report.batches[start:]
     if not batches:
         return None
-    columns = {name: values[start:] for name, values in report.metrics.items()}
+    columns: dict[str, Sequence[float | None]] = {name: values[start:] for name, values in report.metrics.items()}
     texts = row_texts(columns, len(batches))
-    common = {"trial_id": trial_id, "run": run, "kind": key.kind}
-    first = tail.rows == 0
-    complete = tail.extend(batches, columns)
-    rows = [{**common, "batch": batch, "values": text} for batch, text in zip(batches, texts, strict=True)]
-    if first:
-        _open_series(transaction, common)
-    transaction.connection.execute(insert(metrics), rows)
-    if complete:
-        transaction.connection.execute(insert(buckets), [{**common, **_bucket_row(bucket)} for bucket in complete])
-    transaction.connection.execute(
-        series.update()
-        .where(series.c.trial_id == trial_id, series.c.run == run, series.c.kind == key.kind)
-        .values(rows=tail.rows, last_batch=tail.last_batch)
-    )
-    return {"kind": key.kind, "batch": batches[-1], "metrics": json.loads(texts[-1])}
+    rows = [(*key, batch, text) for batch, text in zip(batches, texts, strict=True)]
+    bulk_insert(transaction.connection, metrics, rows)
+    complete = [_bucket_row(key, bucket) for bucket in tail.extend(batches, columns)]
+    bulk_insert(transaction.connection, buckets, complete)
+    return {"kind": key.kind, "batch": batches[-1], "metrics": json.loads(texts[-1]), "rows": len(batches)}
 
 
 def segments(connection: Connection, trial_id: int, kind: MetricKind) -> list[Segment]:
@@ -119,7 +117,7 @@ def stored_rows(
     owner: str | None = None,
     after_batch: int = -1,
     limit: int | None = None,
-) -> Iterator[Row[Any]]:
+) -> Iterator[AnyRow]:
     """Yield ``(batch, values)`` of the rows that are shown, in order of batches; `values` is JSON text."""
     trial_store.get(connection, trial_id, owner)
     left = limit
@@ -170,47 +168,41 @@ def _has_row(connection: Connection, trial_id: int, run: int, kind: MetricKind, 
     return connection.execute(query).first() is not None
 
 
-def _open_series(transaction: Transaction, common: dict[str, Any]) -> None:
-    dialect = postgresql if transaction.connection.dialect.name == "postgresql" else sqlite
-    row = {**common, "rows": 0, "last_batch": -1}
-    transaction.connection.execute(dialect.insert(series).values(row).on_conflict_do_nothing())
+def _bucket_row(key: Key, bucket: Complete) -> tuple[Any, ...]:
+    name, level, position, summary = bucket
+    if not summary.count:
+        values: tuple[float | None, float | None, float | None] = (None, None, None)
+    else:
+        total = summary.total if summary.total == summary.total else None
+        values = (total, summary.minimum, summary.maximum)
+    extent = (summary.first_batch, summary.last_batch, summary.count, summary.nans)
+    return (*key, name, level, position, *extent, *values)
 
 
-def _bucket_row(bucket: Complete) -> dict[str, Any]:
-    summary = bucket.summary
-    return {
-        "name": bucket.name,
-        "level": bucket.level,
-        "position": bucket.position,
-        "first_batch": summary.first_batch,
-        "last_batch": summary.last_batch,
-        "count": summary.count,
-        "nans": summary.nans,
-        "total": summary.total if summary.total == summary.total else None,
-        "minimum": summary.minimum if summary.count else None,
-        "maximum": summary.maximum if summary.count else None,
-    }
+SUMMARY_COLUMNS = (
+    buckets.c.first_batch,
+    buckets.c.last_batch,
+    buckets.c["count"],
+    buckets.c.nans,
+    buckets.c.total,
+    buckets.c.minimum,
+    buckets.c.maximum,
+)
 
 
-def summary_of(row: Row[Any]) -> Summary:
-    """Return a stored bucket as a summary."""
-    summary = Summary(row.first_batch, row.last_batch, row.count, row.nans)
-    if row.count:
-        summary.total = float("nan") if row.total is None else row.total
-        summary.minimum, summary.maximum = row.minimum, row.maximum
-    return summary
+def summary_of(stored: Sequence[Any]) -> Summary:
+    """Return the :data:`SUMMARY_COLUMNS` of a bucket as a summary."""
+    first_batch, last_batch, count, nans, total, minimum, maximum = stored
+    if not count:
+        return Summary(first_batch, last_batch, 0, nans)
+    return Summary(first_batch, last_batch, count, nans, float("nan") if total is None else total, minimum, maximum)
 
 
-def _find_tail(connection: Connection, key: Key) -> Tail:
+def _find_tail(connection: Connection, key: Key, rows_done: int, last_batch: int) -> Tail:
     """Find the open end of a series again from its last rows and buckets."""
-    mine = (series.c.trial_id == key.trial_id, series.c.run == key.run, series.c.kind == key.kind)
-    known = connection.execute(select(series.c.rows, series.c.last_batch).where(*mine)).first()
-    if known is None or known.rows == 0:
-        return Tail()
-    tail = Tail(known.rows, known.last_batch)
-    for name, level, summary in _open_buckets(connection, key, known.rows):
-        tail.open.setdefault(name, [[] for _ in range(LEVELS)])[level].append(summary)
-    tail.reopen(*_open_rows(connection, key, known.rows % width(0)))
+    tail = Tail(rows_done, last_batch)
+    if rows_done:
+        tail.reopen(*_open_rows(connection, key, rows_done % BASE), _open_halves(connection, key, rows_done // BASE))
     return tail
 
 
@@ -226,17 +218,29 @@ def _open_rows(connection: Connection, key: Key, count: int) -> tuple[list[int],
     return [row.batch for row in found], parsed
 
 
-def _open_buckets(connection: Connection, key: Key, rows_done: int) -> Iterator[tuple[str, int, Summary]]:
-    open_ones = or_(
-        *(
-            and_(buckets.c.level == level, buckets.c.position >= rows_done // width(level + 1) * FACTOR)
-            for level in range(LEVELS - 1)
-        )
-    )
-    query = (
-        select(buckets)
-        .where(buckets.c.trial_id == key.trial_id, buckets.c.run == key.run, buckets.c.kind == key.kind, open_ones)
-        .order_by(buckets.c.name, buckets.c.level, buckets.c.position)
+def _open_halves(connection: Connection, key: Key, filled: int) -> dict[str, dict[int, Summary]]:
+    """Return by name and level the bucket that is complete while the one beside it is not."""
+    positions = {level: (filled >> level) - 1 for level in range(LEVELS) if (filled >> level) % 2}
+    if not positions:
+        return {}
+    halves: dict[str, dict[int, Summary]] = {}
+    query = select(buckets.c.name, buckets.c.level, *SUMMARY_COLUMNS).where(
+        buckets.c.trial_id == key.trial_id,
+        buckets.c.run == key.run,
+        buckets.c.kind == key.kind,
+        or_(*((buckets.c.level == level) & (buckets.c.position == at) for level, at in positions.items())),
     )
     for row in connection.execute(query):
-        yield row.name, row.level, summary_of(row)
+        halves.setdefault(row.name, {})[row.level] = summary_of(row[2:])
+    return {name: halves.get(name, {}) for name in _names(connection, key, filled - 1)}
+
+
+def _names(connection: Connection, key: Key, position: int) -> list[str]:
+    query = select(buckets.c.name).where(
+        buckets.c.trial_id == key.trial_id,
+        buckets.c.run == key.run,
+        buckets.c.kind == key.kind,
+        buckets.c.level == 0,
+        buckets.c.position == position,
+    )
+    return list(connection.execute(query).scalars())

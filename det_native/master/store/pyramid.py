@@ -1,8 +1,8 @@
 """Complete buckets of a growing series, at several widths: pure arithmetic, no I/O.
 
-A bucket of level 0 covers ``BASE`` consecutive rows of one run and kind, a bucket of the next level ``FACTOR``
-buckets of the one below. A bucket is handed out once, when it is complete; what is still open is found again from the rows and
-buckets below it. So ingestion only ever inserts, and a reader needs at most one open bucket of every level.
+A bucket of level 0 covers ``BASE`` consecutive rows of one run and kind, a bucket of the next level two buckets of the
+one below. A bucket is handed out once, when it is complete; what is still open is found again from the rows and buckets
+below it. So ingestion only ever inserts, and a reader needs at most one open bucket of every level.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 BASE = 16
-FACTOR = 2
 LEVELS = 20
 KEPT_TAILS = 4096
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """One run of a trial and one kind of metrics."""
 
     trial_id: int
@@ -27,7 +26,7 @@ class Key:
     kind: str
 
 
-@dataclass
+@dataclass(slots=True)
 class Summary:
     """Summary of the values in a stretch of rows; not-a-numbers are counted and otherwise left out."""
 
@@ -42,27 +41,26 @@ class Summary:
     @classmethod
     def of(cls, batches: Sequence[int], values: Sequence[float | None]) -> Summary:
         """Summarise the values measured after `batches`; None counts for nothing."""
-        present = [value for value in values if value is not None]
-        numbers = [value for value in present if value == value]
-        summary = cls(first_batch=batches[0], last_batch=batches[-1], nans=len(present) - len(numbers))
-        if numbers:
-            summary.count = len(numbers)
-            summary.total = sum(numbers)
-            summary.minimum = min(numbers)
-            summary.maximum = max(numbers)
-        return summary
+        numbers = [value for value in values if value is not None]
+        present = len(numbers)
+        total = sum(numbers)
+        if total != total:
+            numbers = [value for value in numbers if value == value]
+            total = sum(numbers)
+        if not numbers:
+            return cls(batches[0], batches[-1], 0, present)
+        return cls(batches[0], batches[-1], len(numbers), present - len(numbers), total, min(numbers), max(numbers))
 
-    @classmethod
-    def merged(cls, parts: Sequence[Summary]) -> Summary:
-        """Summarise consecutive stretches as one."""
-        return cls(
-            first_batch=parts[0].first_batch,
-            last_batch=parts[-1].last_batch,
-            count=sum(part.count for part in parts),
-            nans=sum(part.nans for part in parts),
-            total=sum(part.total for part in parts),
-            minimum=min(part.minimum for part in parts),
-            maximum=max(part.maximum for part in parts),
+    def followed_by(self, other: Summary) -> Summary:
+        """Summarise this stretch and the next one as one."""
+        return Summary(
+            self.first_batch,
+            other.last_batch,
+            self.count + other.count,
+            self.nans + other.nans,
+            self.total + other.total,
+            self.minimum if self.minimum <= other.minimum else other.minimum,
+            self.maximum if self.maximum >= other.maximum else other.maximum,
         )
 
     @property
@@ -71,8 +69,7 @@ class Summary:
         return self.total / self.count if self.count else None
 
 
-@dataclass(frozen=True)
-class Complete:
+class Complete(NamedTuple):
     """A bucket that will not change any more."""
 
     name: str
@@ -97,62 +94,73 @@ class Tail:
         self.last_batch = last_batch
         self.batches: list[int] = []
         self.columns: dict[str, list[float | None]] = {}
-        self.open: dict[str, list[list[Summary]]] = {}
+        # Of every name, by level: the first half of the bucket of the next level.
+        self.halves: dict[str, dict[int, Summary]] = {}
 
-    def reopen(self, batches: Sequence[int], rows: Sequence[dict[str, float | None]]) -> None:
-        """Take up the rows after the last complete bucket of level 0; they are counted already."""
+    def reopen(
+        self, batches: Sequence[int], rows: Sequence[dict[str, float | None]], halves: dict[str, dict[int, Summary]]
+    ) -> None:
+        """Take up the rows after the last complete bucket of level 0, which are counted already, and open buckets."""
         self.batches = list(batches)
         names = sorted({name for row in rows for name in row})
         self.columns = {name: [row.get(name) for row in rows] for name in names}
+        self.halves = halves
 
     def extend(self, batches: Sequence[int], columns: dict[str, Sequence[float | None]]) -> list[Complete]:
         """Add rows, which must be later than all before; return the buckets that they complete."""
         done: list[Complete] = []
         at = 0
         while at < len(batches):
-            take = min(BASE - len(self.batches), len(batches) - at)
-            self._add(batches[at : at + take], {name: values[at : at + take] for name, values in columns.items()})
-            at += take
+            end = min(at + BASE - len(self.batches), len(batches))
+            self._add(batches[at:end], {name: values[at:end] for name, values in columns.items()})
+            at = end
             if len(self.batches) == BASE:
-                done.extend(self._close())
+                self._close(done)
         return done
 
     def _add(self, batches: Sequence[int], columns: dict[str, Sequence[float | None]]) -> None:
         before = len(self.batches)
-        for name, values in columns.items():
-            self.columns.setdefault(name, [None] * before).extend(values)
         self.batches.extend(batches)
-        for column in self.columns.values():
-            column.extend([None] * (len(self.batches) - len(column)))
         self.rows += len(batches)
         self.last_batch = batches[-1]
+        for name, values in columns.items():
+            column = self.columns.get(name)
+            if column is None:
+                column = self.columns[name] = [None] * before
+            column.extend(values)
+        if before:
+            for name, column in self.columns.items():
+                if name not in columns:
+                    column.extend([None] * len(batches))
 
-    def _close(self) -> Iterator[Complete]:
-        for name in self.columns.keys() | self.open.keys():
-            values = self.columns.get(name)
-            summary = Summary.of(self.batches, values) if values else Summary(self.batches[0], self.batches[-1])
-            yield from self._lift(name, 0, summary)
+    def _close(self, done: list[Complete]) -> None:
+        for name, values in self.columns.items():
+            self._lift(name, Summary.of(self.batches, values), done)
+        for name in self.halves.keys() - self.columns.keys():
+            self._lift(name, Summary(self.batches[0], self.batches[-1]), done)
         self.batches, self.columns = [], {}
 
-    def _lift(self, name: str, level: int, summary: Summary) -> Iterator[Complete]:
-        yield Complete(name, level, (self.rows - 1) // width(level), summary)
-        if level + 1 == LEVELS:
-            return
-        levels = self.open.setdefault(name, [[] for _ in range(LEVELS)])
-        levels[level].append(summary)
-        if self.rows % width(level + 1) == 0:
-            merged = Summary.merged(levels[level])
-            levels[level] = []
-            yield from self._lift(name, level + 1, merged)
+    def _lift(self, name: str, summary: Summary, done: list[Complete]) -> None:
+        halves = self.halves.setdefault(name, {})
+        filled = self.rows // BASE
+        for level in range(LEVELS):
+            done.append(Complete(name, level, filled - 1, summary))
+            if filled % 2:
+                halves[level] = summary
+                return
+            first = halves.pop(level, None)
+            # A name that was not there in the first half starts here.
+            summary = summary if first is None else first.followed_by(summary)
+            filled //= 2
 
 
 def width(level: int) -> int:
     """Rows in a bucket of `level`."""
-    return int(BASE * FACTOR**level)
+    return BASE << level
 
 
 def merge_evenly(parts: Sequence[Summary], buckets: int) -> Iterator[Summary]:
-    """Merge consecutive parts into at most `buckets` of nearly equal numbers of parts."""
+    """Merge consecutive parts into at most `buckets` of nearly equal numbers of parts; empty parts are left out."""
     filled = [part for part in parts if part.count or part.nans]
     if len(filled) <= buckets:
         yield from filled
@@ -160,8 +168,10 @@ def merge_evenly(parts: Sequence[Summary], buckets: int) -> Iterator[Summary]:
     start = 0
     for bucket in range(buckets):
         end = (bucket + 1) * len(filled) // buckets
-        group = filled[start:end]
-        yield group[0] if len(group) == 1 else Summary.merged(group)
+        merged = filled[start]
+        for part in filled[start + 1 : end]:
+            merged = merged.followed_by(part)
+        yield merged
         start = end
 
 

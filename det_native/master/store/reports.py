@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
+from itertools import islice
+from operator import ge
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, bindparam, select
 
 from det_native.errors import FencedError, NotFoundError, RequestError
 from det_native.master.store import checkpoints, events, metrics, trials
@@ -17,6 +18,9 @@ from det_native.master.store.tables import experiments, runs
 from det_native.master.store.tables import trials as trial_table
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, MetricKind, RunState, TrialState
+
+if TYPE_CHECKING:
+    from det_native.master.store.tables import AnyRow
 
 
 @dataclass
@@ -40,19 +44,15 @@ class Accepted:
 
 @dataclass
 class _Run:
-    """The run that reports, and what its reports change about its trial."""
+    """The run that reports; `changes` are the columns of its row that its reports change."""
 
+    row: AnyRow
     run_id: str
-    number: int
-    trial_id: int
-    experiment_id: int
-    owner: str
-    metric: str
-    smaller_is_better: bool
     batches: int
+    stored: dict[str, tuple[int, int]]
+    changes: dict[str, Any] = field(default_factory=dict)
     hints: dict[str, dict[str, Any]] = field(default_factory=dict)
     values: list[float] = field(default_factory=list)
-    through: int = 0
     decisive: bool = False
 
 
@@ -74,28 +74,35 @@ def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Ac
         raise FencedError(f"Run {run_id} is not the current attempt at trial {row.trial_id} any more; it must end.")
     if fresh and row.state == RunState.ENDED:
         raise FencedError(f"Run {run_id} has ended; trial {row.trial_id} takes no more reports from it.")
-    run = _Run(
-        run_id=run_id,
-        number=row.number,
-        trial_id=row.trial_id,
-        experiment_id=row.experiment_id,
-        owner=row.owner,
-        metric=row.metric,
-        smaller_is_better=row.smaller_is_better,
-        batches=row.batches,
-        through=row.last_seq,
-    )
+    stored = {
+        "training": (row.training_rows, row.training_last),
+        "validation": (row.validation_rows, row.validation_last),
+    }
+    run = _Run(row=row, run_id=run_id, batches=row.batches, stored=stored)
+    through = row.last_seq
     for report in fresh:
-        if report.seq <= run.through:
+        if report.seq <= through:
             continue
-        if report.seq != run.through + 1:
-            raise RequestError(400, f"Report {run.through + 1} of run {run_id} is missing before report {report.seq}.")
+        if report.seq != through + 1:
+            raise RequestError(400, f"Report {through + 1} of run {run_id} is missing before report {report.seq}.")
         _apply(transaction, run, report)
-        run.through = report.seq
-    if run.through > row.last_seq:
-        run_store.update_row(transaction, run_id, last_seq=run.through)
-        _finish(transaction, run, row)
-    return Accepted(run.through, row.experiment_state != ExperimentState.ACTIVE, run.decisive)
+        through = report.seq
+    if through > row.last_seq:
+        run_store.update_row(transaction, run_id, last_seq=through, batches=run.batches, **run.changes)
+        _keep_best(transaction, run)
+        for hint in run.hints.values():
+            events.emit(transaction, row.owner, "metrics", row.experiment_id, row.trial_id, hint)
+    return Accepted(through, row.experiment_state != ExperimentState.ACTIVE, run.decisive)
+
+
+def accept_exit(transaction: Transaction, run_id: str, report: rest.ExitReport) -> None:
+    """Take a run's last word from the file that it left, if it did not come as a report."""
+    row = _row(transaction.connection, run_id)
+    if row.current != run_id or row.exit is not None:
+        return
+    run = _Run(row=row, run_id=run_id, batches=row.batches, stored={})
+    _apply_exit(transaction, run, report)
+    run_store.update_row(transaction, run_id, batches=run.batches, **run.changes)
 
 
 def best(connection: Connection, run_id: str) -> float | None:
@@ -126,28 +133,34 @@ def refresh_best(transaction: Transaction, trial_id: int) -> None:
     experiment_store.set_best(transaction, trial.experiment_id, choose(others, default=None))
 
 
-def _row(connection: Connection, run_id: str) -> Row[Any]:
-    query = (
-        select(
-            runs.c.number,
-            runs.c.last_seq,
-            runs.c.state,
-            runs.c.trial_id,
-            trial_table.c.run_id.label("current"),
-            trial_table.c.batches,
-            trial_table.c.best_validation.label("trial_best"),
-            experiments.c.id.label("experiment_id"),
-            experiments.c.owner,
-            experiments.c.state.label("experiment_state"),
-            experiments.c.metric,
-            experiments.c.smaller_is_better,
-            experiments.c.best_validation.label("experiment_best"),
-        )
-        .join(trial_table, trial_table.c.id == runs.c.trial_id)
-        .join(experiments, experiments.c.id == trial_table.c.experiment_id)
-        .where(runs.c.run_id == run_id)
+_FACTS = (
+    select(
+        runs.c.number,
+        runs.c.last_seq,
+        runs.c.state,
+        runs.c.trial_id,
+        runs.c.batches,
+        runs.c.training_rows,
+        runs.c.training_last,
+        runs.c.validation_rows,
+        runs.c.validation_last,
+        runs.c.exit,
+        trial_table.c.run_id.label("current"),
+        experiments.c.id.label("experiment_id"),
+        experiments.c.owner,
+        experiments.c.state.label("experiment_state"),
+        experiments.c.metric,
+        experiments.c.smaller_is_better,
+        experiments.c.best_validation.label("experiment_best"),
     )
-    row = connection.execute(query).first()
+    .join(trial_table, trial_table.c.id == runs.c.trial_id)
+    .join(experiments, experiments.c.id == trial_table.c.experiment_id)
+    .where(runs.c.run_id == bindparam("run"))
+)
+
+
+def _row(connection: Connection, run_id: str) -> AnyRow:
+    row = connection.execute(_FACTS, {"run": run_id}).first()
     if row is None:
         raise NotFoundError(f"There is no run {run_id}.")
     return row
@@ -174,61 +187,64 @@ def _check_columns(run: _Run, report: rest.MetricsReport) -> None:
                 400, f"Report {report.seq} of run {run.run_id}: {name!r} has {len(values)} values for {rows} batches."
             )
     batches = report.batches
-    if batches and (batches[0] < 0 or any(a >= b for a, b in pairwise(batches))):
+    if batches and (batches[0] < 0 or any(map(ge, batches, islice(batches, 1, None)))):
         raise RequestError(400, f"Report {report.seq} of run {run.run_id}: the batches do not increase.")
 
 
 def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsReport) -> None:
-    hint = metrics.add(transaction, run.trial_id, run.number, report)
+    kind = report.kind.value
+    rows, last = run.stored[kind]
+    hint = metrics.add(transaction, run.row.trial_id, run.row.number, (rows, last), report)
     if hint is None:
         return
-    run.hints[report.kind.value] = hint
-    run.batches = max(run.batches, report.batches[-1])
+    rows, last = rows + hint.pop("rows"), hint["batch"]
+    run.stored[kind] = (rows, last)
+    run.changes.update({f"{kind}_rows": rows, f"{kind}_last": last})
+    run.hints[kind] = hint
+    run.batches = max(run.batches, last)
     if report.kind is MetricKind.VALIDATION:
-        values = report.metrics.get(run.metric, [])
+        values = report.metrics.get(run.row.metric, [])
         run.values.extend(value for value in values if value is not None and value == value)
 
 
 def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedReport) -> None:
-    run_store.update_row(transaction, run.run_id, state=RunState.RUNNING, start_batch=report.batch)
     run.batches = report.batch
-    trials.update_row(transaction, run.trial_id, batches=report.batch)
-    trials.set_state(transaction, run.trial_id, TrialState.RUNNING)
-    if run.number > 1:
-        refresh_best(transaction, run.trial_id)
-    events.trial_changed(transaction, trials.get(transaction.connection, run.trial_id))
+    run_store.update_row(
+        transaction, run.run_id, state=RunState.RUNNING, start_batch=report.batch, batches=report.batch
+    )
+    trials.set_state(transaction, run.row.trial_id, TrialState.RUNNING)
+    if run.row.number > 1:
+        refresh_best(transaction, run.row.trial_id)
+    events.trial_changed(transaction, trials.get(transaction.connection, run.row.trial_id))
 
 
 def _apply_checkpoint(transaction: Transaction, run: _Run, report: rest.CheckpointReport) -> None:
     checkpoint = checkpoints.add(
-        transaction, report, trial_id=run.trial_id, experiment_id=run.experiment_id, run_id=run.run_id
+        transaction, report, trial_id=run.row.trial_id, experiment_id=run.row.experiment_id, run_id=run.run_id
     )
     if checkpoint is not None:
         data = checkpoint.model_dump(mode="json")
-        events.emit(transaction, run.owner, "checkpoint", run.experiment_id, run.trial_id, data)
+        events.emit(transaction, run.row.owner, "checkpoint", run.row.experiment_id, run.row.trial_id, data)
 
 
 def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) -> None:
-    run_store.update_row(transaction, run.run_id, exit=report.model_dump(mode="json"))
+    run.changes["exit"] = report.model_dump(mode="json")
     run.batches = max(run.batches, report.batch)
     run.decisive = True
     if report.error is not None:
         data = report.error.model_dump(mode="json")
-        events.emit(transaction, run.owner, "error", run.experiment_id, run.trial_id, data)
+        events.emit(transaction, run.row.owner, "error", run.row.experiment_id, run.row.trial_id, data)
 
 
-def _finish(transaction: Transaction, run: _Run, before: Row[Any]) -> None:
-    changes: dict[str, Any] = {}
-    if run.batches != before.batches:
-        changes["batches"] = run.batches
-    if run.values:
-        choose = min if run.smaller_is_better else max
-        value = choose(run.values)
-        trial_best = trials.get(transaction.connection, run.trial_id).best_validation
-        changes["best_validation"] = value if trial_best is None else choose(value, trial_best)
-        known = experiment_store.get(transaction.connection, run.experiment_id).best_validation
-        experiment_store.set_best(transaction, run.experiment_id, value if known is None else choose(value, known))
-    if changes:
-        trials.update_row(transaction, run.trial_id, **changes)
-    for hint in run.hints.values():
-        events.emit(transaction, run.owner, "metrics", run.experiment_id, run.trial_id, hint)
+def _keep_best(transaction: Transaction, run: _Run) -> None:
+    if not run.values:
+        return
+    choose = min if run.row.smaller_is_better else max
+    value = choose(run.values)
+    trial = trials.get(transaction.connection, run.row.trial_id).best_validation
+    experiment = experiment_store.get(transaction.connection, run.row.experiment_id).best_validation
+    best_of_trial = value if trial is None else choose(value, trial)
+    trials.update_row(transaction, run.row.trial_id, best_validation=best_of_trial)
+    experiment_store.set_best(
+        transaction, run.row.experiment_id, value if experiment is None else choose(value, experiment)
+    )

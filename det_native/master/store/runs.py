@@ -79,6 +79,7 @@ def create(
     """Make a run the trial's current one and return its number; from now on earlier runs are fenced off."""
     connection = transaction.connection
     last = connection.execute(select(func.max(runs.c.number)).where(runs.c.trial_id == trial_id)).scalar() or 0
+    nothing = {"training_rows": 0, "training_last": -1, "validation_rows": 0, "validation_last": -1}
     connection.execute(
         insert(runs).values(
             run_id=run_id,
@@ -88,13 +89,15 @@ def create(
             start_batch=start_batch,
             resume=resume,
             last_seq=0,
+            batches=start_batch,
+            **nothing,
             token_hash=token_hash,
             slots=slots,
             log_offset=0,
             created=now(),
         )
     )
-    trial_store.update_row(transaction, trial_id, run_id=run_id, batches=start_batch)
+    trial_store.update_row(transaction, trial_id, run_id=run_id)
     return last + 1
 
 

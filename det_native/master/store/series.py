@@ -8,9 +8,9 @@ from sqlalchemy import Connection, func, select
 
 from det_native.master.store import trials as trial_store
 from det_native.master.store.encoding import number
-from det_native.master.store.metrics import Segment, segments, summary_of
+from det_native.master.store.metrics import SUMMARY_COLUMNS, Segment, segments, summary_of
 from det_native.master.store.pyramid import BASE, LEVELS, Summary, merge_evenly, width
-from det_native.master.store.tables import buckets, metrics, series
+from det_native.master.store.tables import buckets, metrics, runs
 from det_native.schema.rest import MetricSeries
 from det_native.schema.states import MetricKind
 
@@ -52,11 +52,9 @@ def _level(rows: int, points: int) -> int:
 
 
 def _count(connection: Connection, trial_id: int, kind: MetricKind, shown: list[Segment]) -> int:
-    query = select(func.sum(series.c.rows)).where(
-        series.c.trial_id == trial_id,
-        series.c.kind == kind.value,
-        series.c.run.in_([segment.run for segment in shown]),
-    )
+    rows = runs.c.training_rows if kind is MetricKind.TRAINING else runs.c.validation_rows
+    whole = [segment.run for segment in shown if segment.last is None or segment.first < segment.last]
+    query = select(func.sum(rows)).where(runs.c.trial_id == trial_id, runs.c.number.in_(whole))
     return int(connection.execute(query).scalar() or 0)
 
 
@@ -64,18 +62,12 @@ def _cover(
     connection: Connection, trial_id: int, kind: MetricKind, name: str, segment: Segment, level: int
 ) -> list[Summary]:
     """Return buckets of `level`, then of the levels below for the end that fills none, then rows."""
+    while segment.last is not None and level >= 0 and segment.last - segment.first + 1 < width(level):
+        level -= 1
     if level < 0:
         return _rows(connection, trial_id, kind, name, segment)
     query = (
-        select(
-            buckets.c.first_batch,
-            buckets.c.last_batch,
-            buckets.c.count,
-            buckets.c.nans,
-            buckets.c.total,
-            buckets.c.minimum,
-            buckets.c.maximum,
-        )
+        select(*SUMMARY_COLUMNS)
         .where(
             buckets.c.trial_id == trial_id,
             buckets.c.run == segment.run,

@@ -6,6 +6,8 @@ goes from the report to the reader without being parsed on the way.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -22,6 +24,11 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row
+
+    AnyRow = Row[*tuple[Any, ...]]
 
 metadata = MetaData(
     naming_convention={
@@ -77,13 +84,12 @@ trials = Table(
     metadata,
     Column("id", Id, primary_key=True),
     Column("experiment_id", Id, ForeignKey("experiments.id"), nullable=False),
-    Column("request", String(64), nullable=False),
+    Column("request", Integer, nullable=False),
     Column("state", String(16), nullable=False),
     Column("hparams", JSON, nullable=False),
     Column("seed", BigInteger, nullable=False),
     Column("restarts", Integer, nullable=False),
     Column("run_id", String(32), nullable=True),
-    Column("batches", BigInteger, nullable=False),
     Column("target_batches", BigInteger, nullable=False),
     Column("best_validation", Double, nullable=True),
     Column("error", JSON, nullable=True),
@@ -96,6 +102,8 @@ trials = Table(
     sqlite_autoincrement=True,
 )
 
+# `batches` are done in all, those of earlier runs included. The next four tell of the metrics rows of each kind how
+# many there are and the batch of the last one (-1: none).
 runs = Table(
     "runs",
     metadata,
@@ -106,6 +114,11 @@ runs = Table(
     Column("start_batch", BigInteger, nullable=False),
     Column("resume", String(64), nullable=True),
     Column("last_seq", BigInteger, nullable=False),
+    Column("batches", BigInteger, nullable=False),
+    Column("training_rows", BigInteger, nullable=False),
+    Column("training_last", BigInteger, nullable=False),
+    Column("validation_rows", BigInteger, nullable=False),
+    Column("validation_last", BigInteger, nullable=False),
     Column("token_hash", String(64), nullable=False),
     Column("slots", JSON, nullable=False),
     Column("handle", JSON, nullable=True),
@@ -125,19 +138,6 @@ metrics = Table(
     Column("kind", String(16), primary_key=True),
     Column("batch", BigInteger, primary_key=True, autoincrement=False),
     Column("values", Text, nullable=False),
-    ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
-    sqlite_with_rowid=False,
-)
-
-# Rows of one run and kind, in the order in which they came: how many, and the last batch.
-series = Table(
-    "series",
-    metadata,
-    Column("trial_id", Id, primary_key=True, autoincrement=False),
-    Column("run", Integer, primary_key=True, autoincrement=False),
-    Column("kind", String(16), primary_key=True),
-    Column("rows", BigInteger, nullable=False),
-    Column("last_batch", BigInteger, nullable=False),
     ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
     sqlite_with_rowid=False,
 )

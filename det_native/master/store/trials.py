@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, func, insert, null, select, update
 
 from det_native.errors import NotFoundError
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
-from det_native.master.store.tables import experiments, trials
+from det_native.master.store.tables import experiments, runs, trials
 from det_native.schema import rest
 from det_native.schema.states import TrialState
 
@@ -20,7 +20,7 @@ def create(
     transaction: Transaction,
     experiment_id: int,
     *,
-    request: str,
+    request: int,
     hparams: dict[str, Any],
     seed: int,
     target_batches: int,
@@ -34,7 +34,6 @@ def create(
             hparams=hparams,
             seed=seed,
             restarts=0,
-            batches=0,
             target_batches=target_batches,
             created=now(),
         )
@@ -63,22 +62,21 @@ def of_experiment(connection: Connection, experiment_id: int, owner: str | None 
     return [_trial(row) for row in connection.execute(query)]
 
 
-def request_of(connection: Connection, trial_id: int) -> str:
+def request_of(connection: Connection, trial_id: int) -> int:
     """Return the searcher's name for a trial."""
-    return str(connection.execute(select(trials.c.request).where(trials.c.id == trial_id)).scalar_one())
+    return int(connection.execute(select(trials.c.request).where(trials.c.id == trial_id)).scalar_one())
 
 
-def by_request(connection: Connection, experiment_id: int) -> dict[str, rest.Trial]:
+def by_request(connection: Connection, experiment_id: int) -> dict[int, rest.Trial]:
     """Return an experiment's trials by the searcher's names for them."""
-    query = select(trials).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
+    query = owned(None).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
     return {row.request: _trial(row) for row in connection.execute(query)}
 
 
 def in_state(connection: Connection, state: TrialState) -> list[rest.Trial]:
     """Return all trials in a state, oldest first."""
-    return [
-        _trial(row) for row in connection.execute(select(trials).where(trials.c.state == state).order_by(trials.c.id))
-    ]
+    query = owned(None).where(trials.c.state == state).order_by(trials.c.id)
+    return [_trial(row) for row in connection.execute(query)]
 
 
 def fingerprint(connection: Connection, trial_id: int) -> str | None:
@@ -98,6 +96,8 @@ def set_state(
         values["ended"] = now()
     if error is not None:
         values["error"] = error.model_dump(mode="json")
+    elif state is TrialState.COMPLETED:
+        values["error"] = null()
     transaction.connection.execute(
         update(trials).where(trials.c.id == trial_id, trials.c.state.not_in(TERMINAL)).values(**values)
     )
@@ -115,7 +115,8 @@ def update_row(transaction: Transaction, trial_id: int, **values: Any) -> None:
 
 def owned(owner: str | None) -> Select[Any]:
     """Return the query of all trials, those of `owner` only if it is given."""
-    query = select(trials)
+    done = func.coalesce(runs.c.batches, 0).label("batches")
+    query = select(trials, done).outerjoin(runs, runs.c.run_id == trials.c.run_id)
     if owner is None:
         return query
     return query.join(experiments, experiments.c.id == trials.c.experiment_id).where(experiments.c.owner == owner)

@@ -21,7 +21,6 @@ def upgrade() -> None:
     _make_trials()
     _make_runs()
     _make_metrics()
-    _make_series()
     _make_buckets()
     _make_checkpoints()
     _make_logs()
@@ -35,7 +34,6 @@ def downgrade() -> None:
         "logs",
         "checkpoints",
         "buckets",
-        "series",
         "metrics",
         "runs",
         "trials",
@@ -91,13 +89,12 @@ def _make_trials() -> None:
         "trials",
         sa.Column("id", ID, nullable=False),
         sa.Column("experiment_id", ID, nullable=False),
-        sa.Column("request", sa.String(length=64), nullable=False),
+        sa.Column("request", sa.Integer(), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("hparams", sa.JSON(), nullable=False),
         sa.Column("seed", sa.BigInteger(), nullable=False),
         sa.Column("restarts", sa.Integer(), nullable=False),
         sa.Column("run_id", sa.String(length=32), nullable=True),
-        sa.Column("batches", sa.BigInteger(), nullable=False),
         sa.Column("target_batches", sa.BigInteger(), nullable=False),
         sa.Column("best_validation", sa.Float(precision=53), nullable=True),
         sa.Column("error", sa.JSON(), nullable=True),
@@ -123,6 +120,11 @@ def _make_runs() -> None:
         sa.Column("start_batch", sa.BigInteger(), nullable=False),
         sa.Column("resume", sa.String(length=64), nullable=True),
         sa.Column("last_seq", sa.BigInteger(), nullable=False),
+        sa.Column("batches", sa.BigInteger(), nullable=False),
+        sa.Column("training_rows", sa.BigInteger(), nullable=False),
+        sa.Column("training_last", sa.BigInteger(), nullable=False),
+        sa.Column("validation_rows", sa.BigInteger(), nullable=False),
+        sa.Column("validation_last", sa.BigInteger(), nullable=False),
         sa.Column("token_hash", sa.String(length=64), nullable=False),
         sa.Column("slots", sa.JSON(), nullable=False),
         sa.Column("handle", sa.JSON(), nullable=True),
@@ -151,24 +153,6 @@ def _make_metrics() -> None:
             ["trial_id", "run"], ["runs.trial_id", "runs.number"], name=op.f("fk_metrics_trial_id_run")
         ),
         sa.PrimaryKeyConstraint("trial_id", "run", "kind", "batch", name=op.f("pk_metrics")),
-        sqlite_with_rowid=False,
-    )
-
-
-def _make_series() -> None:
-    op.create_table(
-        "series",
-        sa.Column(
-            "trial_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False
-        ),
-        sa.Column("run", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("kind", sa.String(length=16), nullable=False),
-        sa.Column("rows", sa.BigInteger(), nullable=False),
-        sa.Column("last_batch", sa.BigInteger(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["trial_id", "run"], ["runs.trial_id", "runs.number"], name=op.f("fk_series_trial_id_run")
-        ),
-        sa.PrimaryKeyConstraint("trial_id", "run", "kind", name=op.f("pk_series")),
         sqlite_with_rowid=False,
     )
 

@@ -1,0 +1,536 @@
+"""Static analysis of one execution: the names it binds, uses and changes, in order, and the code that it defines."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+
+from det_native.capture.events import Bind, Branch, Call, Change, Code, Delete, Event, Origin, Read, Star
+from det_native.capture.expressions import (
+    applied_twice_differs,
+    catches_name_error,
+    chain_of,
+    dotted,
+    reads_itself,
+    shared_names,
+    sharing_of,
+    target_names,
+)
+from det_native.capture.scopes import Frame, annotations_of, bound_names, declared_global
+from det_native.capture.vocabulary import ACCUMULATING_METHODS
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A top-level statement: its first and last line, and what it does. `simple`: it does all of it or nothing."""
+
+    first: int
+    last: int
+    simple: bool
+    events: tuple[Event, ...]
+
+
+_SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Import | ast.ImportFrom | ast.Assert
+
+
+@lru_cache(maxsize=4096)
+def analyse(source: str) -> tuple[Statement, ...]:
+    """Analyse Python source (see ``transform`` for what cells are made into), statement by statement.
+
+    Raises
+    ------
+    SyntaxError
+        If `source` does not parse.
+    """
+    walker = _Walker()
+    statements = []
+    for statement in ast.parse(source).body:
+        walker.codes = []
+        with walker.collecting() as events:
+            walker.visit(statement)
+        last = statement.end_lineno or statement.lineno
+        statements.append(Statement(statement.lineno, last, isinstance(statement, _SIMPLE), tuple(events)))
+    return tuple(statements)
+
+
+class _Walker(ast.NodeVisitor):
+    """Turns statements into events, appended to `events`."""
+
+    def __init__(self) -> None:
+        self.frames = [Frame()]
+        self.events: list[Event] = []
+        self.codes: list[Code] = []
+        self.called = False
+        self.optional = False
+        self.names: list[str] = []
+
+    # Scopes.
+
+    @contextmanager
+    def collecting(self) -> Iterator[list[Event]]:
+        outer, self.events = self.events, []
+        try:
+            yield self.events
+        finally:
+            self.events = outer
+
+    @contextmanager
+    def _flags(self, *, called: bool | None = None, optional: bool | None = None) -> Iterator[None]:
+        before = self.called, self.optional
+        self.called = self.called if called is None else called
+        self.optional = self.optional if optional is None else optional
+        try:
+            yield
+        finally:
+            self.called, self.optional = before
+
+    def _frame_of(self, name: str) -> Frame:
+        for position, frame in enumerate(reversed(self.frames)):
+            if name in frame.declared or frame.local is None:
+                return self.frames[0]
+            if name in frame.local and (position == 0 or not frame.is_class):
+                return frame
+        return self.frames[0]
+
+    def _is_global(self, name: str) -> bool:
+        return self._frame_of(name) is self.frames[0]
+
+    def _roots(self, name: str) -> frozenset[str]:
+        """Names that a change of `name` is to be noted for: itself, or what a local name stands for."""
+        frame = self._frame_of(name)
+        if frame.local is None or name in frame.parameters:
+            return frozenset({name})
+        return frame.aliases.get(name, frozenset())
+
+    # Statements.
+
+    def _block(self, body: Sequence[ast.stmt]) -> None:
+        for statement in body:
+            self.visit(statement)
+
+    def _branches(self, line: int, bodies: Iterable[Callable[[], None]]) -> None:
+        alternatives = []
+        for body in bodies:
+            with self.collecting() as events:
+                body()
+            alternatives.append(tuple(events))
+        if any(alternatives):
+            self.events.append(Branch(tuple(alternatives), line))
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        self.visit(node.value)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self._assign(node.targets, node.value, node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        with self._flags(optional=True):
+            self.visit(node.annotation)
+        if node.value is not None:
+            self._assign([node.target], node.value, node)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self._assign([node.target], node.value, node)
+
+    def _assign(self, targets: Sequence[ast.expr], value: ast.expr, node: ast.AST) -> None:
+        before, names_before = len(self.codes), self.names
+        self.names = []
+        self.visit(value)
+        names, self.names = frozenset(self.names), names_before + self.names
+        codes = tuple(self.codes[before:])
+        for target in targets:
+            if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+                pairs = list(zip(target.elts, value.elts, strict=False))
+                if len(pairs) == len(target.elts) and not any(isinstance(e, ast.Starred) for e, _ in pairs):
+                    for element, part in pairs:
+                        self._bind_target(element, part, names, codes)
+                    continue
+            self._bind_target(target, value, names, codes)
+
+    def _bind_target(
+        self, target: ast.expr, value: ast.expr, names: frozenset[str], codes: tuple[Code, ...], loop: bool = False
+    ) -> None:
+        if isinstance(target, ast.Name):
+            self._bind_name(target, value, names, codes, loop)
+        elif isinstance(target, ast.Tuple | ast.List):
+            for element in target.elts:
+                self._bind_target(element, value, names, codes, loop)
+        elif isinstance(target, ast.Starred):
+            self._bind_target(target.value, value, names, codes, loop)
+        else:
+            how = "attribute" if isinstance(target, ast.Attribute) else "item"
+            self._change(target, how, reads_itself(target, value))
+
+    def _bind_name(
+        self, target: ast.Name, value: ast.expr, names: frozenset[str], codes: tuple[Code, ...], loop: bool
+    ) -> None:
+        sharing = sharing_of(value, self._roots)
+        frame = self._frame_of(target.id)
+        if frame.local is not None:
+            shared = frozenset(sharing.aliases).union(*(shared for _, shared in sharing.through))
+            frame.aliases[target.id] = frame.aliases.get(target.id, frozenset()) | (shared - {target.id})
+            return
+        origin = Origin("loop" if loop else "value")
+        self.events.append(
+            Bind(
+                target.id,
+                target.lineno,
+                sources=names,
+                aliases=frozenset(sharing.aliases),
+                through=tuple(sharing.through),
+                same=sharing.same and not loop,
+                codes=codes,
+                origin=origin,
+                updates=not loop and applied_twice_differs(target.id, value),
+            )
+        )
+
+    def _change(self, target: ast.expr, how: str, accumulates: bool) -> None:
+        """Note that the place `target` (an attribute or an item) is assigned to or deleted."""
+        assert isinstance(target, ast.Attribute | ast.Subscript)
+        self.visit(target.value)
+        if isinstance(target, ast.Subscript):
+            self.visit(target.slice)
+        start, chain = chain_of(target)
+        if isinstance(start, ast.Name):
+            self._changed(self._roots(start.id), target, how, chain, accumulates)
+
+    def _changed(
+        self,
+        names: Iterable[str],
+        node: ast.expr,
+        how: str,
+        chain: tuple[tuple[str, str], ...] = (),
+        accumulates: bool = False,
+        in_place: bool = False,
+    ) -> None:
+        for name in sorted(names):
+            self.events.append(
+                Change(name, node.lineno, node.end_lineno or node.lineno, how, chain, accumulates, in_place)  # type: ignore[arg-type]
+            )
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self.visit(node.value)
+        if not isinstance(node.target, ast.Name):
+            self._change(node.target, "item" if isinstance(node.target, ast.Subscript) else "attribute", True)
+            return
+        name = node.target.id
+        self._read(name, node.target)
+        self._changed(self._roots(name), node.target, "augmented", accumulates=True)
+
+    def visit_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                if self._is_global(target.id):
+                    self.events.append(Delete(target.id, target.lineno))
+            elif isinstance(target, ast.Attribute | ast.Subscript):
+                self._change(target, "item", True)
+
+    def visit_For(self, node: ast.For) -> None:
+        self._loop(node)
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> None:
+        self._loop(node)
+
+    def _loop(self, node: ast.For | ast.AsyncFor) -> None:
+        names_before, self.names = self.names, []
+        with self._flags(called=True):
+            self.visit(node.iter)
+        names, self.names = frozenset(self.names), names_before
+
+        def body() -> None:
+            self._bind_target(node.target, node.iter, names, (), loop=True)
+            self._block(node.body)
+            self._block(node.orelse)
+
+        self._branches(node.lineno, [body, lambda: self._block(node.orelse)])
+
+    def visit_While(self, node: ast.While) -> None:
+        self.visit(node.test)
+        self._branches(node.lineno, [lambda: self._block([*node.body, *node.orelse]), lambda: self._block(node.orelse)])
+
+    def visit_If(self, node: ast.If) -> None:
+        self.visit(node.test)
+        self._branches(node.lineno, [lambda: self._block(node.body), lambda: self._block(node.orelse)])
+
+    def visit_With(self, node: ast.With) -> None:
+        self._with(node)
+
+    def visit_AsyncWith(self, node: ast.AsyncWith) -> None:
+        self._with(node)
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> None:
+        for item in node.items:
+            before, names_before, self.names = len(self.codes), self.names, []
+            with self._flags(called=True):
+                self.visit(item.context_expr)
+            names, self.names = frozenset(self.names), names_before
+            if item.optional_vars is not None:
+                self._bind_target(item.optional_vars, item.context_expr, names, tuple(self.codes[before:]))
+        self._block(node.body)
+
+    def visit_Try(self, node: ast.Try) -> None:
+        optional = self.optional or catches_name_error(node.handlers)
+        with self._flags(optional=optional), self.collecting() as tried:
+            self._block(node.body)
+        with self.collecting() as then:
+            self._block(node.orelse)
+        ways: list[tuple[Event, ...]] = [(*tried, *then)]
+        for handler in node.handlers:
+            with self.collecting() as handled:
+                self._handler(handler)
+            ways.append((Branch((tuple(tried), ()), node.lineno), *handled))
+        self.events.append(Branch(tuple(ways), node.lineno))
+        self._block(node.finalbody)
+
+    def visit_TryStar(self, node: ast.TryStar) -> None:
+        self.visit_Try(node)  # type: ignore[arg-type]
+
+    def _handler(self, handler: ast.ExceptHandler) -> None:
+        if handler.type is not None:
+            self.visit(handler.type)
+        name = handler.name if handler.name is not None and self._is_global(handler.name) else None
+        if name is not None:
+            self.events.append(Bind(name, handler.lineno))
+        self._block(handler.body)
+        if name is not None:
+            self.events.append(Delete(name, handler.lineno))
+
+    def visit_Match(self, node: ast.Match) -> None:
+        self.visit(node.subject)
+
+        def case(matched: ast.match_case) -> Callable[[], None]:
+            def body() -> None:
+                self._pattern(matched.pattern, node.subject)
+                if matched.guard is not None:
+                    self.visit(matched.guard)
+                self._block(matched.body)
+
+            return body
+
+        self._branches(node.lineno, [*(case(matched) for matched in node.cases), lambda: None])
+
+    def _pattern(self, pattern: ast.pattern, subject: ast.expr) -> None:
+        for node in ast.walk(pattern):
+            if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name is not None:
+                target = ast.copy_location(ast.Name(node.name, ast.Store()), node)
+                self._bind_target(target, subject, frozenset(), ())
+            elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+                target = ast.copy_location(ast.Name(node.rest, ast.Store()), node)
+                self._bind_target(target, subject, frozenset(), ())
+            elif isinstance(node, ast.MatchValue | ast.MatchClass):
+                self.visit(node.value if isinstance(node, ast.MatchValue) else node.cls)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name.split(".")[0]
+            module = alias.name if alias.asname else name
+            if self._is_global(name):
+                self.events.append(Bind(name, node.lineno, origin=Origin("import", module)))
+            else:
+                self._frame_of(name).imports[name] = tuple(module.split("."))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        module = node.module or ""
+        for alias in node.names:
+            if alias.name == "*":
+                self.events.append(Star(module, node.level, node.lineno))
+            elif self._is_global(alias.asname or alias.name):
+                origin = Origin("import", module, alias.name, node.level)
+                self.events.append(Bind(alias.asname or alias.name, node.lineno, origin=origin))
+            else:
+                name = alias.asname or alias.name
+                self._frame_of(name).imports[name] = (*module.split("."), alias.name)
+
+    # Definitions.
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._function(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self._decorators(node.decorator_list)
+        before, self.names = len(self.codes), []
+        self._defaults(node.args)
+        with self._flags(optional=True):
+            for annotation in annotations_of(node):
+                self.visit(annotation)
+        sources = frozenset(self.names) | _roots_of(node.decorator_list)
+        codes = (*self.codes[before:], self._code(node, node.name))
+        if self._is_global(node.name):
+            self.events.append(Bind(node.name, node.lineno, sources, codes=codes, origin=Origin("def")))
+        else:
+            self.codes.extend(codes)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._defaults(node.args)
+        code = self._code(node, "a lambda")
+        self.codes.append(code)
+        if self.called:
+            for name in sorted(code.reads):
+                self.events.append(Read(name, node.lineno, called=True, optional=True))
+            self.names.extend(code.reads)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._decorators(node.decorator_list)
+        before, self.names = len(self.codes), []
+        with self._flags(called=True):
+            for base in [*node.bases, *(keyword.value for keyword in node.keywords)]:
+                self.visit(base)
+        sources = frozenset(self.names) | _roots_of(node.decorator_list)
+        self.frames.append(Frame(bound_names(node.body), is_class=True, declared=declared_global(node.body)))
+        codes_before, self.codes = self.codes, []
+        self._block(node.body)
+        self.frames.pop()
+        collected, self.codes = self.codes, codes_before
+        codes = (*self.codes[before:], *(_renamed(code, f"{node.name}.{code.name}") for code in collected))
+        if self._is_global(node.name):
+            self.events.append(Bind(node.name, node.lineno, sources, codes=codes, origin=Origin("class")))
+        else:
+            self.codes.extend(codes)
+
+    def _decorators(self, decorators: Sequence[ast.expr]) -> None:
+        with self._flags(called=True):
+            for decorator in decorators:
+                self.visit(decorator)
+                path = dotted(decorator)
+                if path and self._is_global(path[0]):
+                    self.events.append(Call(path, decorator.lineno))
+
+    def _defaults(self, arguments: ast.arguments) -> None:
+        for default in [*arguments.defaults, *arguments.kw_defaults]:
+            if default is not None:
+                self.visit(default)
+
+    def _code(self, node: _Function, name: str) -> Code:
+        """Analyse the body of a function: what it looks up and changes when it runs."""
+        arguments = node.args
+        positional = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+        others = [argument.arg for argument in arguments.kwonlyargs]
+        variadic = [argument.arg for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
+        body = [ast.copy_location(ast.Expr(node.body), node.body)] if isinstance(node, ast.Lambda) else node.body
+        declared = declared_global(body)
+        local = {*positional, *others, *variadic, *(bound_names(body) - declared)}
+        frame = Frame(local, declared=declared)
+        frame.parameters = (*positional, *others, *variadic)
+        codes_before, names_before, self.codes = self.codes, self.names, []
+        self.frames.append(frame)
+        with self.collecting() as events, self._flags(called=False, optional=False):
+            self._block(body)
+        self.frames.pop()
+        nested, self.codes, self.names = self.codes, codes_before, names_before
+        reads = [event for event in _flat(events) if isinstance(event, Read)]
+        required = {read.name for read in reads if not read.optional}
+        inner = [event for code in nested for event in code.events if _name_of(event) not in code.parameters]
+        inner_reads = {read for code in nested for read in code.reads if read not in local}
+        return Code(
+            name,
+            node.lineno,
+            frozenset({read.name for read in reads} | inner_reads),
+            frozenset({read.name for read in reads} - required)
+            | frozenset().union(*(code.optional for code in nested)) - required,
+            frame.parameters,
+            (*(event for event in events if not isinstance(event, Read)), *inner),
+        )
+
+    # Expressions.
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._read(node.id, node)
+
+    def _read(self, name: str, node: ast.expr) -> None:
+        if self._is_global(name):
+            self.names.append(name)
+            self.events.append(Read(name, node.lineno, self.called, self.optional))
+
+    def visit_Call(self, node: ast.Call) -> None:
+        with self._flags(called=True):
+            self.visit(node.func)
+            for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+                self.visit(argument)
+        path = dotted(node.func)
+        imported = self._frame_of(path[0]).imports.get(path[0]) if path else None
+        if imported:
+            self._call(node, (*imported, *path[1:]), imported=True)
+        elif path and self._is_global(path[0]):
+            self._call(node, path)
+        start, chain = chain_of(node)
+        if isinstance(start, ast.Name) and chain:
+            in_place = any(keyword.arg == "inplace" and _is_true(keyword.value) for keyword in node.keywords)
+            accumulates = chain[-1][1] in ACCUMULATING_METHODS
+            self._changed(self._roots(start.id), node, "call", chain, accumulates, in_place)
+        for keyword in node.keywords:
+            if keyword.arg == "out":
+                self._changed(shared_names(keyword.value, self._roots), node, "argument")
+
+    def _call(self, node: ast.Call, path: tuple[str, ...], imported: bool = False) -> None:
+        arguments: list[tuple[int | str, frozenset[str]]] = []
+        for position, argument in enumerate(node.args):
+            arguments.append((position, shared_names(argument, self._roots)))
+        for keyword in node.keywords:
+            arguments.append((keyword.arg or "**", shared_names(keyword.value, self._roots)))
+        keywords = frozenset(keyword.arg or "**" for keyword in node.keywords)
+        self.events.append(Call(path, node.lineno, tuple(arguments), keywords, imported))
+
+    def _comprehension(self, node: _Comprehension) -> None:
+        local = {name for generator in node.generators for name in target_names(generator.target)}
+        frame = Frame(local)
+        with self._flags(called=True):
+            self.visit(node.generators[0].iter)
+            self.frames.append(frame)
+            for position, generator in enumerate(node.generators):
+                if position:
+                    self.visit(generator.iter)
+                shared = shared_names(generator.iter, self._roots)
+                frame.aliases.update(dict.fromkeys(target_names(generator.target), shared))
+                for condition in generator.ifs:
+                    self.visit(condition)
+            for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
+                self.visit(part)
+            self.frames.pop()
+
+    def visit_ListComp(self, node: ast.ListComp) -> None:
+        self._comprehension(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> None:
+        self._comprehension(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> None:
+        self._comprehension(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        self._comprehension(node)
+
+
+def _renamed(code: Code, name: str) -> Code:
+    return Code(name, code.line, code.reads, code.optional, code.parameters, code.events)
+
+
+def _flat(events: Iterable[Event]) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, Branch):
+            for alternative in event.alternatives:
+                yield from _flat(alternative)
+        else:
+            yield event
+
+
+def _name_of(event: Event) -> str:
+    return getattr(event, "name", "")
+
+
+def _is_true(node: ast.expr) -> bool:
+    return not (isinstance(node, ast.Constant) and not node.value)
+
+
+def _roots_of(nodes: Iterable[ast.expr]) -> frozenset[str]:
+    return frozenset(start.id for node in nodes if isinstance(start := chain_of(node)[0], ast.Name))

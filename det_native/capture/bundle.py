@@ -1,0 +1,290 @@
+"""From what capture found to a bundle: the manifest, the contents by hash, and the report."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from det_native.capture.files import BUNDLE_LIMIT, DirectoryScan, ScannedFile, check_size, scan_tree
+from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path
+from det_native.capture.interpreter import current_interpreter
+from det_native.capture.model import Bundle, BundleRow, Capture, CapturedValue, SourceFile
+from det_native.errors import CaptureError, Problem
+from det_native.schema.manifests import BundleManifest, FileEntry, Program, Sha256, ValueEntry
+from det_native.schema.rest import CaptureRow
+
+_LOOSE_FILES = 12
+_HEADLINE = "Files that belong to the call cannot be sent together:"
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A file with its entry in the manifest, and what was seen of it when it was hashed."""
+
+    source: SourceFile
+    entry: FileEntry
+    found: FileHash
+
+
+def assemble(
+    capture: Capture,
+    *,
+    context_dir: Path | None,
+    protocol: int,
+    limit: int = BUNDLE_LIMIT,
+    cache: HashCache | None = None,
+) -> Bundle:
+    """Make the bundle of a capture, with all files of a context directory.
+
+    Parameters
+    ----------
+    capture : Capture
+        Program, values and files.
+    context_dir : Path or None
+        Directory that is sent whole (but for what is ignored); it becomes the working directory of the code.
+    protocol : int
+        Version of the protocol that client, master and worker speak.
+    limit : int
+        Raw bytes of all files and values that may not be exceeded.
+    cache : HashCache, optional
+        Where hashes of files are remembered; default the user's.
+
+    Raises
+    ------
+    CaptureError
+        A file cannot be read, or two different files have the same place; lists all of them.
+    BundleTooLargeError
+        The limit is exceeded; lists the ten largest files and values.
+    """
+    scan = scan_tree(context_dir) if context_dir is not None else None
+    hashes = cache or _shared_cache()
+    inherited = _place_scan(scan, hashes) if scan else _NO_FOLDER
+    explicit = _place(capture.files, hashes)
+    files = _merge(inherited, explicit)
+    values = tuple(_value_entry(value) for value in capture.values)
+    _check_limit(files, values, limit, context_dir)
+    manifest = _manifest(protocol, capture, files, values)
+    contents = dict(inherited.contents)
+    contents |= {placed.entry.sha256: placed.source.path for placed in explicit}
+    contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
+    report = [*_rows(capture, inherited, explicit, values), *capture.rows, *(scan.rows if scan else ())]
+    states = inherited.states | _states(explicit)
+    return Bundle(manifest, contents, report, list(capture.warnings), states)
+
+
+def _states(files: Sequence[_Placed]) -> dict[Sha256, tuple[int, int, int, int]]:
+    return {placed.entry.sha256: placed.found.stat[:4] for placed in files if placed.found.settled}
+
+
+def _check_limit(
+    files: tuple[FileEntry, ...], values: tuple[ValueEntry, ...], limit: int, context_dir: Path | None
+) -> None:
+    if sum(entry.size for entry in files) + sum(entry.size for entry in values) > limit:
+        sizes = [(entry.path, entry.size) for entry in files]
+        sizes += [(f"value {entry.name!r}", entry.size) for entry in values]
+        check_size(sizes, limit, context_dir)
+
+
+_caches: dict[Path, HashCache] = {}
+
+
+def _shared_cache() -> HashCache:
+    path = default_cache_path()
+    if path not in _caches:
+        _caches[path] = HashCache(path)
+    return _caches[path]
+
+
+# Files --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What a row of the report says about a folder, or about a file at the top."""
+
+    what: str
+    how: str
+    size: int
+    hashes: frozenset[Sha256]
+
+
+@dataclass(frozen=True)
+class _PlacedFolder:
+    """The files of a context directory, and what follows from them alone."""
+
+    files: tuple[_Placed, ...]
+    entries: tuple[FileEntry, ...]
+    contents: dict[Sha256, Path | bytes]
+    states: dict[Sha256, tuple[int, int, int, int]]
+    summaries: tuple[_Summary, ...]
+
+
+_NO_FOLDER = _PlacedFolder((), (), {}, {}, ())
+
+_placed_folders: dict[Path, tuple[DirectoryScan, HashCache, _PlacedFolder]] = {}
+
+
+def _place_scan(scan: DirectoryScan, hashes: HashCache) -> _PlacedFolder:
+    """Hash the files of a scan; the very scan of last time needs no second look if all of its hashes were settled."""
+    before = _placed_folders.get(scan.root)
+    if before is not None and before[0] is scan and before[1] is hashes:
+        return before[2]
+    found = hashes.hash_files([(os.fspath(file.path), file.stat) for file in scan.files])
+    files = tuple(_Placed(file, _entry(file.target, one), one) for file, one in zip(scan.files, found, strict=True))
+    entries = tuple(placed.entry for placed in files)
+    contents: dict[Sha256, Path | bytes] = {placed.entry.sha256: placed.source.path for placed in files}
+    folder = _PlacedFolder(files, entries, contents, _states(files), tuple(_summaries(entries)))
+    if all(_unchanged(file, one) for file, one in zip(scan.files, found, strict=True)):
+        _placed_folders[scan.root] = (scan, hashes, folder)
+    return folder
+
+
+def _unchanged(file: ScannedFile, found: FileHash) -> bool:
+    return found.settled and found.stat == file.stat
+
+
+def _place(files: Sequence[SourceFile], hashes: HashCache) -> tuple[_Placed, ...]:
+    wanted: list[tuple[str, FileStat | None]] = [(os.fspath(file.path), None) for file in files]
+    found = hashes.hash_files(wanted)
+    return tuple(_Placed(file, _entry(file.target, one), one) for file, one in zip(files, found, strict=True))
+
+
+def _entry(target: str, found: FileHash) -> FileEntry:
+    """Of the mode only executability travels, so that the bundle's id does not depend on an umask."""
+    mode = 0o755 if found.stat.mode & 0o100 else 0o644
+    return FileEntry(path=target, sha256=found.sha256, size=found.stat.size, mode=mode)
+
+
+def _merge(inherited: _PlacedFolder, explicit: tuple[_Placed, ...]) -> tuple[FileEntry, ...]:
+    """Return all entries by path, each once; different contents at the same place are an error."""
+    if not explicit:
+        return inherited.entries
+    chosen: dict[str, _Placed] = {}
+    problems: list[Problem] = []
+    for placed in (*inherited.files, *explicit):
+        target = placed.entry.path
+        problems += _target_problems(placed.source)
+        other = chosen.setdefault(target, placed)
+        if other.entry.sha256 != placed.entry.sha256:
+            problems.append(_conflict(target, other.source, placed.source))
+    problems += _overlaps(chosen)
+    if problems:
+        raise CaptureError(_HEADLINE, problems)
+    return tuple(chosen[target].entry for target in sorted(chosen))
+
+
+def _target_problems(source: SourceFile) -> Iterator[Problem]:
+    parts = source.target.split("/")
+    if "\\" in source.target or "\0" in source.target or any(part in ("", ".", "..") for part in parts):
+        what = f"has the place {source.target!r} on the worker, which is no relative path with forward slashes."
+        yield Problem(str(source.path), what)
+
+
+def _conflict(target: str, one: SourceFile, other: SourceFile) -> Problem:
+    return Problem(
+        target,
+        f"two different files have this place: {str(one.path)!r} ({one.why}) and {str(other.path)!r} ({other.why}).",
+        "Rename one of them, or leave one out.",
+    )
+
+
+def _overlaps(chosen: dict[str, _Placed]) -> Iterator[Problem]:
+    for target in chosen:
+        parts = target.split("/")
+        for depth in range(1, len(parts)):
+            folder = "/".join(parts[:depth])
+            if folder in chosen:
+                what = f"is a file ({str(chosen[folder].source.path)!r}) and also the folder of {target!r}."
+                yield Problem(folder, what, "Rename one of them.")
+
+
+# The manifest -------------------------------------------------------------------------------------------------------
+
+
+def _value_entry(value: CapturedValue) -> ValueEntry:
+    return ValueEntry(
+        name=value.name,
+        codec=value.codec,
+        sha256=hashlib.sha256(value.content).hexdigest(),
+        size=len(value.content),
+        before_cell=value.before_cell,
+    )
+
+
+_last_manifest: BundleManifest | None = None
+
+
+def _manifest(
+    protocol: int, capture: Capture, files: tuple[FileEntry, ...], values: tuple[ValueEntry, ...]
+) -> BundleManifest:
+    """Make the manifest; an equal one gives the very object of last time, of which the id may be known already."""
+    global _last_manifest
+    manifest = BundleManifest(
+        protocol=protocol,
+        interpreter=current_interpreter(),
+        program=capture.program,
+        files=files,
+        values=values,
+        requirements=tuple(dict.fromkeys(capture.requirements)),
+    )
+    if _last_manifest is None or _last_manifest != manifest:
+        _last_manifest = manifest
+    return _last_manifest
+
+
+# The report ---------------------------------------------------------------------------------------------------------
+
+
+def _rows(
+    capture: Capture, inherited: _PlacedFolder, explicit: Sequence[_Placed], values: Sequence[ValueEntry]
+) -> Iterator[CaptureRow]:
+    yield _program_row(capture.program)
+    for value, value_entry in zip(capture.values, values, strict=True):
+        yield BundleRow.about(
+            [value_entry.sha256],
+            what=value.name,
+            how=value.codec,
+            size=value_entry.size,
+            cell=value.cell,
+            note=value.description,
+        )
+    for placed in explicit:
+        source, entry = placed.source, placed.entry
+        yield BundleRow.about(
+            [entry.sha256], what=entry.path, how="file", size=entry.size, cell=source.cell, note=source.why
+        )
+    for one in inherited.summaries:
+        yield BundleRow.about(one.hashes, what=one.what, how=one.how, size=one.size, note="context directory")
+    for requirement in dict.fromkeys(capture.requirements):
+        yield CaptureRow(what=requirement, how="requirement", size=0)
+
+
+def _program_row(program: Program) -> CaptureRow:
+    if program.kind == "script":
+        return CaptureRow(what=" ".join(program.command), how="script", size=0)
+    numbers = [str(cell.number) for cell in program.cells if cell.number is not None]
+    count = len(program.cells)
+    return CaptureRow(
+        what="1 cell" if count == 1 else f"{count} cells",
+        how="source",
+        size=sum(len(cell.source.encode()) for cell in program.cells),
+        cell=", ".join(numbers),
+    )
+
+
+def _summaries(entries: Sequence[FileEntry]) -> Iterator[_Summary]:
+    """One for each folder at the top, and for each file beside them unless those are many."""
+    folders: dict[str, list[FileEntry]] = {}
+    for entry in entries:
+        head, separator, _ = entry.path.partition("/")
+        folders.setdefault(f"{head}/" if separator else "./", []).append(entry)
+    if len(folders.get("./", ())) <= _LOOSE_FILES:
+        for entry in folders.pop("./", ()):
+            yield _Summary(entry.path, "file", entry.size, frozenset([entry.sha256]))
+    for name, inside in folders.items():
+        how = f"{len(inside)} files" if len(inside) > 1 else "1 file"
+        hashes = frozenset(entry.sha256 for entry in inside)
+        yield _Summary(name, how, sum(entry.size for entry in inside), hashes)

@@ -1,0 +1,357 @@
+"""The files of a context directory that travel: all but what is ignored, links followed inside only."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from det_native.capture.hash_cache import FileStat
+from det_native.capture.model import SourceFile
+from det_native.errors import ArgumentError, BundleTooLargeError, CaptureError, Problem
+from det_native.schema.rest import CaptureRow
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+BUNDLE_LIMIT = 100_663_296
+MAX_FILES = 100_000
+IGNORE_FILE = ".detignore"
+
+_IGNORED_FOLDERS = frozenset(
+    {
+        *(".git", ".hg", ".svn", ".bzr", "CVS"),
+        *(".venv", ".tox", ".nox", ".direnv", "__pypackages__", ".eggs", "node_modules"),
+        *("__pycache__", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints"),
+        *(".virtual_documents", ".idea", ".vscode", "$RECYCLE.BIN", ".Trash", ".Spotlight-V100", ".fseventsd"),
+    }
+)
+_IGNORED_FOLDER_ENDS = (".egg-info",)
+_IGNORED_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
+_IGNORED_FILE_ENDS = (".pyc", ".pyo", "$py.class")
+# A folder that holds one of these is a virtual environment, a conda environment, or a cache (bford.info/cachedir).
+_MARKERS = frozenset({"pyvenv.cfg", "conda-meta", "CACHEDIR.TAG"})
+_NOTHING = FileStat(0, 0, 0, 0, 0)
+_LARGEST = 10
+_NAMED = 8
+
+_scans: dict[Path, DirectoryScan] = {}
+_rules: dict[Path, _Rules] = {}
+
+
+@dataclass(frozen=True)
+class ScannedFile(SourceFile):
+    """A file as the scan found it."""
+
+    stat: FileStat = _NOTHING
+
+
+@dataclass(frozen=True)
+class DirectoryScan:
+    """What was found in a directory: the files to send, by target, and rows about what is not sent.
+
+    As long as nothing in the directory changes, scanning it gives the same object.
+    """
+
+    root: Path
+    files: tuple[ScannedFile, ...]
+    rows: tuple[CaptureRow, ...]
+
+    @property
+    def size(self) -> int:
+        """Raw bytes of all files."""
+        return sum(file.stat.size for file in self.files)
+
+
+def scan_directory(root: Path, *, limit: int = BUNDLE_LIMIT) -> list[SourceFile]:
+    """Return the files under a context directory that travel with a call, by target.
+
+    Version control, virtual environments, caches and the like are left out, and what ``.detignore`` in `root` says
+    (gitignore syntax; a line with ``!`` there takes back what is left out by default). A link to inside of `root` is
+    followed, so that what it leads to is sent under the link's name.
+
+    Parameters
+    ----------
+    root : Path
+        The context directory.
+    limit : int
+        Raw bytes of all files that may not be exceeded.
+
+    Raises
+    ------
+    ArgumentError
+        `root` is no directory.
+    CaptureError
+        A line of ``.detignore`` is not valid.
+    BundleTooLargeError
+        The files exceed the limit; lists the ten largest.
+    """
+    scan = scan_tree(root)
+    check_size([(file.target, file.stat.size) for file in scan.files], limit, root)
+    return list(scan.files)
+
+
+def scan_tree(root: Path) -> DirectoryScan:
+    """Return the files under a directory with what is not sent; as :func:`scan_directory`, but without the limit."""
+    root = Path(os.path.abspath(root.expanduser()))
+    if not root.is_dir():
+        kind = "is a file" if root.exists() else "does not exist"
+        raise ArgumentError(f"context_dir: {str(root)!r} {kind}; give the directory that holds your code.")
+    previous = _scans.get(root)
+    walk = _Walk(root, _read_rules(root), previous)
+    walk.run()
+    scan = walk.result(previous)
+    _scans[root] = scan
+    return scan
+
+
+def check_size(sizes: Iterable[tuple[str, int]], limit: int, root: Path | None) -> None:
+    """Refuse files (name, raw bytes) that exceed `limit` together."""
+    sizes = list(sizes)
+    total = sum(size for _, size in sizes)
+    if total <= limit:
+        return
+    where = f" under {str(root)!r}" if root else ""
+    hint = f" Leave out what the code does not need by {IGNORE_FILE!r} there (gitignore syntax)." if root else ""
+    raise BundleTooLargeError(
+        f"The {len(sizes)} files to send{where} have {_megabytes(total)}, over the limit of {_megabytes(limit)}.{hint}"
+        f" Large data are better read from where the workers can see them. The largest:",
+        _largest(sizes),
+    )
+
+
+def _largest(sizes: Iterable[tuple[str, int]]) -> list[Problem]:
+    largest = sorted(sizes, key=lambda one: (-one[1], one[0]))[:_LARGEST]
+    return [Problem(name, _megabytes(size)) for name, size in largest]
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MB" if size >= 100 << 10 else f"{size / 1024:.1f} kB"
+
+
+# Ignoring -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Rules:
+    """What is left out, by default and by ``.detignore``. `decided` remembers what the patterns said of a path."""
+
+    text: str
+    spec: GitIgnoreSpec | None
+    decided: dict[str, bool | None] = field(default_factory=dict)
+
+    def ignores(self, path: str, by_default: bool) -> bool:
+        """Say whether `path` (a folder's ends in ``/``) is left out."""
+        if self.spec is None:
+            return by_default
+        decision = self.said_of(path)
+        return by_default if decision is None else decision
+
+    def said_of(self, path: str) -> bool | None:
+        """Return what ``.detignore`` says of a path: leave it out, take it in, or nothing."""
+        if self.spec is None:
+            return None
+        try:
+            return self.decided[path]
+        except KeyError:
+            decision = self.decided[path] = self.spec.check_file(path).include
+            return decision
+
+
+def _read_rules(root: Path) -> _Rules:
+    """Return the rules of a directory; as long as its ``.detignore`` says the same, the same object."""
+    try:
+        text = (root / IGNORE_FILE).read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        text = ""
+    except OSError as error:
+        raise CaptureError(
+            "The context directory cannot be scanned:",
+            [Problem(str(root / IGNORE_FILE), f"cannot be read: {error.strerror}.")],
+        ) from error
+    rules = _rules.get(root)
+    if rules is None or rules.text != text:
+        rules = _rules[root] = _Rules(text, _compile(root, text) if text.strip() else None)
+    return rules
+
+
+def _compile(root: Path, text: str) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    problems: list[Problem] = []
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:
+            where = f"{root / IGNORE_FILE}, line {number}"
+            problems.append(Problem(where, f"{line!r} is no gitignore pattern.", "Mend or remove the line."))
+    if problems:
+        raise CaptureError("The context directory cannot be scanned:", problems)
+    return GitIgnoreSpec.from_lines(lines)
+
+
+# Prefix of the targets in a folder, its path, and the real paths of the folders above it and of itself.
+_Folder = tuple[str, str, tuple[str, ...]]
+
+
+# Walking ------------------------------------------------------------------------------------------------------------
+
+
+class _Walk:
+    """One pass over a directory. What is unchanged since the previous pass is taken over from it."""
+
+    def __init__(self, root: Path, rules: _Rules, previous: DirectoryScan | None) -> None:
+        self._root = root
+        self._real_root = os.path.realpath(root)
+        self._rules = rules
+        self._before = {file.target: file for file in previous.files} if previous else {}
+        self._files: list[ScannedFile] = []
+        self._changed = False
+        self._folders = 0
+        self._left_out: list[str] = []
+        self._not_sent: list[tuple[str, str]] = []
+
+    def run(self) -> None:
+        """Go through all folders; the order does not matter, the result is sorted."""
+        pending: list[_Folder] = [("", str(self._root), (self._real_root,))]
+        while pending:
+            prefix, folder, above = pending.pop()
+            pending += self._scan_folder(prefix, folder, above)
+            self._folders += 1
+            if max(len(self._files), self._folders) > MAX_FILES:
+                raise BundleTooLargeError(
+                    f"There are more than {MAX_FILES} files or folders under {str(self._root)!r}. Leave out what the"
+                    f" code does not need by {IGNORE_FILE!r} there (gitignore syntax). The largest so far:",
+                    _largest((file.target, file.stat.size) for file in self._files),
+                )
+
+    def result(self, previous: DirectoryScan | None) -> DirectoryScan:
+        """Return what was found: the previous scan itself if it still holds."""
+        rows = self._rows()
+        if previous and not self._changed and len(self._files) == len(previous.files) and rows == previous.rows:
+            return previous
+        return DirectoryScan(self._root, tuple(sorted(self._files, key=lambda file: file.target)), rows)
+
+    def _scan_folder(self, prefix: str, folder: str, above: tuple[str, ...]) -> list[_Folder]:
+        try:
+            with os.scandir(folder) as found:
+                entries = list(found)
+        except OSError as error:
+            self._not_sent.append((prefix, f"cannot be read: {error.strerror}"))
+            return []
+        if prefix and self._is_environment(prefix, entries):
+            self._left_out.append(prefix)
+            return []
+        inner: list[_Folder] = []
+        for entry in entries:
+            target = prefix + entry.name
+            if entry.is_symlink():
+                followed = self._follow(entry, target, above)
+                if followed:
+                    inner.append(followed)
+            elif entry.is_dir(follow_symlinks=False):
+                if not self._ignores_folder(target, entry.name):
+                    inner.append((f"{target}/", entry.path, (*above, f"{above[-1]}/{entry.name}")))
+            elif not self._ignores_file(target, entry.name):
+                self._add(entry, target)
+        return inner
+
+    def _is_environment(self, prefix: str, entries: list[os.DirEntry[str]]) -> bool:
+        return self._rules.said_of(prefix) is not False and any(entry.name in _MARKERS for entry in entries)
+
+    def _ignores_folder(self, target: str, name: str) -> bool:
+        by_default = name in _IGNORED_FOLDERS or name.endswith(_IGNORED_FOLDER_ENDS)
+        ignored = self._rules.ignores(f"{target}/", by_default)
+        if ignored:
+            self._left_out.append(f"{target}/")
+        return ignored
+
+    def _ignores_file(self, target: str, name: str) -> bool:
+        if target == IGNORE_FILE:
+            return True
+        by_default = name in _IGNORED_FILES or name.endswith(_IGNORED_FILE_ENDS)
+        ignored = self._rules.ignores(target, by_default)
+        if ignored:
+            self._left_out.append(target)
+        return ignored
+
+    def _follow(self, entry: os.DirEntry[str], target: str, above: tuple[str, ...]) -> _Folder | None:
+        """Take in what a link leads to, if that lies inside; return the folder to go into, if it is one."""
+        try:
+            is_folder = entry.is_dir()
+        except OSError:
+            is_folder = False
+        if self._ignores_folder(target, entry.name) if is_folder else self._ignores_file(target, entry.name):
+            return None
+        try:
+            real = os.path.realpath(entry.path, strict=True)
+        except OSError as error:
+            self._not_sent.append((target, f"a link that cannot be followed: {error.strerror}"))
+            return None
+        if real != self._real_root and not real.startswith(self._real_root.rstrip("/") + "/"):
+            self._not_sent.append((target, f"a link to outside of the context directory: {real}"))
+        elif is_folder and real in above:
+            self._not_sent.append((target, "a link to a folder that it lies in"))
+        elif is_folder:
+            return f"{target}/", entry.path, (*above, real)
+        else:
+            self._add(entry, target)
+        return None
+
+    def _add(self, entry: os.DirEntry[str], target: str) -> None:
+        try:
+            found = entry.stat()
+        except OSError as error:
+            self._not_sent.append((target, f"cannot be read: {error.strerror}"))
+            return
+        now = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
+        before = self._before.get(target)
+        if before is not None and before.stat == now:
+            self._files.append(before)
+            return
+        fault = _fault(entry.path, target, found)
+        if fault:
+            self._not_sent.append((target, fault))
+            return
+        self._changed = True
+        self._files.append(ScannedFile(Path(entry.path), target, "context directory", "", FileStat(*now)))
+
+    def _rows(self) -> tuple[CaptureRow, ...]:
+        rows = [
+            CaptureRow(what=_shown(what), how="file", size=0, status="not sent", note=note)
+            for what, note in sorted(self._not_sent)
+        ]
+        if self._left_out:
+            names = sorted(self._left_out)
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            what = _shown(", ".join(names[:_NAMED]) + more)
+            note = f"left out by default or by {IGNORE_FILE}"
+            rows.append(CaptureRow(what=what, how="ignored", size=0, status="not sent", note=note))
+        return tuple(rows)
+
+
+def _fault(path: str, target: str, found: os.stat_result) -> str | None:
+    if not stat.S_ISREG(found.st_mode):
+        return "no plain file (a pipe, socket or device)"
+    if "\\" in target or not _is_text(target):
+        return "a name that cannot be used on another machine"
+    if not os.access(path, os.R_OK):
+        return "cannot be read: Permission denied"
+    return None
+
+
+def _is_text(target: str) -> bool:
+    try:
+        target.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(name: str) -> str:
+    """Return a file's name in a form that a report can carry: undecodable bytes become replacement characters."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")

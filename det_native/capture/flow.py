@@ -1,0 +1,502 @@
+"""Forward pass over the log: for every execution, which earlier ones made the values that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from det_native.capture.analysis import Statement
+from det_native.capture.bindings import ALWAYS_THERE, Binding, CodeRegistry, Environment, import_path, merge
+from det_native.capture.events import Bind, Branch, Call, Change, Code, Delete, Event, Origin, Read, Star
+from det_native.capture.vocabulary import (
+    ARGUMENT_CHANGING_METHODS,
+    DISPLAY_LIBRARIES,
+    EXECUTING_BUILTINS,
+    FRESH_METHODS,
+    MUTATING_BUILTINS,
+    SHARING_BUILTINS,
+    VIEW_METHODS,
+    chain_changes,
+    changes_first_argument,
+    effect_of,
+    result_shares,
+    risk_of,
+    stream_of,
+)
+
+#: Methods whose calls the native API takes over.
+TRAINING_METHODS = frozenset({"fit", "create", "train_and_evaluate"})
+
+
+@dataclass(frozen=True)
+class Step:
+    """An execution as the flow sees it: its statements with their lines, and which of them ran.
+
+    Attributes
+    ----------
+    statements : sequence of Statement
+    failed : bool
+    failed_line : int or None
+        Line at which it failed; None with `failed` means that nobody knows how far it came.
+    last_line : int or None
+        For the calling execution: the line of the call; later statements do not matter.
+    taken : frozenset of int
+        Lines at which a training call was made and taken over (submitted, or trained by the controller).
+    bindings : frozenset of str
+        Names bound by other means than Python (shell captures).
+    clears : bool
+        It removed all names first (``%reset``).
+    repeated : frozenset of str
+        Names that code under ``%timeit`` may have changed.
+    """
+
+    index: int
+    statements: Sequence[Statement]
+    failed: bool = False
+    failed_line: int | None = None
+    last_line: int | None = None
+    taken: frozenset[int] = frozenset()
+    bindings: frozenset[str] = frozenset()
+    clears: bool = False
+    repeated: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Need:
+    """A value that an execution uses. `path` leads to the name through the functions that look it up."""
+
+    name: str
+    makers: frozenset[int]
+    updates: tuple[int, ...]
+    path: tuple[str, ...]
+    by_value: bool
+    loop: bool
+    line: int
+    suspects: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A name that no execution binds."""
+
+    name: str
+    path: tuple[str, ...]
+    line: int
+    required: bool
+
+
+@dataclass
+class Facts:
+    """What is known from the live namespace and the file system; plain data, so that the slicer stays pure.
+
+    Attributes
+    ----------
+    kinds : mapping of name to str
+        Kinds of live values, see ``facts.kind_of``.
+    stars : mapping of (module, level) to names
+        What ``from module import *`` binds.
+    local_modules : frozenset of str
+        Top-level names of modules that are the user's own files.
+    """
+
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    stars: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
+    local_modules: frozenset[str] = frozenset()
+
+
+@dataclass
+class Flow:
+    """Result of the forward pass, by index of execution.
+
+    ``touched`` says which execution last bound or changed a name, ``final`` what holds at the end.
+    """
+
+    needs: dict[int, dict[tuple[str, frozenset[int]], Need]] = field(default_factory=dict)
+    missing: dict[int, dict[str, Missing]] = field(default_factory=dict)
+    effects: dict[int, list[str]] = field(default_factory=dict)
+    risks: dict[int, list[str]] = field(default_factory=dict)
+    dynamic: set[int] = field(default_factory=set)
+    binds: dict[int, set[str]] = field(default_factory=dict)
+    changes: dict[int, set[str]] = field(default_factory=dict)
+    touched: dict[str, int] = field(default_factory=dict)
+    final: Environment = field(default_factory=dict)
+
+
+def follow(
+    steps: Sequence[Step], facts: Facts, cuts: Mapping[str, int], calling: int | None, needed: Iterable[str] = ()
+) -> Flow:
+    """Go through the executions in order.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        In the order in which they ran.
+    facts : Facts
+    cuts : mapping of name to int
+        Names whose live value is sent, with the execution after which that value held (-1: from the start).
+    calling : int or None
+        Index of the execution that makes the call: there, names used inside functions must be found.
+    needed : iterable of str
+        Names that the call needs besides those that the calling execution reads.
+    """
+    return _Follower(facts, cuts, calling).run(steps, needed)
+
+
+class _Follower:
+    def __init__(self, facts: Facts, cuts: Mapping[str, int], calling: int | None) -> None:
+        self.facts, self.cuts, self.calling = facts, cuts, calling
+        self.flow = Flow()
+        self.environment: Environment = {}
+        self.codes = CodeRegistry()
+        self.tokens = count()
+        self.last_binder: dict[str, int] = {}
+        self.step = Step(-1, ())
+        self.visited: set[tuple[int, bool]] = set()
+        self.suspect = False
+
+    def run(self, steps: Sequence[Step], needed: Iterable[str]) -> Flow:
+        for step in steps:
+            for name in _bound(event for statement in step.statements for event in statement.events):
+                self.last_binder[name] = step.index
+        self._cut(-1)
+        for step in steps:
+            self._step(step)
+            if step.index == self.calling:
+                for name in needed:
+                    self._read(name, step.last_line or 0, called=True, optional=False, path=(name,))
+            self._cut(step.index)
+        self.flow.final = self.environment
+        return self.flow
+
+    def _cut(self, after: int) -> None:
+        for name, position in self.cuts.items():
+            if position == after:
+                self.environment[name] = Binding(
+                    by_value=True, tokens=frozenset({next(self.tokens)}), kind=self.facts.kinds.get(name)
+                )
+
+    def _step(self, step: Step) -> None:
+        self.step = step
+        for table in (self.flow.needs, self.flow.missing):
+            table[step.index] = {}  
+        for names in (self.flow.binds, self.flow.changes):
+            names[step.index] = set()
+        if step.clears:
+            self.environment.clear()
+        for name in sorted(step.repeated):
+            if name in self.environment:
+                self._spread(name, self.environment[name], accumulates=False)
+        for name in sorted(step.bindings):
+            self._set(name, Binding(frozenset({step.index}), tokens=frozenset({next(self.tokens)})))
+        for statement in step.statements:
+            if step.last_line is not None and statement.first > step.last_line:
+                break
+            if not step.failed or (step.failed_line is not None and statement.last < step.failed_line):
+                self._events(statement.events)
+                continue
+            self._failing(statement)
+            if step.failed_line is not None:
+                break
+
+    def _failing(self, statement: Statement) -> None:
+        """A statement that failed, or that may have: it was done in part."""
+        self.suspect = self.step.failed_line is not None
+        events = statement.events
+        if self.suspect and statement.simple:
+            events = tuple(event for event in events if not isinstance(event, Bind | Delete))
+        self._event(Branch((events, ()), statement.first))
+        self.suspect = False
+
+    def _events(self, events: Iterable[Event]) -> None:
+        existence = self._existence_only(events) if self.step.last_line is not None else frozenset()
+        for event in events:
+            if _name_of(event) in existence:
+                self._exists(event)
+            else:
+                self._event(event)
+
+    def _existence_only(self, events: Iterable[Event]) -> frozenset[str]:
+        """Names that only receive the result of the call: ``results.append(model.fit(...))``."""
+        line = self.step.last_line or 0
+        receivers = {e.name for e in events if isinstance(e, Change) and e.line <= line <= e.end_line and e.accumulates}
+        receivers |= {e.name for e in events if isinstance(e, Change) and e.how == "item" and e.line <= line}
+        others = {name for e in events if isinstance(e, Call) for _, names in e.arguments for name in names}
+        reads = [e.name for e in events if isinstance(e, Read)]
+        return frozenset(name for name in receivers - others if reads.count(name) == 1)
+
+    def _exists(self, event: Event) -> None:
+        binding = self.environment.get(_name_of(event))
+        if isinstance(event, Read) and binding is not None and not binding.by_value:
+            self._need(event.name, Binding(binding.definitions), (event.name,), event.line)
+        elif isinstance(event, Read):
+            self._event(event)
+
+    def _event(self, event: Event) -> None:
+        self.visited.clear()
+        if isinstance(event, Read):
+            self._read(event.name, event.line, event.called, event.optional, (event.name,))
+        elif isinstance(event, Bind):
+            self._bind(event)
+        elif isinstance(event, Change):
+            self._change(event)
+        elif isinstance(event, Call):
+            self._call(event)
+        elif isinstance(event, Delete):
+            self.environment.pop(event.name, None)
+            self.flow.touched[event.name] = self.step.index
+        elif isinstance(event, Star):
+            for name in sorted(self.facts.stars.get((event.module, event.level), frozenset())):
+                self._bind(Bind(name, event.line, origin=Origin("import", event.module, name, event.level)))
+        else:
+            self._branch(event)
+
+    def _branch(self, branch: Branch) -> None:
+        start, ends = self.environment, []
+        for alternative in branch.alternatives:
+            self.environment = dict(start)
+            self._events(alternative)
+            ends.append(self.environment)
+        self.environment = merge(ends)
+
+    # Reading.
+
+    def _read(self, name: str, line: int, called: bool, optional: bool, path: tuple[str, ...]) -> None:
+        binding = self.environment.get(name)
+        if binding is None:
+            if name not in ALWAYS_THERE:
+                self._miss(name, path, line, not optional)
+            return
+        self._need(name, binding, path, line)
+        for number in sorted(binding.codes):
+            if (number, called) not in self.visited:
+                self.visited.add((number, called))
+                self._late(self.codes[number], line, called, path)
+
+    def _late(self, code: Code, line: int, called: bool, path: tuple[str, ...]) -> None:
+        """Names that a function looks up when it is called."""
+        for inner in sorted(code.reads):
+            optional = inner in code.optional or self.step.index != self.calling
+            self._read(inner, line, called, optional, (*path, inner))
+        if called:
+            self._run(code)
+
+    def _run(self, code: Code) -> None:
+        """What a function does to global names, seeds and the process when it is called."""
+        for event in _flat(code.events):
+            if isinstance(event, Change) and event.name not in code.parameters:
+                self._change(event, inside=True)
+            elif isinstance(event, Bind):
+                before = self.environment.get(event.name)
+                self._bind(event)
+                if before is not None:
+                    self.environment = merge([self.environment, {event.name: before}])
+            elif isinstance(event, Call):
+                self._call(event, parameters=frozenset(code.parameters))
+
+    def _need(self, name: str, binding: Binding, path: tuple[str, ...], line: int) -> None:
+        makers = (binding.definitions | binding.changes) - {self.step.index}
+        if makers or binding.by_value or len(binding.updates) > 1:
+            loop = binding.origin.kind == "loop"
+            need = Need(name, makers, binding.updates, path, binding.by_value, loop, line, binding.suspects)
+            self.flow.needs[self.step.index].setdefault((name, makers), need)
+
+    def _miss(self, name: str, path: tuple[str, ...], line: int, required: bool) -> None:
+        table = self.flow.missing[self.step.index]
+        if name not in table or (required and not table[name].required):
+            table[name] = Missing(name, path, line, required)
+
+    # Binding.
+
+    def _set(self, name: str, binding: Binding) -> None:
+        self.environment[name] = binding
+        self.flow.touched[name] = self.step.index
+        self.flow.binds[self.step.index].add(name)
+
+    def _bind(self, event: Bind) -> None:
+        old = self.environment.get(event.name)
+        if event.origin.kind == "import" and old is not None and old.origin == event.origin and not old.changes:
+            return
+        kind = self.facts.kinds.get(event.name) if self.last_binder.get(event.name) == self.step.index else None
+        codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
+        tokens = frozenset({next(self.tokens)})
+        if kind not in _WITHOUT_CODE:
+            codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
+        if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
+            tokens = tokens.union(*(self.environment[a].tokens for a in self._shared(event) if a in self.environment))
+        updates: tuple[int, ...] = ()
+        if event.updates and old is not None:
+            updates = old.updates if self.step.index in old.updates else (*old.updates, self.step.index)
+        definitions = frozenset({self.step.index})
+        self._set(event.name, Binding(definitions, frozenset(), updates, codes, tokens, event.origin, kind))
+
+    def _shared(self, event: Bind) -> Iterator[str]:
+        yield from event.aliases
+        for path, names in event.through:
+            yield from self._through(path, names)
+
+    def _through(self, path: tuple[str, ...], names: frozenset[str]) -> frozenset[str]:
+        binding = self.environment.get(path[0])
+        full = import_path(self.environment, path)
+        if full is not None or binding is None:
+            if full is None:
+                shares = path[0] in SHARING_BUILTINS
+            else:
+                shares = self._is_local(full) or result_shares(path[-1], True)
+            return names - {path[0]} if shares else frozenset()
+        if binding.origin.kind in {"def", "class"}:
+            return names - {path[0]} if len(path) == 1 else frozenset()
+        if len(path) > 1 and not binding.codes:
+            return names & {path[0]}
+        return names
+
+    # Changing.
+
+    def _change(self, event: Change, inside: bool = False) -> None:
+        binding = self.environment.get(event.name)
+        if binding is None:
+            if event.name not in ALWAYS_THERE and event.how != "call":
+                self.flow.touched[event.name] = self.step.index
+            return
+        if event.how == "call" and not self._call_changes(event, binding, inside):
+            return
+        full = import_path(self.environment, (event.name,))
+        if event.how in {"attribute", "item"} and full is not None and full[0] not in DISPLAY_LIBRARIES:
+            path = [event.name, *(name for _, name in event.chain if name)]
+            self.flow.effects.setdefault(self.step.index, []).append(".".join(path))
+        self._spread(event.name, binding, event.accumulates, event.how == "augmented")
+
+    def _call_changes(self, event: Change, binding: Binding, inside: bool) -> bool:
+        first = event.chain[0]
+        origin = binding.origin
+        if first == ("call", "") and (origin.kind in {"def", "class", "import"} or binding.kind == "callable"):
+            return False
+        if origin.kind == "import" and (not origin.attribute or origin.attribute[:1].isupper()):
+            return False
+        taken = not inside and any(event.line <= line <= event.end_line for line in self.step.taken)
+        if taken and event.chain[-1][1] in TRAINING_METHODS:
+            return False
+        if first == ("call", ""):
+            return len(event.chain) == 1 or chain_changes(event.chain[1:], None, event.in_place)
+        return chain_changes(event.chain, binding.kind, event.in_place)
+
+    def _spread(self, name: str, binding: Binding, accumulates: bool, augmented: bool = False) -> None:
+        """The value of `name` changes, and with it whatever may share state with it."""
+        if binding.kind == "immutable":
+            if augmented:
+                self._changed(name, binding, accumulates)
+            return
+        for other, present in list(self.environment.items()):
+            if other == name or (present.tokens & binding.tokens and present.kind != "immutable"):
+                self._changed(other, present, accumulates and other == name)
+
+    def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:
+        self.flow.touched[name] = self.step.index
+        if self.suspect:
+            self.environment[name] = replace(binding, suspects=binding.suspects | {self.step.index})
+            return
+        self.environment[name] = binding.changed(self.step.index, accumulates)
+        self.flow.changes[self.step.index].add(name)
+
+    def _change_names(self, names: Iterable[str], parameters: frozenset[str]) -> None:
+        for name in sorted(names):
+            if name in self.environment and name not in parameters and self.environment[name].origin.kind != "import":
+                self._spread(name, self.environment[name], accumulates=False)
+
+    # Calls.
+
+    def _is_local(self, path: tuple[str, ...]) -> bool:
+        return bool(path) and path[0] in self.facts.local_modules
+
+    def _call(self, event: Call, parameters: frozenset[str] = frozenset()) -> None:
+        full = event.callee if event.imported else import_path(self.environment, event.callee)
+        root = event.callee[0]
+        if full is None and root not in self.environment and root in ALWAYS_THERE:
+            if root in EXECUTING_BUILTINS:
+                self.flow.dynamic.add(self.step.index)
+        elif full is not None:
+            self._library(event, full)
+        for position, names in event.arguments:
+            if names and self._changes_argument(event, full, position, frozenset()):
+                self._change_names(names, parameters)
+
+    def _library(self, event: Call, full: tuple[str, ...]) -> None:
+        index = self.step.index
+        effect = effect_of(full)
+        if effect is not None and full[0] not in DISPLAY_LIBRARIES:
+            self.flow.effects.setdefault(index, []).append(effect)
+        risk = risk_of(full)
+        if risk is not None:
+            self.flow.risks.setdefault(index, []).append(f"{risk}: {'.'.join(full)}()")
+        stream = stream_of(full)
+        if stream is None or "random_state" in event.keywords:
+            return
+        name, seeds = f"<{stream[0]} random numbers>", stream[1]
+        binding = self.environment.get(name)
+        if seeds:
+            self.environment[name] = Binding(frozenset({index}), tokens=frozenset({next(self.tokens)}))
+        elif binding is not None:
+            self._need(name, binding, (name,), event.line)
+            self.environment[name] = binding.changed(index, accumulates=False)
+
+    def _changes_argument(
+        self, event: Call, full: tuple[str, ...] | None, position: int | str, active: frozenset[int]
+    ) -> bool:
+        root, last = event.callee[0], event.callee[-1]
+        binding = self.environment.get(root)
+        if full is not None:
+            if self._is_local(full):
+                return not full[-1][:1].isupper()
+            return position == 0 and changes_first_argument(full)
+        if binding is None:
+            return MUTATING_BUILTINS.get(root) == position
+        if len(event.callee) == 1:
+            if binding.origin.kind == "def":
+                return any(self._changes_parameter(number, position, active) for number in binding.codes)
+            return False
+        if last in ARGUMENT_CHANGING_METHODS:
+            return True
+        return bool(binding.codes) and last not in FRESH_METHODS and last not in VIEW_METHODS
+
+    def _changes_parameter(self, number: int, position: int | str, active: frozenset[int]) -> bool:
+        """Whether a function defined in a cell changes what it is given at `position`."""
+        code = self.codes[number]
+        if number in active:
+            return False
+        if isinstance(position, int):
+            named = code.parameters[position : position + 1] or code.parameters[-1:]
+        else:
+            named = (position,) if position in code.parameters else code.parameters
+        active = active | {number}
+        for event in _flat(code.events):
+            if isinstance(event, Change) and event.name in named:
+                if event.how != "call" or chain_changes(event.chain, None, event.in_place):
+                    return True
+            elif isinstance(event, Call) and event.callee[0] not in code.parameters:
+                full = event.callee if event.imported else import_path(self.environment, event.callee)
+                for inner, names in event.arguments:
+                    if names.intersection(named) and self._changes_argument(event, full, inner, active):
+                        return True
+        return False
+
+
+_WITHOUT_CODE = frozenset({"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"})
+
+
+def _flat(events: Iterable[Event]) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, Branch):
+            for alternative in event.alternatives:
+                yield from _flat(alternative)
+        else:
+            yield event
+
+
+def _bound(events: Iterable[Event]) -> Iterator[str]:
+    for event in _flat(events):
+        if isinstance(event, Bind):
+            yield event.name
+
+
+def _name_of(event: Event) -> str:
+    return getattr(event, "name", "")

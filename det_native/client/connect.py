@@ -1,0 +1,128 @@
+"""Finding the master: the one that is named, the one that runs on this machine, or a new one."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+
+from det_native import PROTOCOL, __version__
+from det_native.client.home import read_token
+from det_native.client.session import Session, is_loopback, normal_url
+from det_native.errors import AuthenticationError, MasterUnreachableError, ProtocolMismatchError
+from det_native.schema.home import Home, RuntimeFile, read_runtime
+from det_native.schema.rest import Health
+
+# One session for each process, master and start of it: a child of fork must not share its parent's connections.
+_sessions: dict[tuple[int, str, str], Session] = {}
+_lock = threading.RLock()
+
+
+def connect(master_url: str | None = None, *, start: bool = True, framework: str | None = None) -> Session:
+    """Return a session with the master, which is looked for in this order.
+
+    1. `master_url`, then the environment variables ``DET_MASTER`` and ``DET_MASTER_ADDR``. Their token is
+       ``DET_TOKEN``, or for an address on this machine the token of the home folder.
+    2. The master that runs in the home folder (``DET_HOME``).
+    3. A new one there, in the background; it outlives this process.
+
+    Parameters
+    ----------
+    master_url : str, optional
+        ``https://host:port``, or ``http://127.0.0.1:port`` for one on this machine.
+    start : bool
+        Whether to start one where none runs.
+    framework : {"torch", "keras", "estimator"}, optional
+        What will be trained: a master that is started here has it imported by the time it is needed.
+
+    Raises
+    ------
+    MasterUnreachableError
+        If the named master does not answer, or none runs and `start` is False.
+    MasterStartError
+        If a master was started but did not get ready.
+    AuthenticationError
+        If there is no token for the named master, or it is refused later.
+    ProtocolMismatchError
+        If the master is too old or too new for this client.
+    """
+    home = Home.default()
+    named = master_url or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR")
+    with _lock:
+        if named:
+            return _named(normal_url(named), home)
+        runtime = read_runtime(home)
+        if runtime is None:
+            if not start:
+                raise MasterUnreachableError(f"No master runs in {home.path}. Start one with `det up`.")
+            runtime = _start(home, framework)
+        return _local(runtime, home)
+
+
+def _named(url: str, home: Home) -> Session:
+    token = os.environ.get("DET_TOKEN") or (read_token(home) if is_loopback(url) else None)
+    if not token:
+        raise AuthenticationError(f"There is no token for the master at {url}: set DET_TOKEN.")
+    return _session(url, token, "")
+
+
+def _local(runtime: RuntimeFile, home: Home) -> Session:
+    token = read_token(home)
+    if token is None:
+        raise AuthenticationError(
+            f"The token of the running master, {home.token}, is gone. Restart it: `det down` and `det up`."
+        )
+    return _session(runtime.url, token, runtime.start)
+
+
+def _start(home: Home, framework: str | None) -> RuntimeFile:
+    from det_native.client.starting import ensure_master
+
+    started = ensure_master(home, ("--warm", framework) if framework else ())
+    if started.fresh:
+        print(f"Started a master on this machine ({started.runtime.url}). It keeps running; `det down` stops it.")
+    return started.runtime
+
+
+def _session(url: str, token: str, incarnation: str) -> Session:
+    key = (os.getpid(), url, f"{incarnation} {token}")
+    known = _sessions.get(key)
+    if known is not None:
+        return known
+    session = Session(url, token)
+    check_version(session.health(), url)
+    _sessions[key] = session
+    return session
+
+
+def check_version(health: Health, url: str) -> None:
+    """Compare versions with the master.
+
+    Raises
+    ------
+    ProtocolMismatchError
+        If the two cannot talk; the message says which side to renew, and how.
+    """
+    if health.protocol != PROTOCOL:
+        master_is_older = health.protocol < PROTOCOL
+        remedy = (
+            "Restart it: `det down` and `det up`; running trials go on."
+            if master_is_older and is_loopback(url)
+            else "Have it upgraded."
+            if master_is_older
+            else f"Upgrade here: pip install det-native=={health.version}"
+        )
+        raise ProtocolMismatchError(
+            f"The master at {url} is version {health.version} (protocol {health.protocol}), this client is "
+            f"{__version__} (protocol {PROTOCOL}). {remedy}"
+        )
+    if health.version != __version__ and _number(health.version) < _number(__version__):
+        warnings.warn(
+            f"The master at {url} is version {health.version}, older than this client ({__version__}); "
+            "`det down` and `det up` renew it.",
+            stacklevel=2,
+        )
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())

@@ -1,0 +1,225 @@
+"""Events of the master as they happen: server-sent events, taken up again after a cut where they broke off."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from det_native.client.source import Source
+from det_native.errors import MasterUnreachableError
+from det_native.schema import rest
+from det_native.schema.states import ExperimentState
+
+FIRST_BACKOFF = 0.1
+LONGEST_BACKOFF = 5.0
+PATIENCE = 60.0
+
+
+@dataclass
+class Frame:
+    """One server-sent event, as the text says it."""
+
+    id: str = ""
+    data: list[str] = field(default_factory=list)
+
+
+def parse_frames(lines: Iterable[str]) -> Iterator[Frame]:
+    """Turn the lines of an event stream into frames; comments, and frames without data, are passed over.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        Without their line ends.
+    """
+    frame = Frame()
+    for line in lines:
+        if not line:
+            if frame.data:
+                yield frame
+            frame = Frame()
+            continue
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            frame.data.append(value)
+        elif name == "id":
+            frame.id = value
+
+
+class Connection(Protocol):
+    """One open event stream."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield its lines as they arrive; raises MasterUnreachableError when it breaks."""
+
+    def close(self) -> None:
+        """Break it, from any thread."""
+
+
+class Connector(Protocol):
+    """Opens event streams of one experiment."""
+
+    def __call__(self, after: int) -> Connection:
+        """Open a stream of the events after an id; raises MasterUnreachableError if no master answers."""
+
+
+class HasEnded(Protocol):
+    """Asks whether an experiment has ended; raises MasterUnreachableError if no master answers."""
+
+    def __call__(self) -> bool:
+        """Return whether nothing more will happen."""
+
+
+class EventStream(Iterator[rest.Event]):
+    """Events of one experiment, each once and in order, over as many connections as it takes.
+
+    Parameters
+    ----------
+    connect : Connector
+    has_ended : callable
+        Whether the experiment has ended; asked when the master closes a stream.
+    after : int
+        Id of the last event that is known already.
+    patience : float
+        Seconds without any connection after which the error is raised.
+
+    Raises
+    ------
+    MasterUnreachableError
+        From ``next``, if the master stays away for longer than `patience`.
+    MasterError
+        From ``next``, if it refuses.
+    """
+
+    def __init__(self, connect: Connector, has_ended: HasEnded, after: int = 0, *, patience: float = PATIENCE) -> None:
+        self._connect = connect
+        self._has_ended = has_ended
+        self._last = after
+        self._patience = patience
+        self._closed = threading.Event()
+        self._connection: Connection | None = None
+        self._frames: Iterator[Frame] | None = None
+        self._finished = False
+        self._failing_since: float | None = None
+        self._backoff = FIRST_BACKOFF
+
+    def __next__(self) -> rest.Event:
+        while not self._finished and not self._closed.is_set():
+            try:
+                event = self._next_of_connection()
+            except MasterUnreachableError as error:
+                self._drop()
+                self._wait_before_retry(error)
+                continue
+            if event is not None:
+                return event
+        self._drop()
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the iteration, from any thread; a ``next`` that waits returns."""
+        self._closed.set()
+        connection = self._connection
+        if connection is not None:
+            connection.close()
+
+    def _next_of_connection(self) -> rest.Event | None:
+        if self._frames is None:
+            self._connection = self._connect(self._last)
+            self._frames = parse_frames(self._connection.lines())
+        frame = next(self._frames, None)
+        if frame is None:
+            self._drop()
+            if self._has_ended():
+                self._finished = True
+            else:
+                self._closed.wait(FIRST_BACKOFF)
+            return None
+        self._failing_since, self._backoff = None, FIRST_BACKOFF
+        event = rest.Event.model_validate_json("\n".join(frame.data))
+        if event.id <= self._last:
+            return None
+        self._last = event.id
+        self._finished = event.type == "experiment" and ExperimentState(event.data["state"]).terminal
+        return event
+
+    def _wait_before_retry(self, error: MasterUnreachableError) -> None:
+        if self._closed.is_set():
+            return
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()
+        if time.monotonic() - self._failing_since >= self._patience:
+            raise error
+        self._closed.wait(self._backoff)
+        self._backoff = min(self._backoff * 2, LONGEST_BACKOFF)
+
+    def _drop(self) -> None:
+        connection, self._connection, self._frames = self._connection, None, None
+        if connection is not None:
+            connection.close()
+
+
+class EventFeed:
+    """Events read in a thread, so that the one who waits can give up after a time, or by Ctrl-C.
+
+    Parameters
+    ----------
+    source : Source
+    experiment_id : int or str
+    after : int
+        Id of the last event that is known already.
+    """
+
+    def __init__(self, source: Source, experiment_id: int | str, after: int = 0) -> None:
+        self._events = source.events(experiment_id, after)
+        self._queue: queue.SimpleQueue[rest.Event | Exception | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._read, name=f"det-events-{experiment_id}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        close = getattr(self._events, "close", None)
+        if close is not None:
+            close()
+        self._thread.join()
+
+    def next(self, timeout: float | None = None) -> rest.Event | None:
+        """Return the next event, None after the last one.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds.
+
+        Raises
+        ------
+        TimeoutError
+            If none came in time.
+        MasterError
+            If the master stays away or refuses.
+        """
+        try:
+            found = self._queue.get(timeout=timeout)
+        except queue.Empty:
+            raise TimeoutError from None
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _read(self) -> None:
+        try:
+            for event in self._events:
+                self._queue.put(event)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the thread that waits raises it)
+            self._queue.put(error)
+        else:
+            self._queue.put(None)

@@ -1,0 +1,351 @@
+"""HTTP to one master: the token, time limits, careful repetition, and errors that say what to do."""
+
+from __future__ import annotations
+
+import ipaddress
+import json as json_text
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from pydantic import ValidationError
+from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase
+
+from det_native import PROTOCOL, __version__
+from det_native.errors import (
+    ArgumentError,
+    AuthenticationError,
+    FencedError,
+    MasterError,
+    MasterUnreachableError,
+    NotFoundError,
+    ProtocolMismatchError,
+    RequestError,
+)
+from det_native.schema.rest import ErrorBody, Health
+
+API = "/api/v1"
+PROTOCOL_HEADER = "X-Det-Protocol"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+
+_CONNECT_SECONDS = 5.0
+_READ_SECONDS = 120.0
+_STREAM_SILENCE_SECONDS = 60.0
+_ATTEMPTS = 5
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 2.0
+_CONNECTIONS = 16
+_REPEATED_STATUSES = {429, 502, 503, 504}
+_IDEMPOTENT_METHODS = {"GET", "HEAD", "PUT", "DELETE"}
+_UPGRADE_REQUIRED = 426
+
+Body = Iterable[bytes] | bytes
+
+
+class _Bearer(AuthBase):
+    """Puts the token on a request. As ``auth`` and not a header, since ``requests`` lets a ``.netrc`` replace headers."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+class Session:
+    """A connection to a master, kept alive between requests; threads may share it.
+
+    Requests that are safe to repeat (GET, DELETE, and a POST with an ``Idempotency-Key``) are repeated with growing
+    pauses when the master does not answer or is busy; others only if they certainly never reached it.
+
+    Parameters
+    ----------
+    url : str
+        ``http://127.0.0.1:8080``, or ``https://`` for a master on another machine. Without a scheme it is ``https``,
+        on this machine ``http``.
+    token : str
+        Bearer token; never shown.
+    attempts : int
+        How often a repeatable request is sent at most.
+
+    Raises
+    ------
+    ArgumentError
+        If the token would travel to another machine without TLS.
+    """
+
+    def __init__(self, url: str, token: str, *, attempts: int = _ATTEMPTS) -> None:
+        self.url = normal_url(url)
+        self._attempts = attempts
+        self._http = requests.Session()
+        self._http.auth = _Bearer(token)
+        self._http.headers.update({PROTOCOL_HEADER: str(PROTOCOL), "User-Agent": f"det_native/{__version__}"})
+        # A proxy cannot reach this machine's loopback for us.
+        self._http.trust_env = not is_loopback(self.url)
+        adapter = HTTPAdapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
+        self._http.mount("http://", adapter)
+        self._http.mount("https://", adapter)
+
+    def __repr__(self) -> str:
+        return f"Session({self.url!r})"
+
+    def get(self, path: str, **params: Any) -> Any:
+        """Return the JSON of an answer; parameters that are None are left out.
+
+        Parameters
+        ----------
+        path : str
+            Below ``/api/v1``, with a leading slash.
+        """
+        return self._decoded(self._request("GET", path, params=params))
+
+    def post(
+        self,
+        path: str,
+        json: Any = None,
+        *,
+        data: Body | None = None,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        timeout: float = _READ_SECONDS,
+    ) -> Any:
+        """Send a body and return the JSON of the answer, None if it is empty.
+
+        Parameters
+        ----------
+        json : optional
+            Body as JSON.
+        data : bytes or iterable of bytes, optional
+            Body as it is; an iterable is sent while it is produced.
+        headers : mapping, optional
+            With ``Idempotency-Key`` the request may be repeated.
+        timeout : float
+            Seconds of silence after which the master counts as unreachable.
+        """
+        response = self._request(
+            "POST", path, json=json, data=data, headers=headers, params=params, read_timeout=timeout
+        )
+        return self._decoded(response)
+
+    def delete(self, path: str, **params: Any) -> Any:
+        """Send DELETE and return the JSON of the answer, None if it is empty."""
+        return self._decoded(self._request("DELETE", path, params=params))
+
+    @contextmanager
+    def stream(
+        self,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = _STREAM_SILENCE_SECONDS,
+        **params: Any,
+    ) -> Iterator[requests.Response]:
+        """Open an answer of unknown length: server-sent events (``iter_lines``) or a file (``iter_content``).
+
+        A connection that breaks while it is read raises :class:`MasterUnreachableError` too.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds of silence after which the connection counts as broken; the master sends a comment more often.
+        """
+        response = self._request("GET", path, headers=headers, params=params, read_timeout=timeout, stream=True)
+        try:
+            yield response
+        except requests.RequestException as error:
+            raise self._unreachable(error) from error
+        finally:
+            response.close()
+
+    def health(self) -> Health:
+        """Ask the master who it is.
+
+        Raises
+        ------
+        MasterUnreachableError
+            If nothing, or something else than a master, answers.
+        """
+        response = self._request("GET", "/health")
+        try:
+            return Health.model_validate_json(response.content)
+        except ValidationError as error:
+            raise MasterUnreachableError(f"What answers at {self.url} is no det_native master.") from error
+
+    def close(self) -> None:
+        """Close the connections; the session can still be used and opens new ones."""
+        self._http.close()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        data: Body | None = None,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        read_timeout: float = _READ_SECONDS,
+        stream: bool = False,
+    ) -> requests.Response:
+        sent = dict(headers or {})
+        body = data
+        if json is not None:
+            body = json_text.dumps(json, allow_nan=False).encode()
+            sent["Content-Type"] = "application/json"
+        resendable = body is None or isinstance(body, bytes)
+        repeatable = resendable and (method in _IDEMPOTENT_METHODS or IDEMPOTENCY_HEADER in sent)
+        for attempt in range(1, self._attempts + 1):
+            last = attempt == self._attempts
+            try:
+                response = self._http.request(
+                    method,
+                    f"{self.url}{API}{path}",
+                    params=_shown(params or {}),
+                    data=body,
+                    headers=sent,
+                    timeout=(_CONNECT_SECONDS, read_timeout),
+                    allow_redirects=False,
+                    stream=stream,
+                )
+            except requests.RequestException as error:
+                again = repeatable or (resendable and _never_sent(error))
+                if last or not again or isinstance(error, requests.exceptions.SSLError):
+                    raise self._unreachable(error) from error
+                _pause(attempt)
+                continue
+            if response.ok and not response.is_redirect:
+                return response
+            if response.status_code not in _REPEATED_STATUSES or last or not repeatable:
+                raise self._refusal(response, path)
+            _pause(attempt, response.headers.get("Retry-After"))
+        raise AssertionError("every attempt returns, raises or is followed by another")
+
+    @staticmethod
+    def _decoded(response: requests.Response) -> Any:
+        return json_text.loads(response.content) if response.content else None
+
+    def _unreachable(self, error: requests.RequestException) -> MasterError:
+        if isinstance(error, requests.exceptions.SSLError):
+            return MasterUnreachableError(
+                f"The certificate of the master at {self.url} is not accepted: {_root_cause(error)}. "
+                "If it is your own, set REQUESTS_CA_BUNDLE to the file of its certificate."
+            )
+        if isinstance(error, requests.exceptions.Timeout):
+            return MasterUnreachableError(f"The master at {self.url} does not answer in time. `det status` shows it.")
+        if is_loopback(self.url):
+            return MasterUnreachableError(
+                f"No master answers at {self.url} ({_root_cause(error)}). Start one with `det up`, or run the call again: "
+                "it starts one by itself where no master is given."
+            )
+        return MasterUnreachableError(
+            f"No master answers at {self.url} ({_root_cause(error)}). Check the address and the network."
+        )
+
+    def _refusal(self, response: requests.Response, path: str) -> MasterError:
+        body = _error_body(response)
+        sentence = body.error if body is not None else f"HTTP {response.status_code} {response.reason}"
+        status = response.status_code
+        if status == requests.codes.unauthorized:
+            return AuthenticationError(
+                f"The master at {self.url} refuses the token. Set DET_TOKEN to the content of the file `token` "
+                "in the master's home."
+            )
+        if status == _UPGRADE_REQUIRED:
+            return ProtocolMismatchError(sentence)
+        if response.is_redirect:
+            sentence = f"What answers at {self.url} is no det_native master: it redirects to another address."
+        error: RequestError
+        if status == requests.codes.not_found:
+            error = NotFoundError(sentence)
+        elif status == requests.codes.conflict and path.startswith("/runs/"):
+            error = FencedError(sentence)
+        else:
+            error = RequestError(status, sentence)
+        error.body = body
+        return error
+
+
+def normal_url(url: str) -> str:
+    """Return an address as ``scheme://host:port`` without a path's trailing slash.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no HTTP address, or plain HTTP to another machine.
+    """
+    text = url.strip().rstrip("/")
+    if "://" not in text:
+        text = f"{'http' if is_loopback(f'http://{text}') else 'https'}://{text}"
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ArgumentError(f'The master\'s address {url!r} is not of the form "https://host:port".')
+    if parts.username is not None:
+        raise ArgumentError("The master's address must not hold a name or password; the token goes into DET_TOKEN.")
+    if parts.scheme == "http" and not is_loopback(text):
+        raise ArgumentError(
+            f"The token would travel in the clear to {parts.hostname}: use https://, or an SSH tunnel to this machine."
+        )
+    return text
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address is on this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _shown(params: Mapping[str, Any]) -> dict[str, Any]:
+    written = {True: "true", False: "false"}
+    return {
+        name: written[value] if isinstance(value, bool) else value
+        for name, value in params.items()
+        if value is not None
+    }
+
+
+def _error_body(response: requests.Response) -> ErrorBody | None:
+    try:
+        return ErrorBody.model_validate_json(response.content)
+    except ValidationError:
+        return None
+
+
+def _never_sent(error: BaseException) -> bool:
+    """Return whether a request failed before any of it reached the other side."""
+    return isinstance(error, requests.exceptions.ConnectTimeout) or isinstance(_innermost(error), ConnectionRefusedError)
+
+
+def _pause(attempt: int, retry_after: str | None = None) -> None:
+    """Wait before the next attempt: longer each time, by chance not all clients at once."""
+    longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
+    seconds = longest * random.uniform(0.5, 1.0)
+    if retry_after is not None and retry_after.isdigit():
+        seconds = max(seconds, min(_LONGEST_PAUSE_SECONDS, float(retry_after)))
+    time.sleep(seconds)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the reason that ``requests`` and ``urllib3`` have wrapped in several layers."""
+    while True:
+        inner = error.__cause__ or error.__context__
+        if inner is None:
+            return error
+        error = inner
+
+
+def _root_cause(error: BaseException) -> str:
+    reason = _innermost(error)
+    if isinstance(reason, OSError) and reason.strerror:
+        return reason.strerror
+    return str(reason) or type(reason).__name__

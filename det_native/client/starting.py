@@ -1,0 +1,136 @@
+"""Starting a master in the background: exactly one, however many ask, without waiting longer than it takes."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from det_native.errors import MasterStartError
+from det_native.schema.home import Home, RuntimeFile, read_runtime
+
+START_SECONDS = 60.0
+_LOG_LINES = 20
+_LOG_BYTES = 1 << 16
+_LOCK_POLL_SECONDS = 0.02
+
+# What belongs to the kernel that happens to start the master, not to the master.
+_DROPPED_PREFIXES = ("DET_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
+_DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT"}
+_KEPT = {"DET_SLOTS"}
+
+# Children must stay referenced, or each would be reported as forgotten while it lives on as it should.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+@dataclass(frozen=True)
+class Started:
+    """A running master, and whether this call started it."""
+
+    runtime: RuntimeFile
+    fresh: bool
+
+
+def ensure_master(home: Home, arguments: Sequence[str] = ()) -> Started:
+    """Return the master of a home, started now if none runs.
+
+    Parameters
+    ----------
+    home : Home
+    arguments : sequence of str
+        Further arguments of ``python -m det_native.master``; without effect if one runs.
+
+    Raises
+    ------
+    MasterStartError
+        If it does not start; the message has the end of its log.
+    """
+    running = read_runtime(home)
+    if running is not None:
+        return Started(running, fresh=False)
+    try:
+        home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with FileLock(home.start_lock, timeout=START_SECONDS, mode=0o600, poll_interval=_LOCK_POLL_SECONDS):
+            running = read_runtime(home)  # another process may have been first
+            return Started(running, fresh=False) if running is not None else Started(_start(home, arguments), fresh=True)
+    except Timeout as error:
+        raise MasterStartError(
+            f"Another process has been starting a master in {home.path} for {START_SECONDS:.0f} s. "
+            f"Its log is {home.log}."
+        ) from error
+    except OSError as error:
+        raise MasterStartError(
+            f"The master's home {home.path} cannot be used: {error.strerror}. Set DET_HOME to a folder of yours."
+        ) from error
+
+
+def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
+    log_size = home.log.stat().st_size if home.log.exists() else 0
+    read_end, write_end = os.pipe()
+    try:
+        with open(os.open(home.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-P", "-m", "det_native.master"),
+                    *("--home", str(home.path), "--ready-fd", str(write_end), *arguments),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=home.path,
+                env=_environment(),
+                pass_fds=(write_end,),
+                start_new_session=True,
+            )
+    finally:
+        os.close(write_end)
+    try:
+        ready = _read_until_ready(read_end)
+    finally:
+        os.close(read_end)
+    runtime = read_runtime(home) if ready else None
+    if runtime is None:
+        process.kill()
+        process.wait()
+        reason = "did not start" if ready is not None else f"was not ready after {START_SECONDS:.0f} s"
+        end = _end_of_log(home.log, log_size)
+        raise MasterStartError(f"The master {reason}. The end of its log {home.log}:\n{end}")
+    _started.append(process)
+    return runtime
+
+
+def _read_until_ready(descriptor: int) -> bool | None:
+    """Wait for the word of a starting master: True once it is ready, False if it ended, None if it takes too long."""
+    deadline = time.monotonic() + START_SECONDS
+    text = b""
+    while b"\n" not in text:
+        readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        if not readable:
+            return None
+        data = os.read(descriptor, 1024)
+        if not data:
+            return False
+        text += data
+    return text == b"ready\n"
+
+
+def _environment() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _KEPT or not (name.startswith(_DROPPED_PREFIXES) or name in _DROPPED)
+    }
+
+
+def _end_of_log(path: Path, since: int) -> str:
+    with path.open("rb") as file:
+        file.seek(max(since, path.stat().st_size - _LOG_BYTES))
+        lines = file.read().decode("utf-8", errors="replace").splitlines()
+    return "\n".join(lines[-_LOG_LINES:]) or "(it wrote nothing)"

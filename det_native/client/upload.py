@@ -1,0 +1,209 @@
+"""Sends a bundle: what the master lacks, in one request, and the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from det_native.capture.model import Bundle, BundleRow
+from det_native.errors import CaptureError, Problem, RequestError, StorageError
+from det_native.schema.manifests import BundleManifest, Sha256
+from det_native.schema.rest import BundleCreated, HashList
+
+_CONFLICT = 409
+_NOT_FOUND = 404
+_BATCH = 100_000
+_IDS_KEPT = 8
+
+
+class Session(Protocol):
+    """What an upload needs of :class:`det_native.client.session.Session`."""
+
+    def get(self, path: str, **params: Any) -> Any:
+        """Return the JSON of an answer."""
+
+    def post(
+        self,
+        path: str,
+        json: Any = None,
+        *,
+        data: Iterable[bytes] | bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Return the JSON of an answer."""
+
+
+def upload_bundle(session: Session, bundle: Bundle, *, blob_folder: Path | None = None) -> BundleCreated:
+    """Make the master have a bundle, and say in its report what was there already.
+
+    It may be interrupted at any point and called again: blobs that arrived are kept by their hash, and a bundle exists
+    only once all of its blobs do.
+
+    Parameters
+    ----------
+    session : Session
+        Connection to the master.
+    bundle : Bundle
+        What to send. The rows of its report get their status.
+    blob_folder : Path, optional
+        The master's folder of blobs, if the master is the user's own on this machine: blobs are then put there straight
+        away, and nothing but the manifest is sent. With a folder that is not the master's, it asks for the blobs after
+        all.
+
+    Returns
+    -------
+    BundleCreated
+        Id of the bundle, and whether it has passed the check in a fresh process.
+
+    Raises
+    ------
+    CaptureError
+        Files changed or vanished while they were sent; names them.
+    MasterError
+        The master refused, or cannot be reached.
+    """
+    manifest = bundle.manifest
+    created = _find(session, _id_of(manifest))
+    if created is not None:
+        _mark(bundle, sent=set(), existed=True)
+        return created
+    needed = manifest.hashes()
+    unknown = needed - _known_at(session)
+    sent = _deposit(bundle, unknown, blob_folder) if blob_folder else _send_missing(session, bundle, unknown)
+    try:
+        created = _create(session, manifest)
+    except RequestError as error:
+        missing = _missing_of(error) & needed
+        if error.status != _CONFLICT or not missing:
+            raise
+        _known_at(session).difference_update(missing)
+        _send(session, bundle, missing)
+        sent |= missing
+        created = _create(session, manifest)
+    _known_at(session).update(needed)
+    _mark(bundle, sent=sent, existed=False)
+    return created
+
+
+def _find(session: Session, bundle_id: Sha256) -> BundleCreated | None:
+    """Ask for a bundle by its id alone: all that it costs to submit an unchanged directory again."""
+    try:
+        return BundleCreated.model_validate(session.get(f"/bundles/{bundle_id}/created"))
+    except RequestError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        return None
+
+
+def _create(session: Session, manifest: BundleManifest) -> BundleCreated:
+    return BundleCreated.model_validate(session.post("/bundles", manifest.model_dump(mode="json")))
+
+
+def _missing_of(error: RequestError) -> set[Sha256]:
+    body = getattr(error, "body", None)
+    return set(body.missing) if body is not None else set()
+
+
+def _send_missing(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[Sha256]:
+    """Send those of `hashes` that the master says it lacks, and return them."""
+    missing: set[Sha256] = set()
+    ordered = sorted(hashes)
+    for start in range(0, len(ordered), _BATCH):
+        answer = session.post("/blobs/missing", {"hashes": ordered[start : start + _BATCH]})
+        missing |= set(HashList.model_validate(answer).hashes) & hashes
+    _send(session, bundle, missing)
+    return missing
+
+
+def _send(session: Session, bundle: Bundle, hashes: set[Sha256]) -> None:
+    """Send blobs in one request, packed while they are sent."""
+    if not hashes:
+        return
+    from det_native.storage.packing import CONTENT_TYPE, pack
+
+    contents = _contents(bundle, hashes)
+    headers = {"Content-Type": CONTENT_TYPE}
+    try:
+        with closing(pack(contents)) as body:
+            session.post("/blobs", data=body, headers=headers)
+    except (StorageError, RequestError) as error:
+        changed = list(_changed(contents))
+        if not changed:
+            raise
+        raise CaptureError("Files changed while they were sent:", changed) from error
+
+
+def _deposit(bundle: Bundle, hashes: set[Sha256], blob_folder: Path) -> set[Sha256]:
+    """Put those of `hashes` that are missing into the master's own folder, and return them."""
+    from det_native.storage.blobs import BlobStore
+    from det_native.storage.deposit import deposit
+
+    store = BlobStore(str(blob_folder))
+    missing = set(store.missing(hashes))
+    contents = _contents(bundle, missing)
+    try:
+        deposit(contents, bundle.states, store)
+    except StorageError as error:
+        changed = list(_changed(contents))
+        if not changed:
+            raise
+        raise CaptureError("Files changed while they were sent:", changed) from error
+    return missing
+
+
+def _contents(bundle: Bundle, hashes: set[Sha256]) -> dict[Sha256, Path | bytes]:
+    return {sha256: content for sha256, content in bundle.contents.items() if sha256 in hashes}
+
+
+def _changed(contents: Mapping[Sha256, Path | bytes]) -> Iterable[Problem]:
+    """Yield a problem for each file whose content is no longer what was hashed."""
+    for sha256, content in contents.items():
+        if isinstance(content, bytes):
+            continue
+        try:
+            with open(content, "rb") as stream:
+                same = hashlib.file_digest(stream, "sha256").hexdigest() == sha256
+        except OSError as error:
+            yield Problem(str(content), f"cannot be read: {error.strerror}.", "Run the call again.")
+            continue
+        if not same:
+            yield Problem(str(content), "was changed.", "Run the call again once nothing writes to it.")
+
+
+def _mark(bundle: Bundle, *, sent: set[Sha256], existed: bool) -> None:
+    """Set the status of the rows about what is sent; those about what is not keep theirs."""
+    for row in bundle.report:
+        if row.status == "not sent":
+            continue
+        all_there = isinstance(row, BundleRow) and not row.hashes & sent
+        row.status = "already there" if existed or all_there else "new"
+
+
+# What this process knows ----------------------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+_known: WeakKeyDictionary[Session, set[Sha256]] = WeakKeyDictionary()
+_ids: dict[int, tuple[BundleManifest, Sha256]] = {}
+
+
+def _known_at(session: Session) -> set[Sha256]:
+    """Return the blobs that this process has seen to be at a master. Should one be lost there, the master says so."""
+    with _lock:
+        return _known.setdefault(session, set())
+
+
+def _id_of(manifest: BundleManifest) -> Sha256:
+    """Return the id of a manifest; computed once for each object, since it takes the time of a small request."""
+    with _lock:
+        kept = _ids.get(id(manifest))
+        if kept is not None and kept[0] is manifest:
+            return kept[1]
+        if len(_ids) >= _IDS_KEPT:
+            _ids.pop(next(iter(_ids)))
+        _ids[id(manifest)] = (manifest, manifest.id)
+        return _ids[id(manifest)][1]

@@ -1,0 +1,108 @@
+"""``det.experimental.create()``: train a Trial class, here or on the cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from det_native.client.handles import Experiment
+from det_native.errors import ArgumentError
+from det_native.experimental.arguments import Mode, any_documented_order
+from det_native.experimental.directory import working_directory
+from det_native.experimental.settings import ConfigInput, check_settings, refuse
+from det_native.experimental.trials import find_trial_class, framework_of
+from det_native.runtime import active_host
+from det_native.schema.loading import load_config
+from det_native.trial import Trial
+
+
+@any_documented_order(leading=2)
+def create(
+    trial_def: type[Trial] | str,
+    config: ConfigInput = None,
+    mode: Mode | str | None = None,
+    local: bool | None = None,
+    test: bool | None = None,
+    context_dir: str | os.PathLike[str] = "",
+    command: Sequence[str] | None = None,
+    master_url: str | None = None,
+    *,
+    values: Iterable[str] = (),
+    include: Iterable[str | os.PathLike[str]] = (),
+) -> Experiment:
+    """Train a Trial class; the class may be defined in a cell.
+
+    Parameters
+    ----------
+    trial_def : type or str
+        A subclass of ``det.pytorch.PyTorchTrial``, or ``"module:Class"``.
+    config, mode, local, test, context_dir, command, master_url, values, include
+        See ``det.experimental.keras.init()``.
+
+    Returns
+    -------
+    Experiment
+        At once for the cluster; after the training for ``local=True``, with all trials of a random or grid search run
+        one after the other.
+
+    Raises
+    ------
+    ArgumentError
+        If arguments contradict each other or name what does not exist.
+    TrialDefinitionError
+        If `trial_def` is no Trial class.
+    ConfigurationError
+        Listing everything that is wrong with the configuration.
+    UnsupportedFeatureError
+        If the configuration asks for what comes with a later version.
+    """
+    host = active_host()
+    if host is not None:
+        handle: Experiment = host.take_call("create", find_trial_class(trial_def, None))
+        return handle
+    working_directory.leave()
+    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
+    trial_class = find_trial_class(trial_def, settings.context_dir)
+    framework = framework_of(trial_class)
+    loaded = load_config(settings.config, local=settings.place.local)
+    refuse(loaded, settings, searches=True)
+    if settings.place.notice:
+        print(settings.place.notice)
+    if settings.place.local:
+        from det_native.experimental.local import create_here
+
+        return create_here(trial_class, framework, loaded, settings)
+    from det_native.experimental.cluster import submit
+
+    return submit("create", trial_class, loaded, framework, settings)
+
+
+def create_trial_instance(
+    trial_def: type[Trial] | str,
+    checkpoint_dir: str | os.PathLike[str] = "",
+    config: ConfigInput = None,
+    hparams: dict[str, Any] | None = None,
+) -> Trial:
+    """Make an instance of a Trial class outside any run, to try its methods.
+
+    Parameters
+    ----------
+    trial_def : type or str
+        A Trial class, or ``"module:Class"``.
+    checkpoint_dir : str or path
+        Has no effect; it is there for code that was written for Determined.
+    config : dict, str or path, optional
+        Experiment configuration.
+    hparams : dict, optional
+        Hyperparameters; one sample of the configuration's by default.
+    """
+    if hparams is not None and not isinstance(hparams, dict):
+        raise ArgumentError(f"hparams must be a dictionary of values by name, not {hparams!r}.")
+    trial_class = find_trial_class(trial_def, None)
+    written = load_config(Path(config) if isinstance(config, os.PathLike) else config, local=True)
+    raw = written.model_dump(mode="json")
+    if hparams is not None:
+        raw["hyperparameters"] = {name: {"type": "const", "val": value} for name, value in hparams.items()}
+    return trial_class(trial_class.trial_context_class.from_config(raw))

@@ -1,0 +1,120 @@
+"""``det.experimental.keras.init()``: train a tf.keras model that a notebook or a script builds, here or on the cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from det_native.experimental.arguments import Mode, any_documented_order
+from det_native.experimental.directory import working_directory
+from det_native.experimental.settings import ConfigInput, Settings, check_before_fit, check_settings
+from det_native.frameworks import translated
+from det_native.runtime import ProgramHost, active_host
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.sampling import sample_hyperparameters, trial_seeds
+
+if TYPE_CHECKING:
+    from det_native.keras import TFKerasNativeContext
+
+
+@any_documented_order(leading=1)
+def init(
+    config: ConfigInput = None,
+    mode: Mode | str | None = None,
+    local: bool | None = None,
+    test: bool | None = None,
+    context_dir: str | os.PathLike[str] = "",
+    command: Sequence[str] | None = None,
+    master_url: str | None = None,
+    *,
+    values: Iterable[str] = (),
+    include: Iterable[str | os.PathLike[str]] = (),
+) -> TFKerasNativeContext:
+    """Begin an experiment with a tf.keras model; ``fit()`` of a model that the context wraps then runs it.
+
+    Calling it again, in the same kernel too, begins another experiment.
+
+    Parameters
+    ----------
+    config : dict, str or path, optional
+        Experiment configuration: a dictionary, YAML, or the path of a YAML file. What it does not say about length,
+        epoch, batch size and metric, ``fit()`` says. Without it: one trial.
+    mode : Mode or str, optional
+        ``"cluster"`` (the default) submits the experiment. ``"local"`` is one minimal loop of training, validation and
+        checkpointing in this process.
+    local : bool, optional
+        True trains in this process, to the end.
+    test : bool, optional
+        True runs one minimal loop only: here with ``local=True``, else on the cluster.
+    context_dir : str or path
+        Folder that is sent whole; it is the working directory of the code, here until ``fit()`` has returned.
+        Without it, only what the call needs is sent.
+    command : list of str, optional
+        Script and arguments to run on the cluster, relative to `context_dir`; inferred by default.
+    master_url : str, optional
+        Master to submit to. Default: ``DET_MASTER``; without it the one of this machine, started if need be.
+    values : iterable of str
+        Names of variables (arrays, tables) whose value is sent, instead of running again the cell that makes it.
+    include : iterable of str or path
+        Further files to send.
+
+    Returns
+    -------
+    TFKerasNativeContext
+
+    Raises
+    ------
+    ArgumentError
+        If arguments contradict each other or name what does not exist.
+    ConfigurationError
+        Listing everything that is wrong with the configuration.
+    UnsupportedFeatureError
+        If the configuration asks for what comes with a later version.
+    MissingDependencyError
+        If TensorFlow is not installed.
+    """
+    host = active_host()
+    if host is not None:
+        return _replayed(host)
+    working_directory.leave()
+    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
+    complete = check_before_fit(settings)
+    with translated("det.experimental.keras.init()"):
+        from det_native.keras import TFKerasNativeContext
+
+    seed = complete["reproducibility"]["experiment_seed"] or 0
+    environment = TrialEnvironment(
+        config=complete,
+        hparams=sample_hyperparameters(complete["hyperparameters"], seed),
+        trial_seed=next(trial_seeds(seed)),
+    )
+    if settings.place.notice:
+        print(settings.place.notice)
+    context = TFKerasNativeContext(
+        environment,
+        on_fit=lambda call: _fit(call, settings),
+        role="local" if settings.place.local else "cluster",
+    )
+    if settings.context_dir is not None:
+        working_directory.enter(settings.context_dir)
+    return context
+
+
+def _replayed(host: ProgramHost) -> TFKerasNativeContext:
+    """Return the context of a program that is run again for a trial: its configuration comes from there."""
+    from det_native.keras import TFKerasNativeContext
+
+    return TFKerasNativeContext(host.environment, on_fit=lambda call: host.take_call("fit", call), role="worker")
+
+
+def _fit(call: Any, settings: Settings) -> Any:
+    """Run what a call of ``fit()`` asks for; the result is what the user's ``fit()`` returns."""
+    working_directory.leave()
+    if settings.place.local:
+        from det_native.experimental.local import fit_here
+
+        return fit_here(call, settings)
+    from det_native.experimental.cluster import submit_fit
+
+    return submit_fit(call, settings)

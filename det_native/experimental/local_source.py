@@ -1,0 +1,157 @@
+"""Facts of a local experiment, for the same handles that show those of a master."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from filelock import Timeout
+
+from det_native.client.source import Source
+from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
+from det_native.experimental.local_store import LocalStore
+from det_native.schema import rest
+
+Loader = Callable[[rest.Checkpoint, Path], Any]
+
+_TRY_SECONDS = 0.5
+
+
+class LocalSource(Source):
+    """Facts of one local experiment, for the handles.
+
+    Parameters
+    ----------
+    store : LocalStore
+    loader : callable, optional
+        Rebuilds the user's model for a checkpoint; only the process that ran the experiment has it.
+    """
+
+    def __init__(self, store: LocalStore, loader: Loader | None = None) -> None:
+        self._store = store
+        self._loader = loader
+
+    def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
+        """Return the experiment as it is now."""
+        return self._store.experiment()
+
+    def trials(self, experiment_id: int | str) -> list[rest.Trial]:
+        """Return the experiment's trials, oldest first."""
+        return self._store.trials()
+
+    def trial(self, trial_id: int) -> rest.Trial:
+        """Return the trial as it is now."""
+        for trial in self._store.trials():
+            if trial.id == trial_id:
+                return trial
+        raise NotFoundError(f"Experiment {self._store.id} has no trial {trial_id}.")
+
+    def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
+        """Return all rows of a kind after a batch."""
+        return [row for row in self._store.rows(trial_id, kind) if row.batch > after_batch or not after_batch]
+
+    def checkpoints(
+        self, *, experiment_id: int | str | None = None, trial_id: int | None = None
+    ) -> list[rest.Checkpoint]:
+        """Return the checkpoints that exist, oldest first."""
+        trials = [trial.id for trial in self._store.trials()] if trial_id is None else [trial_id]
+        return [checkpoint for trial in trials for checkpoint in self._store.checkpoints(trial)]
+
+    def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
+        """Return nothing: a local run prints where it runs."""
+        return []
+
+    def events(self, experiment_id: int | str, after: int = 0) -> Iterator[rest.Event]:
+        """Yield one event, at the end of the run; blocks while another process runs it."""
+        return _EndOfRun(self._store, after)
+
+    def kill(self, experiment_id: int | str) -> None:
+        """End nothing: a local run ends with Ctrl-C where it runs.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If the run goes on, in another process.
+        """
+        if not self._store.experiment().state.terminal:
+            raise UnsupportedFeatureError(
+                f"Experiment {self._store.id} runs in another process on this machine; interrupt it there (Ctrl-C)."
+            )
+
+    def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
+        """Copy the checkpoint's files, verified, into an existing empty directory."""
+        from det_harness.load import copy_checkpoint
+
+        copy_checkpoint(checkpoint, directory)
+
+    def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
+        """Rebuild the user's model and load the downloaded checkpoint into it.
+
+        Raises
+        ------
+        CheckpointError
+            In another process than the one that ran the experiment: a local run keeps no copy of the code.
+        """
+        if self._loader is None:
+            raise CheckpointError(
+                f"Experiment {self._store.id} ran in another process, and a local run keeps no copy of the code. "
+                "checkpoint.download() has the weights."
+            )
+        return self._loader(checkpoint, directory)
+
+    def bundle(self, experiment_id: int | str) -> Any:
+        """Say that there is none.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            Always: a local run sends no program.
+        """
+        raise UnsupportedFeatureError(
+            f"Experiment {self._store.id} ran in a process of this machine; only what was submitted has a program."
+        )
+
+    def blob(self, sha256: str) -> bytes:
+        """Say that there is none.
+
+        Raises
+        ------
+        NotFoundError
+            Always: a local run sends nothing.
+        """
+        raise NotFoundError(f"Experiment {self._store.id} is local and has no blob {sha256}.")
+
+
+class _EndOfRun(Iterator[rest.Event]):
+    """One event, once the process that runs the experiment has let go of its lock; ``close`` ends the waiting."""
+
+    def __init__(self, store: LocalStore, after: int) -> None:
+        self._store = store
+        self._after = after
+        self._closed = threading.Event()
+
+    def __next__(self) -> rest.Event:
+        while not self._closed.is_set():
+            try:
+                with self._store.lock.acquire(timeout=_TRY_SECONDS):
+                    self._closed.set()
+            except Timeout:
+                continue
+            return self._event()
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the waiting, from any thread."""
+        self._closed.set()
+
+    def _event(self) -> rest.Event:
+        experiment = rest.Experiment.model_validate(self._store.experiment().model_dump(exclude={"report"}))
+        return rest.Event(
+            id=self._after + 1,
+            type="experiment",
+            experiment_id=self._store.number,
+            trial_id=None,
+            data=experiment.model_dump(mode="json"),
+        )

@@ -1,0 +1,195 @@
+"""The arguments of ``init()`` and ``create()``, checked before anything else happens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from det_native.errors import ArgumentError
+from det_native.experimental.arguments import Mode, Place, resolve
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.effects import refuse_unsupported
+from det_native.schema.loading import load_config
+from det_native.schema.reading import read
+from det_native.schema.searcher import SingleSearcher
+
+ConfigInput = Mapping[str, Any] | str | os.PathLike[str] | None
+
+# What a call of fit() says where the configuration is silent. While the call is still to come, these stand in for it,
+# so that everything else can be checked; each is recognised again by its value, which nobody would write.
+_STAND_INS: dict[str, Any] = {
+    "searcher.metric": "det_native: metric of the call to come",
+    "searcher.max_length": {"batches": 2**52 + 1},
+    "hyperparameters.global_batch_size": 2**31 - 19,
+    "records_per_epoch": 2**52 + 3,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked arguments of one ``init()`` or ``create()``.
+
+    Attributes
+    ----------
+    config : dict
+        The configuration as the user wrote it, read into plain data.
+    place : Place
+    context_dir : Path or None
+        Absolute.
+    command : tuple of str or None
+    master_url : str or None
+    values : tuple of str
+        Names of variables to send.
+    include : tuple of Path
+        Files to send. Absolute.
+    """
+
+    config: dict[str, Any]
+    place: Place
+    context_dir: Path | None = None
+    command: tuple[str, ...] | None = None
+    master_url: str | None = None
+    values: tuple[str, ...] = ()
+    include: tuple[Path, ...] = ()
+
+
+def check_settings(
+    config: ConfigInput,
+    mode: Mode | str | None,
+    local: bool | None,
+    test: bool | None,
+    context_dir: str | os.PathLike[str] | None,
+    command: Sequence[str] | None,
+    master_url: str | None,
+    values: Iterable[str],
+    include: Iterable[str | os.PathLike[str]],
+) -> Settings:
+    """Check the arguments of a call; see ``init()`` for their meaning.
+
+    Raises
+    ------
+    ArgumentError
+        If one has no meaning, or two contradict each other.
+    ConfigurationError
+        If the configuration cannot be read.
+    """
+    place = resolve(mode, local, test)
+    raw, _ = read(config)
+    folder = _context_dir(context_dir)
+    if master_url is not None and not isinstance(master_url, str):
+        raise ArgumentError(f"master_url must be text such as 'http://localhost:8080', not {master_url!r}.")
+    return Settings(
+        config=raw,
+        place=place,
+        context_dir=folder,
+        command=_command(command, folder),
+        master_url=master_url or None,
+        values=_values(values),
+        include=_include(include),
+    )
+
+
+def check_before_fit(settings: Settings) -> dict[str, Any]:
+    """Check all of a configuration that does not hang on the call of ``fit()`` to come.
+
+    Returns
+    -------
+    dict
+        The configuration with all defaults filled in; what the call will fill in is left at its default.
+
+    Raises
+    ------
+    ConfigurationError
+        Listing every problem.
+    UnsupportedFeatureError
+        If it asks for what this version does not run yet.
+    """
+    loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
+    refuse(loaded, settings, searches=False)
+    complete = loaded.model_dump(mode="json")
+    searcher, hyperparameters = complete["searcher"], complete["hyperparameters"]
+    if searcher["metric"] == _STAND_INS["searcher.metric"]:
+        searcher["metric"] = None
+    if searcher.get("max_length") == _STAND_INS["searcher.max_length"]:
+        searcher["max_length"] = SingleSearcher().model_dump(mode="json")["max_length"]
+    if _is_stand_in(hyperparameters.get("global_batch_size")):
+        del hyperparameters["global_batch_size"]
+    if complete["records_per_epoch"] == _STAND_INS["records_per_epoch"]:
+        complete["records_per_epoch"] = 0
+    return complete
+
+
+def refuse(config: ExperimentConfig, settings: Settings, *, searches: bool) -> None:
+    """Refuse what this version does not run.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+    settings : Settings
+    searches : bool
+        Whether a local run of this kind runs the trials of a search; if not, one trial is all it runs, and the searcher
+        is not looked at.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        Naming every such field.
+    """
+    one_trial = settings.place.test or (settings.place.local and not searches)
+    if one_trial:
+        config = config.model_copy(update={"searcher": SingleSearcher(metric=config.searcher.metric)})
+    refuse_unsupported(config)
+
+
+def _is_stand_in(hyperparameter: Any) -> bool:
+    value = hyperparameter.get("val") if isinstance(hyperparameter, dict) else hyperparameter
+    return bool(value == _STAND_INS["hyperparameters.global_batch_size"])
+
+
+def _context_dir(context_dir: str | os.PathLike[str] | None) -> Path | None:
+    if context_dir is None or context_dir == "":
+        return None
+    if not isinstance(context_dir, str | os.PathLike):
+        raise ArgumentError(f"context_dir must be the path of a folder, not {context_dir!r}.")
+    folder = Path(context_dir).expanduser().absolute()
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "does not exist"
+        raise ArgumentError(f"context_dir={os.fspath(context_dir)!r}: {folder} {what}.")
+    return folder.resolve()
+
+
+def _command(command: Sequence[str] | None, folder: Path | None) -> tuple[str, ...] | None:
+    if command is None:
+        return None
+    if isinstance(command, str) or not all(isinstance(part, str) for part in command):
+        raise ArgumentError(f"command must be a list of texts such as ['train.py', '--fast'], not {command!r}.")
+    if not command:
+        raise ArgumentError("command is empty; leave it out, or give the script and its arguments.")
+    script = (folder or Path.cwd()) / command[0]
+    if not script.is_file():
+        raise ArgumentError(f"command[0] is {command[0]!r}, but there is no file {script}.")
+    return tuple(command)
+
+
+def _values(values: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise ArgumentError(f"values must be a list of names: values=[{values!r}].")
+    names = tuple(values)
+    wrong = [name for name in names if not isinstance(name, str) or not name.isidentifier()]
+    if wrong:
+        kinds = ", ".join(repr(name) if isinstance(name, str) else f"a {type(name).__name__}" for name in wrong)
+        raise ArgumentError(f"values must hold names of variables, such as values=['x_train'], not {kinds}.")
+    return tuple(dict.fromkeys(names))
+
+
+def _include(include: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
+    if isinstance(include, str | os.PathLike):
+        raise ArgumentError(f"include must be a list of paths: include=[{os.fspath(include)!r}].")
+    paths = tuple(Path(path).expanduser().absolute() for path in include)
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        raise ArgumentError(f"include: there is no {', '.join(missing)}.")
+    return paths

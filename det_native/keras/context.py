@@ -1,0 +1,171 @@
+"""The context that ``det.experimental.keras.init()`` returns, and the models that it wraps."""
+
+from __future__ import annotations
+
+import functools
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.keras.native import FitCall
+from det_native.schema.environment import TrialEnvironment
+from det_native.trial import TrialContext
+
+Role = Literal["local", "cluster", "worker", "load"]
+_TRAINING = ("fit", "fit_generator")
+_USING = ("predict", "evaluate")
+
+
+class TFKerasNativeContext(TrialContext):
+    """What native tf.keras code asks about its trial, and the wrappers that let ``fit`` train it.
+
+    Parameters
+    ----------
+    environment : TrialEnvironment
+        The facts of the trial.
+    on_fit : callable
+        Takes a checked :class:`FitCall`; its result is what the user's ``fit`` returns. Without it (a context made by
+        ``from_config``) wrapped models stay as they are.
+    role : {"local", "cluster", "worker", "load"}
+        Who runs the program: a user who trains here, a user who submits, a worker, or a checkpoint being loaded.
+
+    Attributes
+    ----------
+    experiment : Experiment or None
+        The handle of the experiment once ``fit`` has submitted it.
+    """
+
+    def __init__(
+        self,
+        environment: TrialEnvironment,
+        on_fit: Callable[[FitCall], Any] | None = None,
+        role: Role = "local",
+    ) -> None:
+        super().__init__(environment)
+        self.role = role
+        self.experiment: Any = None
+        self._on_fit = on_fit
+        if environment.managed and on_fit is not None and role != "cluster":
+            tf.random.set_seed(environment.trial_seed)
+
+    def wrap_model(self, model: Any) -> Any:
+        """Let this context run the model's training; call it right after the model is made, before ``compile``.
+
+        Parameters
+        ----------
+        model : tf.keras.Model
+            Any number of models may be wrapped; each call of ``fit`` trains its own.
+
+        Returns
+        -------
+        tf.keras.Model
+            The same object.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If it is not a tf.keras model.
+        """
+        if not isinstance(model, tf.keras.Model):
+            raise TrialDefinitionError(
+                f"wrap_model() takes a tf.keras.Model, not {type(model).__module__}.{type(model).__qualname__}."
+            )
+        if not self.env.managed or self._on_fit is None:
+            return model
+        for name in _TRAINING:
+            vars(model)[name] = _Interception(model, name, self._fit)
+        if self.role == "cluster":
+            for name in _USING:
+                vars(model)[name] = _Interception(model, name, self._use)
+        return model
+
+    def release_model(self, model: Any) -> None:
+        """Make a wrapped model plain Keras again."""
+        for name in (*_TRAINING, *_USING):
+            if isinstance(vars(model).get(name), _Interception):
+                del vars(model)[name]
+
+    def wrap_dataset(self, dataset: Any, shard_dataset: bool = True) -> Any:
+        """Give each process of a trial its share of a Dataset; call it right after the Dataset is made.
+
+        Parameters
+        ----------
+        dataset : tf.data.Dataset
+        shard_dataset : bool
+            False for a Dataset that the user's code has sharded already.
+
+        Returns
+        -------
+        tf.data.Dataset
+
+        Raises
+        ------
+        InvalidDataError
+            If it is not a tf.data.Dataset.
+        """
+        if not isinstance(dataset, tf.data.Dataset):
+            raise InvalidDataError(f"wrap_dataset() takes a tf.data.Dataset, not {type(dataset).__name__}.")
+        size = self.distributed.get_size()
+        if not self.env.managed or not shard_dataset or size == 1:
+            return dataset
+        return dataset.shard(size, self.distributed.get_rank())
+
+    def wrap_optimizer(self, optimizer: Any) -> Any:
+        """Prepare an optimizer for a trial on several slots; on one slot it is returned as it is."""
+        return optimizer
+
+    def _fit(self, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = FitCall.of(self, model, method, args, kwargs)
+        notes = call.without_effect()
+        if notes:
+            warnings.warn(f"{method}(): {' '.join(notes)}", UserWarning, stacklevel=3)
+        if self._on_fit is None:
+            return call.original("fit")(**call.arguments)
+        result = self._on_fit(call)
+        if self.role == "cluster":
+            self.experiment = result
+            vars(model).setdefault(_SUBMITTED, True)
+        return result
+
+    def _use(self, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if vars(model).pop(_SUBMITTED, False):
+            warnings.warn(
+                f"{method}(): this model trains on the cluster, its weights here are untrained. "
+                "For the trained model use experiment.top_checkpoint().load().",
+                UserWarning,
+                stacklevel=3,
+            )
+        return getattr(type(model), method).__get__(model)(*args, **kwargs)
+
+
+_SUBMITTED = "_det_native_submitted"
+_Handler = Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
+
+
+class _Interception:
+    """A method of one model that goes to the context first. It lies in the instance, past Keras's attribute tracking.
+
+    A copy of the model, by ``copy.deepcopy`` or pickle, has its plain method here: a copy is not wrapped.
+    """
+
+    def __init__(
+        self, model: Any, name: str, handle: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
+    ) -> None:
+        self._model = model
+        self._name = name
+        self._handle = handle
+        functools.update_wrapper(self, getattr(type(model), name))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._handle(self._model, self._name, args, kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = memo.get(id(self._model), self._model)
+        return types.MethodType(getattr(type(copied), self._name), copied)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return types.MethodType, (getattr(type(self._model), self._name), self._model)

@@ -1,0 +1,304 @@
+"""A call of ``fit`` on a wrapped model: its arguments, its data, and what they say about the experiment."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
+from det_native.keras.data import Data, Kind, count_batches, dataset_batch_size, describe, describe_validation
+from det_native.keras.streams import ReplayableStream, seeded_state, swapped_state
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.lengths import Length, Unit
+
+if TYPE_CHECKING:
+    from det_native.keras.context import TFKerasNativeContext
+
+logger = logging.getLogger("det_native")
+
+DEFAULT_BATCH_SIZE = 32
+_OF_VALIDATION = ("validation_steps", "validation_batch_size", "validation_freq")
+_OF_QUEUES = ("max_queue_size", "workers", "use_multiprocessing")
+_NAMES_OF_FIT = {"generator": "x"}
+
+
+@dataclass
+class FitCall:
+    """One call of ``fit`` (or ``fit_generator``), bound and checked.
+
+    Attributes
+    ----------
+    context : TFKerasNativeContext
+    model : tf.keras.Model
+        The user's model, compiled.
+    arguments : dict
+        Every argument of ``Model.fit`` by name, defaults filled in.
+    given : frozenset of str
+        The names of those that the user wrote.
+    extra : dict
+        Further keyword arguments, for a model class with a ``fit`` of its own.
+    training : Data
+        What is trained on; the part before the cut with ``validation_split``.
+    validation : Data or None
+        What is validated on.
+    """
+
+    context: TFKerasNativeContext
+    model: Any
+    arguments: dict[str, Any]
+    given: frozenset[str]
+    extra: dict[str, Any]
+    training: Data
+    validation: Data | None
+
+    @classmethod
+    def of(
+        cls, context: TFKerasNativeContext, model: Any, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> FitCall:
+        """Bind and check the arguments of a call.
+
+        Raises
+        ------
+        TypeError
+            If the arguments do not fit the signature.
+        TrialDefinitionError
+            If the model is not compiled.
+        InvalidDataError
+            If the data cannot be used.
+        ArgumentError
+            If numbers among the arguments make no sense.
+        """
+        if not getattr(model, "_is_compiled", False):
+            raise TrialDefinitionError("The model is not compiled. Call model.compile(...) before fit().")
+        arguments, given, extra = _bind(model, method, args, kwargs)
+        _check_numbers(arguments)
+        training = describe(arguments["x"], arguments["y"], arguments["sample_weight"])
+        validation = describe_validation(arguments["validation_data"])
+        if arguments["validation_split"] and validation is None:
+            training, validation = training.split(arguments["validation_split"])
+        if training.kind is Kind.GENERATOR:
+            training = Data(Kind.GENERATOR, ReplayableStream(training.x))
+        call = cls(context, model, arguments, given, extra, training, validation)
+        call._check_batch_size(arguments["batch_size"])
+        return call
+
+    def original(self, method: str) -> Any:
+        """Return a method of the model as Keras (or the model's own class) defines it, bound to the model."""
+        return getattr(type(self.model), method).__get__(self.model)
+
+    def without_effect(self) -> list[str]:
+        """Return a sentence for every argument that the user wrote and that does nothing with these data."""
+        kind = self.training.kind
+        notes = []
+        if not kind.indexed:
+            if self.arguments["batch_size"] is not None:
+                notes.append(f"batch_size has no effect: {kind} makes the batches.")
+            if "shuffle" in self.given and self.arguments["shuffle"] and kind is not Kind.SEQUENCE:
+                notes.append(f"shuffle has no effect: {kind} has an order of its own.")
+        if kind not in (Kind.SEQUENCE, Kind.GENERATOR):
+            queues = [name for name in _OF_QUEUES if name in self.given]
+            if queues and (self.validation is None or self.validation.kind not in (Kind.SEQUENCE, Kind.GENERATOR)):
+                notes.append(f"{', '.join(queues)}: no effect, these are for Sequences and generators.")
+        if self.validation is None:
+            useless = [name for name in _OF_VALIDATION if name in self.given and self.arguments[name] is not None]
+            if useless:
+                notes.append(f"{', '.join(useless)}: no effect without validation_data.")
+        else:
+            if "validation_split" in self.given and self.arguments["validation_data"] is not None:
+                notes.append("validation_split has no effect: validation_data is given.")
+            if self.arguments["validation_batch_size"] is not None and not self.validation.kind.indexed:
+                notes.append(f"validation_batch_size has no effect: {self.validation.kind} makes the batches.")
+        if any(_is_backup(each) for each in tf.nest.flatten(self.arguments["callbacks"])):
+            notes.append("BackupAndRestore has no effect: training is checkpointed and resumed without it.")
+        return notes
+
+    def callbacks(self) -> list[Any]:
+        """Return the user's callbacks; ``BackupAndRestore`` is left out, our checkpoints take its place."""
+        given = self.arguments["callbacks"]
+        several = given.callbacks if isinstance(given, tf.keras.callbacks.CallbackList) else tf.nest.flatten(given)
+        return [each for each in several if each is not None and not _is_backup(each)]
+
+    def length(self) -> Length:
+        """Return how long the arguments say to train."""
+        return Length(unit=Unit.EPOCHS, units=int(self.arguments["epochs"]) - int(self.arguments["initial_epoch"]))
+
+    def configuration_fills(self) -> dict[str, Any]:
+        """Return what the call says about fields of the configuration, by dotted path.
+
+        Used where the configuration is silent; where both speak, the configuration wins.
+
+        Raises
+        ------
+        InvalidDataError
+            If the length of an epoch cannot be known from the data and the arguments.
+        """
+        batch_size = self._own_batch_size()
+        configured = int(self.context.env.config.get("records_per_epoch") or 0)
+        fills = {
+            "searcher.max_length": self.length().model_dump(mode="json"),
+            "searcher.metric": "loss" if self.validation is None else "val_loss",
+            "hyperparameters.global_batch_size": batch_size,
+        }
+        if not configured or self._own_steps() is not None:
+            fills["records_per_epoch"] = self._own_records(self._counted_steps(), batch_size)
+        return fills
+
+    def per_slot_batch_size(self, environment: TrialEnvironment) -> int:
+        """Return the records per batch of this process: the configuration's, else the call's own."""
+        if "global_batch_size" not in environment.hparams:
+            return self._own_batch_size()
+        self._check_batch_size(environment.per_slot_batch_size, "hyperparameters.global_batch_size")
+        return environment.per_slot_batch_size
+
+    def steps_per_epoch(self, environment: TrialEnvironment) -> int:
+        """Return the batches of one epoch, for a configuration that is complete.
+
+        ``records_per_epoch`` of the configuration rules; where it agrees with the data, an epoch is exactly what plain
+        Keras makes of it, with its smaller last batch.
+        """
+        batch_size = self.per_slot_batch_size(environment)
+        configured = int(environment.config.get("records_per_epoch") or 0)
+        own = self._own_steps(batch_size)
+        if not configured:
+            return own or self._counted_steps()
+        if own is not None and configured == self._own_records(own, self._own_batch_size()):
+            return own
+        return max(1, configured // environment.global_batch_size if environment.hparams else configured // batch_size)
+
+    def check(self, environment: TrialEnvironment) -> None:
+        """Check the call against a complete configuration, before any batch.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the searcher's metric cannot come out of this call.
+        InvalidDataError
+            If the configuration's batch size exceeds the data.
+        """
+        self.per_slot_batch_size(environment)
+        metric = str((environment.config.get("searcher") or {}).get("metric") or "")
+        if metric.startswith("val_") and self.validation is None:
+            raise TrialDefinitionError(
+                f"searcher.metric is '{metric}', but fit() has no validation data. Pass validation_data or "
+                "validation_split, or set searcher.metric to 'loss' or another training metric."
+            )
+        if metric and self.validation is not None and not metric.startswith("val_"):
+            raise TrialDefinitionError(
+                f"searcher.metric is '{metric}', but validation metrics of Keras start with 'val_': "
+                f"set it to 'val_{metric}'."
+            )
+
+    def _own_batch_size(self) -> int:
+        data, given = self.training, self.arguments["batch_size"]
+        if data.kind.indexed:
+            records, steps = int(data.records or 0), self.arguments["steps_per_epoch"]
+            if given is not None:
+                return int(given)
+            return math.ceil(records / steps) if steps else min(DEFAULT_BATCH_SIZE, records)
+        if data.kind is Kind.DATASET:
+            size = dataset_batch_size(data.x)
+        elif data.kind is Kind.GENERATOR:
+            size = _rows(self._first_of_generator())
+        else:
+            # The item is read with random numbers of its own, so that looking at it changes nothing.
+            with swapped_state(seeded_state(0)):
+                size = _rows(data.x[0])
+        if size is None:
+            raise InvalidDataError(f"{data.kind} gives no batches: its elements are single numbers. Batch it first.")
+        return size
+
+    def _first_of_generator(self) -> Any:
+        try:
+            return self.training.x.peek()
+        except StopIteration:
+            raise InvalidDataError("The generator is exhausted: it gives no batch. Make a new one for fit().") from None
+
+    def _own_steps(self, batch_size: int | None = None) -> int | None:
+        """Return the batches of an epoch as the call alone knows them without reading data; None if it does not."""
+        data, steps = self.training, self.arguments["steps_per_epoch"]
+        if steps is not None:
+            return int(steps)
+        if data.kind.indexed:
+            return math.ceil(int(data.records or 0) / (batch_size or self._own_batch_size()))
+        if data.kind is Kind.SEQUENCE:
+            return _positive(len(data.x), data.kind)
+        if data.kind is Kind.DATASET and int(data.x.cardinality()) >= 0:
+            return _positive(int(data.x.cardinality()), data.kind)
+        return None
+
+    def _counted_steps(self) -> int:
+        steps = self._own_steps()
+        if steps is None and self.training.kind is Kind.DATASET:
+            steps = count_batches(self.training.x, logger.warning)
+        if steps is None:
+            raise InvalidDataError(
+                f"{self.training.kind} does not tell where an epoch ends: pass steps_per_epoch to fit(), or set "
+                "records_per_epoch in the configuration."
+            )
+        return steps
+
+    def _own_records(self, steps: int, batch_size: int) -> int:
+        whole = self.training.records is not None and self.arguments["steps_per_epoch"] is None
+        return int(self.training.records or 0) if whole else steps * batch_size
+
+    def _check_batch_size(self, size: int | None, where: str = "batch_size") -> None:
+        if size is not None and self.training.kind.indexed and size > int(self.training.records or 0):
+            raise InvalidDataError(
+                f"{where} is {size}, but there are only {self.training.records} records to train on."
+            )
+
+
+def _bind(
+    model: Any, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[dict[str, Any], frozenset[str], dict[str, Any]]:
+    own = getattr(type(model), method) is not getattr(tf.keras.Model, method)
+    signature = inspect.signature(getattr(tf.keras.Model, method))
+    extra = {name: value for name, value in kwargs.items() if own and name not in signature.parameters}
+    bound = signature.bind(model, *args, **{name: value for name, value in kwargs.items() if name not in extra})
+    written = {_NAMES_OF_FIT.get(name, name): value for name, value in list(bound.arguments.items())[1:]}
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(tf.keras.Model.fit).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    }
+    return {**defaults, **written}, frozenset(written), extra
+
+
+def _check_numbers(arguments: Mapping[str, Any]) -> None:
+    problems: list[str] = []
+    epochs, initial_epoch = arguments["epochs"], arguments["initial_epoch"]
+    if epochs <= initial_epoch:
+        problems.append(f"epochs={epochs} must be above initial_epoch={initial_epoch}: epochs is the last epoch")
+    for name in ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size"):
+        value = arguments[name]
+        if value is not None and value < 1:
+            problems.append(f"{name}={value} must be at least 1")
+    split = arguments["validation_split"] or 0.0
+    if not 0.0 <= split < 1.0:
+        problems.append(f"validation_split={split} must be at least 0 and below 1")
+    if not isinstance(arguments["validation_freq"], Iterable) and arguments["validation_freq"] < 1:
+        problems.append(f"validation_freq={arguments['validation_freq']} must be at least 1")
+    if problems:
+        raise ArgumentError(f"fit(): {'; '.join(problems)}.")
+
+
+def _is_backup(callback: Any) -> bool:
+    return isinstance(callback, tf.keras.callbacks.BackupAndRestore)
+
+
+def _rows(batch: Any) -> int | None:
+    leaves = [leaf for leaf in tf.nest.flatten(batch) if leaf is not None]
+    shape = getattr(leaves[0], "shape", None) if leaves else None
+    return int(shape[0]) if shape is not None and len(shape) else None
+
+
+def _positive(count: int, kind: Kind) -> int:
+    if count < 1:
+        raise InvalidDataError(f"{kind} is empty: there are no batches to train on.")
+    return count

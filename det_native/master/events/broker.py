@@ -1,0 +1,83 @@
+"""Wakes readers of events after a commit, and keeps the newest events so that most readers need not ask the store.
+
+A reader has no queue of its own: it holds the id of the last event that it passed on, and takes what follows from the
+newest events here, or from the store if it has fallen too far behind. So a slow reader costs nothing but its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from det_native.schema.rest import Event
+
+KEPT = 2048
+
+
+class Broker:
+    """Passes events from the writer's thread to readers in event loops.
+
+    Parameters
+    ----------
+    last_id : int
+        Id of the newest event that is stored.
+    """
+
+    def __init__(self, last_id: int = 0) -> None:
+        self._lock = threading.Lock()
+        self._newest: deque[tuple[str, Event]] = deque(maxlen=KEPT)
+        self._complete_after = last_id
+        self._last_id = last_id
+        self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether readers shall end."""
+        return self._closed
+
+    def publish(self, events: Sequence[tuple[str, Event]]) -> None:
+        """Take events with their owners, in the order of their ids, after they are committed."""
+        with self._lock:
+            for owner, event in events:
+                if len(self._newest) == KEPT:
+                    self._complete_after = self._newest[0][1].id
+                self._newest.append((owner, event))
+                self._last_id = event.id
+            self._wake()
+
+    def newest(self, owner: str, after: int) -> list[Event] | None:
+        """Return the events of `owner` with an id above `after`, None if some of them are only in the store."""
+        with self._lock:
+            if after < self._complete_after:
+                return None
+            return [event for whose, event in self._newest if event.id > after and whose == owner]
+
+    async def wait(self, after: int, timeout: float) -> None:
+        """Return once there is an event with an id above `after`, or the broker is closed, or time is up."""
+        entry = (asyncio.get_running_loop(), asyncio.Event())
+        with self._lock:
+            if self._last_id > after or self._closed:
+                return
+            self._waiting.add(entry)
+        try:
+            async with asyncio.timeout(timeout):
+                await entry[1].wait()
+        except TimeoutError:
+            pass
+        finally:
+            with self._lock:
+                self._waiting.discard(entry)
+
+    def close(self) -> None:
+        """Let all readers end."""
+        with self._lock:
+            self._closed = True
+            self._wake()
+
+    def _wake(self) -> None:
+        for loop, event in self._waiting:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(event.set)

@@ -1,0 +1,39 @@
+"""What the parts of the master's flow share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from det_native.master.flow.jobs import Places
+from det_native.master.launch.base import Launcher
+from det_native.master.store import events, experiments, trials
+from det_native.master.store.database import Database, Transaction
+from det_native.schema import rest
+
+Post = Callable[[Callable[[], None]], None]
+
+
+@dataclass(frozen=True)
+class Context:
+    """The master's surroundings; `post` has a step run by the decision thread."""
+
+    database: Database
+    launcher: Launcher
+    places: Places
+    post: Post
+
+
+def tell_experiment(transaction: Transaction, experiment_id: int) -> rest.Experiment:
+    """Emit the experiment as it now is, and return it."""
+    experiment = experiments.get(transaction.connection, experiment_id)
+    owner = experiments.owner_of(transaction.connection, experiment_id)
+    events.experiment_changed(transaction, experiment, owner)
+    return experiment
+
+
+def tell_trial(transaction: Transaction, trial_id: int) -> rest.Trial:
+    """Emit the trial as it now is, and return it."""
+    trial = trials.get(transaction.connection, trial_id)
+    events.trial_changed(transaction, trial)
+    return trial

@@ -1,0 +1,113 @@
+"""What becomes of a trial when one of its runs has ended: facts in, a decision out, no I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from det_native.schema.rest import ExitReport, UserErrorInfo
+from det_native.schema.states import ExitReason
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a trial at the end of a run.
+
+    Attributes
+    ----------
+    exit : ExitReport or None
+        The harness's last word; None if the process vanished without one.
+    detail : str
+        What the launcher knows of the process's end.
+    killed : bool
+        Somebody asked for the end of the experiment.
+    fingerprint : str or None
+        Of the trial's last error in the user's code.
+    """
+
+    exit: ExitReport | None
+    detail: str
+    killed: bool
+    restarts: int
+    max_restarts: int
+    fingerprint: str | None
+
+
+@dataclass(frozen=True)
+class Complete:
+    """The trial has done what it was to do, or its own code has ended it early."""
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """The trial ends because somebody asked for it."""
+
+
+@dataclass(frozen=True)
+class Fail:
+    """The trial ends in an error; `reason` is a line for its log."""
+
+    error: UserErrorInfo
+    reason: str
+
+
+@dataclass(frozen=True)
+class Restart:
+    """The trial is run again from its latest checkpoint; `restarts` counts this one too."""
+
+    restarts: int
+    fingerprint: str | None
+    error: UserErrorInfo
+    reason: str
+
+
+Decision = Complete | Cancel | Fail | Restart
+
+
+def decide(facts: Facts) -> Decision:
+    """Return what becomes of the trial.
+
+    An error in the user's code is tried once more, and not again if it then is the same at the same batch. A process
+    that vanished is restarted as long as there are restarts left.
+    """
+    reason = facts.exit.reason if facts.exit is not None else None
+    if reason is ExitReason.COMPLETED:
+        return Complete()
+    if facts.killed:
+        return Cancel()
+    if reason is ExitReason.STOPPED:
+        return Complete()
+    error = _error_of(facts)
+    if reason is ExitReason.INVALID_HYPERPARAMETERS:
+        return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
+    fingerprint = fingerprint_of(error) if reason is ExitReason.USER_ERROR else None
+    if fingerprint is not None and fingerprint == facts.fingerprint:
+        return Fail(error, "The same error came again at the same batch; the trial is not tried again.")
+    if facts.restarts >= facts.max_restarts:
+        return Fail(error, f"The trial has no restarts left (max_restarts: {facts.max_restarts}).")
+    return Restart(facts.restarts + 1, fingerprint or facts.fingerprint, error, _why(error, facts))
+
+
+def fingerprint_of(error: UserErrorInfo) -> str:
+    """Return what is the same for errors that are the same: type, message without addresses, and batch."""
+    message = _ADDRESS.sub("0x", error.message)
+    return hashlib.sha256(f"{error.type}\0{message}\0{error.batch}".encode("utf-8", "replace")).hexdigest()
+
+
+def _error_of(facts: Facts) -> UserErrorInfo:
+    if facts.exit is None:
+        message = f"The worker process ended without a word: {facts.detail or 'nothing is known about why'}."
+        return UserErrorInfo(type="WorkerDied", message=message, traceback=message)
+    if facts.exit.error is not None:
+        return facts.exit.error
+    message = f"The run ended with {facts.exit.reason} after batch {facts.exit.batch}."
+    return UserErrorInfo(type=str(facts.exit.reason), message=message, traceback=message, batch=facts.exit.batch)
+
+
+def _why(error: UserErrorInfo, facts: Facts) -> str:
+    first = error.message.splitlines()[0] if error.message else ""
+    what = f"{error.type}: {first}" if first and facts.exit is not None else first or error.type
+    return f"{what} Restart {facts.restarts + 1} of at most {facts.max_restarts}."

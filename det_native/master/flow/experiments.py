@@ -1,0 +1,245 @@
+"""Experiments: created, driven by their searchers, and brought to an end."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from dataclasses import dataclass
+
+from det_native import PROTOCOL
+from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError
+from det_native.master.flow.context import Context, tell_experiment, tell_trial
+from det_native.master.flow.jobs import checkpoint_uri, target_batches, testing_config, with_seed
+from det_native.master.search import CreateTrial, Event, Searcher, Shutdown, Started, TrialCompleted, TrialFailed
+from det_native.master.search import make_searcher
+from det_native.master.store import bundles, experiments, metrics, trials
+from det_native.master.store.database import Transaction
+from det_native.schema import rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.effects import refuse_unsupported
+from det_native.schema.loading import load_config
+from det_native.schema.states import ExperimentState, TrialState
+
+logger = logging.getLogger(__name__)
+
+PROGRESS_SECONDS = 0.25
+PROGRESS_STEP = 0.002
+
+
+@dataclass(frozen=True)
+class Idempotency:
+    """A client's key for a request, and the hash of the request's body."""
+
+    key: str
+    digest: str
+
+
+def create(
+    context: Context, owner: str, body: rest.ExperimentCreate, idempotency: Idempotency | None
+) -> tuple[rest.Experiment, bool]:
+    """Store a new experiment; return it, and whether it is new (False for a repeat of an idempotency key).
+
+    Raises
+    ------
+    ConfigurationError, UnsupportedFeatureError
+        If the configuration is not valid, or asks for what this version does not run.
+    ProtocolMismatchError
+        If the client speaks another protocol.
+    NotFoundError
+        If there is no such bundle.
+    RequestError
+        If the idempotency key came with another body before.
+    """
+    if body.protocol != PROTOCOL:
+        raise ProtocolMismatchError(
+            f"The client speaks protocol {body.protocol}, this master {PROTOCOL}. Restart the older of the two: "
+            "the kernel, or the master with `det down` and `det up`."
+        )
+    config = _configuration(body)
+    checkpoint_uri(config, context.places)
+    with context.database.write() as transaction:
+        if idempotency is not None:
+            known = experiments.created_with(transaction.connection, owner, idempotency.key, idempotency.digest)
+            if known is not None:
+                return experiments.get(transaction.connection, known, owner), False
+        bundle = bundles.get(transaction.connection, body.bundle_id)
+        new = experiments.NewExperiment(
+            owner=owner,
+            name=config.title,
+            config=config.model_dump(mode="json"),
+            bundle_id=body.bundle_id,
+            framework=bundle.program.framework,
+            metric=config.metric,
+            smaller_is_better=config.smaller_is_better,
+            report=body.report,
+            idempotency=(idempotency.key, idempotency.digest) if idempotency else None,
+        )
+        experiment_id = experiments.create(transaction, new)
+        return tell_experiment(transaction, experiment_id), True
+
+
+def _configuration(body: rest.ExperimentCreate) -> ExperimentConfig:
+    try:
+        config = load_config(body.config, warn=False)
+    except ConfigurationError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ArgumentError(f"The configuration cannot be read: {error}") from error
+    refuse_unsupported(config)
+    if not config.metric:
+        raise ArgumentError("searcher.metric is missing: name the validation metric that trials are compared by.")
+    config = with_seed(config, secrets.randbelow(2**31))
+    return testing_config(config) if body.test else config
+
+
+class Experiments:
+    """All experiments that have not ended, and their searchers. Used by the decision thread only."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._searchers: dict[int, Searcher] = {}
+        self._touched: set[int] = set()
+        self._progress_at = 0.0
+
+    def take_up_all(self) -> list[int]:
+        """Continue after a restart of the master: tell the searchers what they have not heard; return what ended."""
+        with self._context.database.read() as connection:
+            unfinished = experiments.unfinished(connection)
+        return [experiment_id for experiment_id in unfinished if self.take_up(experiment_id)]
+
+    def take_up(self, experiment_id: int) -> bool:
+        """Begin an experiment, or continue it; whether it is over."""
+        with self._context.database.write() as transaction:
+            experiment = experiments.get(transaction.connection, experiment_id)
+            if experiment.state.terminal:
+                return False
+            self._tell(transaction, experiment, Started())
+            for request, trial in trials.by_request(transaction.connection, experiment_id).items():
+                if trial.state.terminal:
+                    self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
+            return self._end_if_over(transaction, experiment_id)
+
+    def trial_over(self, experiment_id: int, trial_id: int) -> bool:
+        """Tell the searcher that a trial has reached its end; whether the experiment is over with it."""
+        with self._context.database.write() as transaction:
+            experiment = experiments.get(transaction.connection, experiment_id)
+            if experiment.state.terminal:
+                return False
+            request = trials.request_of(transaction.connection, trial_id)
+            trial = trials.get(transaction.connection, trial_id)
+            if trial.state is not TrialState.CANCELED:
+                self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
+            self._touched.add(experiment_id)
+            return self._end_if_over(transaction, experiment_id)
+
+    def kill(self, experiment_id: int, owner: str, live: set[int]) -> tuple[rest.Experiment, bool]:
+        """Cancel an experiment and its trials that have no live run; return it, and whether that was all."""
+        with self._context.database.write() as transaction:
+            experiment = experiments.get(transaction.connection, experiment_id, owner)
+            if experiment.state.terminal:
+                return experiment, False
+            experiments.set_state(transaction, experiment_id, ExperimentState.STOPPING_CANCELED)
+            for trial in trials.of_experiment(transaction.connection, experiment_id):
+                if not trial.state.terminal and trial.id not in live:
+                    trials.set_state(transaction, trial.id, TrialState.CANCELED)
+                    tell_trial(transaction, trial.id)
+            over = self._end_if_over(transaction, experiment_id)
+            if over:
+                return experiments.get(transaction.connection, experiment_id), True
+            return tell_experiment(transaction, experiment_id), False
+
+    def touch(self, experiment_id: int) -> None:
+        """Something was reported: the experiment's progress is to be worked out again."""
+        self._touched.add(experiment_id)
+
+    def refresh_progress(self) -> None:
+        """Store and tell the progress of experiments that have moved, a few times a second at most."""
+        if not self._touched or time.monotonic() < self._progress_at:
+            return
+        self._progress_at = time.monotonic() + PROGRESS_SECONDS
+        touched, self._touched = self._touched, set()
+        for experiment_id in touched:
+            self._refresh(experiment_id)
+
+    def _refresh(self, experiment_id: int) -> None:
+        with self._context.database.read() as connection:
+            experiment = experiments.get(connection, experiment_id)
+            if experiment.state.terminal:
+                return
+            done = {
+                request: trial.batches / trial.target_batches
+                for request, trial in trials.by_request(connection, experiment_id).items()
+                if trial.target_batches and not trial.state.terminal
+            }
+        progress = self._searcher(experiment).progress(done)
+        if abs(progress - experiment.progress) < PROGRESS_STEP:
+            return
+        with self._context.database.write() as transaction:
+            experiments.set_progress(transaction, experiment_id, progress)
+            tell_experiment(transaction, experiment_id)
+
+    def _searcher(self, experiment: rest.Experiment) -> Searcher:
+        searcher = self._searchers.get(experiment.id)
+        if searcher is None:
+            with self._context.database.read() as connection:
+                snapshot = experiments.searcher(connection, experiment.id)
+            searcher = make_searcher(ExperimentConfig.model_validate(experiment.config), snapshot)
+            self._searchers[experiment.id] = searcher
+        return searcher
+
+    def _tell(self, transaction: Transaction, experiment: rest.Experiment, event: Event) -> None:
+        """Tell the searcher of an event, and do what it wants; all of it in one transaction, or nothing."""
+        searcher = self._searcher(experiment)
+        try:
+            for action in searcher.handle(event):
+                match action:
+                    case CreateTrial():
+                        self._create_trial(transaction, experiment, action)
+                    case Shutdown(failed):
+                        state = ExperimentState.STOPPING_ERROR if failed else ExperimentState.STOPPING_COMPLETED
+                        if experiments.get(transaction.connection, experiment.id).state is ExperimentState.ACTIVE:
+                            experiments.set_state(transaction, experiment.id, state)
+            experiments.set_searcher(transaction, experiment.id, searcher.snapshot())
+        except BaseException:
+            self._searchers.pop(experiment.id, None)  # its state is ahead of the store's
+            raise
+
+    def _create_trial(self, transaction: Transaction, experiment: rest.Experiment, action: CreateTrial) -> None:
+        config = ExperimentConfig.model_validate(experiment.config)
+        trial_id = trials.create(
+            transaction,
+            experiment.id,
+            request=action.request,
+            hparams=action.hparams,
+            seed=action.seed,
+            target_batches=target_batches(config, action.hparams),
+        )
+        tell_trial(transaction, trial_id)
+
+    def _ending(
+        self, transaction: Transaction, experiment: rest.Experiment, request: int, trial: rest.Trial
+    ) -> TrialCompleted | TrialFailed:
+        if trial.state is TrialState.ERROR:
+            return TrialFailed(request)
+        found = metrics.validations(transaction.connection, trial.id, experiment.metric)
+        return TrialCompleted(request, found[-1][1] if found else None)
+
+    def _end_if_over(self, transaction: Transaction, experiment_id: int) -> bool:
+        """Bring an experiment that is stopping to its end, once none of its trials is left."""
+        connection = transaction.connection
+        state = experiments.get(connection, experiment_id).state
+        found = trials.of_experiment(connection, experiment_id)
+        ends = {
+            ExperimentState.STOPPING_CANCELED: ExperimentState.CANCELED,
+            ExperimentState.STOPPING_COMPLETED: ExperimentState.COMPLETED,
+            ExperimentState.STOPPING_ERROR: ExperimentState.ERROR,
+        }
+        if state not in ends or not all(trial.state.terminal for trial in found):
+            return False
+        errors = [trial.error for trial in found if trial.state is TrialState.ERROR]
+        error = errors[-1] if ends[state] is ExperimentState.ERROR and errors else None
+        experiments.set_state(transaction, experiment_id, ends[state], error)
+        tell_experiment(transaction, experiment_id)
+        self._searchers.pop(experiment_id, None)
+        return True

@@ -1,0 +1,159 @@
+"""What a worker is told to do: made from an experiment, a trial, a run and the checkpoint it continues from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from det_native import PROTOCOL
+from det_native.errors import UnsupportedFeatureError
+from det_native.master.launch.base import WorkerKind
+from det_native.master.launch.slots import device_of
+from det_native.schema import rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.lengths import Length, Unit
+from det_native.schema.manifests import BundleManifest, CheckpointManifest
+from det_native.schema.resources import Reproducibility
+from det_native.schema.searcher import SingleSearcher
+from det_native.schema.storage_config import MasterStorage, SharedFileStorage
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the master keeps things, and how workers reach it."""
+
+    home: Path
+    url: str
+    slots: tuple[rest.SlotInfo, ...]
+
+    @property
+    def blobs(self) -> str:
+        """The blob store."""
+        return str(self.home / "blobs")
+
+    @property
+    def checkpoints(self) -> str:
+        """Checkpoints of experiments that choose no storage of their own."""
+        return str(self.home / "checkpoints")
+
+    def run(self, run_id: str) -> Path:
+        """Return the folder of one run or check."""
+        return self.home / "runs" / run_id
+
+    @property
+    def threads(self) -> int:
+        """Threads that a worker on one slot computes with."""
+        return max(1, len(os.sched_getaffinity(0)) // max(len(self.slots), 1))
+
+
+def checkpoint_uri(config: ExperimentConfig, places: Places) -> str:
+    """Return where the experiment's checkpoints are published.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a kind of storage that comes with a later version.
+    """
+    match config.checkpoint_storage:
+        case MasterStorage():
+            return places.checkpoints
+        case SharedFileStorage() as storage:
+            return storage.directory
+        case storage:
+            raise UnsupportedFeatureError(
+                f"checkpoint_storage.type: {storage.type} comes with a later version; shared_fs works now."
+            )
+
+
+def testing_config(config: ExperimentConfig) -> ExperimentConfig:
+    """Return the configuration of a quick check: one batch, one validation, one checkpoint, nothing kept."""
+    one_batch = Length(unit=Unit.BATCHES, units=1)
+    searcher = SingleSearcher(
+        metric=config.searcher.metric, smaller_is_better=config.smaller_is_better, max_length=one_batch
+    )
+    nothing = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}
+    return config.model_copy(
+        update={
+            "description": f"[test-mode] {config.description or config.name or ''}".rstrip(),
+            "searcher": searcher,
+            "scheduling_unit": 1,
+            "min_validation_period": one_batch,
+            "perform_initial_validation": False,
+            "max_restarts": 0,
+            "checkpoint_storage": config.checkpoint_storage.model_copy(update=nothing),
+        }
+    )
+
+
+def with_seed(config: ExperimentConfig, seed: int) -> ExperimentConfig:
+    """Fix the experiment's seed where the configuration is silent."""
+    if config.reproducibility.experiment_seed is not None:
+        return config
+    return config.model_copy(update={"reproducibility": Reproducibility(experiment_seed=seed)})
+
+
+def target_batches(config: ExperimentConfig, hparams: dict[str, object]) -> int:
+    """Return the batches of a trial; 0 if they cannot be told, which the trial itself will explain."""
+    length = config.searcher.max_length
+    if length.unit is Unit.BATCHES:
+        return length.units
+    environment = TrialEnvironment(config=config.model_dump(mode="json"), hparams=hparams)
+    try:
+        batch_size = environment.global_batch_size
+        return length.to_batches(global_batch_size=batch_size, records_per_epoch=config.records_per_epoch)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return 0
+
+
+def worker_kind(bundle: BundleManifest) -> WorkerKind:
+    """Return what a standby for this bundle needs; its interpreter, if it is on this machine, else the master's own."""
+    interpreter = bundle.interpreter
+    usable = interpreter.executable and interpreter.executable != sys.executable
+    executable = interpreter.executable if usable and os.access(interpreter.executable, os.X_OK) else ""
+    return WorkerKind(bundle.program.framework, executable, interpreter.fingerprint)
+
+
+def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:
+    """Return the job that loads a bundle in a fresh process."""
+    return CheckJob(protocol=PROTOCOL, directory=str(directory), blobs=places.blobs, bundle=bundle)
+
+
+def trial_job(
+    places: Places,
+    experiment: rest.Experiment,
+    bundle: BundleManifest,
+    trial: rest.Trial,
+    *,
+    run_id: str,
+    token: str,
+    slots: tuple[str, ...],
+    resume: CheckpointManifest | None,
+) -> TrialJob:
+    """Return the job of one run of a trial."""
+    config = ExperimentConfig.model_validate(experiment.config)
+    devices = [device for device in map(device_of, slots) if device is not None]
+    kind = "cuda" if devices else "cpu"
+    return TrialJob(
+        protocol=PROTOCOL,
+        directory=str(places.run(run_id)),
+        blobs=places.blobs,
+        bundle=bundle,
+        bundle_id=bundle.id,
+        checkpoints=checkpoint_uri(config, places),
+        resume=resume,
+        master_url=places.url,
+        token=token,
+        run_id=run_id,
+        experiment_id=experiment.id,
+        trial_id=trial.id,
+        config=experiment.config,
+        hparams=trial.hparams,
+        trial_seed=trial.seed,
+        devices=devices,
+        threads=places.threads * max(len(slots), 1),
+        variables=config.environment.environment_variables.for_device(kind),
+    )

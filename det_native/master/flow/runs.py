@@ -1,0 +1,266 @@
+"""Runs: started on slots, watched, and what becomes of their trials when they end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from det_native.errors import RequestError
+from det_native.master.flow import spool
+from det_native.master.flow.context import Context, tell_trial
+from det_native.master.flow.decide import Cancel, Complete, Decision, Facts, Fail, Restart, decide
+from det_native.master.flow.jobs import checkpoint_uri, trial_job, worker_kind
+from det_native.master.flow.thread import Waiter
+from det_native.master.launch.base import Exit
+from det_native.master.store import bundles, checkpoints, experiments, logs, reports, trials
+from det_native.master.store import runs as run_store
+from det_native.master.store.database import Transaction
+from det_native.master.store.runs import Run
+from det_native.schema import rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.states import ExperimentState, TrialState
+from det_native.storage.checkpoints import CheckpointStorage
+
+logger = logging.getLogger(__name__)
+
+# A worker that has said its last word is given this long to go, one that is killed this long to end by itself.
+LINGER_SECONDS = 20.0
+KILL_GRACE_SECONDS = 2.0
+UNUSABLE = frozenset({"CheckpointCorruptError", "CheckpointNotFoundError"})
+
+
+@dataclass
+class Active:
+    """A run whose worker lives, as far as the launcher knows."""
+
+    run_id: str
+    trial_id: int
+    experiment_id: int
+    slots: tuple[str, ...]
+    log_offset: int = 0
+    killed: bool = False
+    linger_until: float = field(default=float("inf"))
+
+
+class Runs:
+    """All live runs. Used by the decision thread only.
+
+    Parameters
+    ----------
+    context : Context
+    on_trial_over : callable
+        Called with (experiment id, trial id, whether it failed) when a trial has reached its end.
+    """
+
+    def __init__(self, context: Context, on_trial_over: Callable[[int, int, bool], None]) -> None:
+        self._context = context
+        self._on_trial_over = on_trial_over
+        self.active: dict[str, Active] = {}
+
+    def adopt_all(self) -> None:
+        """Take up the workers that an earlier master has left, and deal with those that are gone."""
+        with self._context.database.read() as connection:
+            left = run_store.alive(connection)
+        for run in left:
+            self.active[run.run_id] = Active(
+                run.run_id, run.trial_id, run.experiment_id, tuple(run.slots), run.log_offset
+            )
+            if run.handle is None or not self._context.launcher.adopt(run.run_id, run.handle):
+                self.ended(Exit(run.run_id, None, "it ended while the master was away"))
+            elif run.exit is not None:
+                self.said_exit(run.run_id)
+
+    def start(self, trial_id: int, slots: tuple[str, ...]) -> None:
+        """Start the next run of a trial, from its latest checkpoint that is complete."""
+        database = self._context.database
+        run_id = run_store.new_id()
+        token, token_hash = run_store.new_token()
+        with database.read() as connection:
+            trial = trials.get(connection, trial_id)
+            experiment = experiments.get(connection, trial.experiment_id)
+            assert experiment.bundle_id is not None
+            bundle = bundles.get(connection, experiment.bundle_id)
+        resume = self._latest(experiment, trial)
+        with database.write() as transaction:
+            number = run_store.create(
+                transaction,
+                trial_id,
+                run_id,
+                token_hash=token_hash,
+                slots=list(slots),
+                start_batch=resume.batch if resume else 0,
+                resume=resume.uuid if resume else None,
+            )
+            trials.set_state(transaction, trial_id, TrialState.RUNNING)
+            if number > 1:
+                where = f"checkpoint {resume.uuid} at batch {resume.batch}" if resume else "the beginning"
+                logs.add(transaction, trial_id, run_id, "system", [f"Attempt {number} continues from {where}."])
+            tell_trial(transaction, trial_id)
+        self.active[run_id] = Active(run_id, trial_id, trial.experiment_id, slots)
+        job = trial_job(
+            self._context.places,
+            experiment,
+            bundle,
+            trial,
+            run_id=run_id,
+            token=token,
+            slots=slots,
+            resume=resume,
+        )
+        try:
+            handle = self._context.launcher.start(run_id, job, worker_kind(bundle))
+        except OSError as error:
+            self.ended(Exit(run_id, None, f"it could not be started: {error}"))
+            return
+        with database.write() as transaction:
+            run_store.set_handle(transaction, run_id, handle)
+
+    def kill_experiment(self, experiment_id: int) -> None:
+        """End all runs of an experiment now."""
+        for run in self.active.values():
+            if run.experiment_id == experiment_id:
+                run.killed = True
+                self._context.launcher.kill(run.run_id, grace=KILL_GRACE_SECONDS)
+
+    def said_exit(self, run_id: str) -> None:
+        """The run has said its last word: decide at once, unless the trial must wait for its worker to be gone."""
+        run = self.active.get(run_id)
+        if run is None:
+            return
+        if run.linger_until == float("inf"):
+            run.linger_until = time.monotonic() + LINGER_SECONDS
+        self._store_output(run)
+        with self._context.database.write() as transaction:
+            decision = self._decide(transaction, run, "")
+            if decision is None or isinstance(decision, Restart):
+                return
+            self._carry_out(transaction, run, decision)
+        self._over(run, decision)
+
+    def ended(self, exit: Exit) -> None:
+        """A worker is gone: store what it left, decide what becomes of its trial, free its slots."""
+        run = self.active.get(exit.run_id)
+        if run is None:
+            return
+        self._store_output(run)
+        self._store_left_reports(run)
+        with self._context.database.write() as transaction:
+            decision = self._decide(transaction, run, exit.detail)
+            run_store.end(transaction, run.run_id)
+            if decision is not None:
+                self._carry_out(transaction, run, decision)
+        del self.active[run.run_id]
+        if decision is not None:
+            self._over(run, decision)
+
+    def tick(self) -> None:
+        """Store new output, and end workers that stay on after their last word."""
+        for run in list(self.active.values()):
+            self._store_output(run)
+            if time.monotonic() > run.linger_until:
+                run.linger_until = float("inf")
+                self._context.launcher.kill(run.run_id, grace=0.0)
+
+    def settled(self, run_id: str) -> None:
+        """A run has reported metrics: its worker is through its start."""
+        if isinstance(self._context.launcher, Waiter) and run_id in self.active:
+            self._context.launcher.settled(run_id)
+
+    def suspend_all(self) -> None:
+        """The workers are killed with the master: their trials wait for the next one, and no restart is counted."""
+        for run in list(self.active.values()):
+            self._store_output(run)
+            self._store_left_reports(run)
+            with self._context.database.write() as transaction:
+                run_store.end(transaction, run.run_id)
+                trials.set_state(transaction, run.trial_id, TrialState.QUEUED)
+                logs.add(transaction, run.trial_id, run.run_id, "system", ["The worker was ended with the master."])
+                tell_trial(transaction, run.trial_id)
+            del self.active[run.run_id]
+
+    def _latest(self, experiment: rest.Experiment, trial: rest.Trial) -> CheckpointManifest | None:
+        with self._context.database.read() as connection:
+            latest = checkpoints.latest(connection, trial.id)
+            if latest is None:
+                return None
+            known = [one.uuid for one in checkpoints.of_trial(connection, trial.id) if one.state == "COMPLETED"]
+        config = ExperimentConfig.model_validate(experiment.config)
+        storage = CheckpointStorage(checkpoint_uri(config, self._context.places))
+        return storage.latest_complete(known)
+
+    def _store_output(self, run: Active) -> None:
+        while True:
+            output = self._context.launcher.logs(run.run_id, run.log_offset)
+            if output.offset == run.log_offset:
+                return
+            with self._context.database.write() as transaction:
+                logs.add_output(transaction, run.trial_id, run.run_id, output.text, output.offset)
+            run.log_offset = output.offset
+
+    def _store_left_reports(self, run: Active) -> None:
+        """Take what the worker could not send before it ended."""
+        database = self._context.database
+        with database.read() as connection:
+            known = run_store.get(connection, run.run_id)
+        if known is None or known.exit is not None:
+            return
+        directory = self._context.places.run(run.run_id)
+        try:
+            for batch in spool.left_batches(directory):
+                with database.write() as transaction:
+                    reports.accept(transaction, run.run_id, batch)
+        except RequestError as error:
+            logger.warning("Reports that run %s left on disk are not taken: %s", run.run_id, error)
+        exit_report = spool.left_exit(directory)
+        if exit_report is not None:
+            with database.write() as transaction:
+                reports.accept_exit(transaction, run.run_id, exit_report)
+
+    def _decide(self, transaction: Transaction, run: Active, detail: str) -> Decision | None:
+        """Return what becomes of the run's trial, None if that is decided already."""
+        connection = transaction.connection
+        trial = trials.get(connection, run.trial_id)
+        if trial.state.terminal or trial.run_id != run.run_id:
+            return None
+        experiment = experiments.get(connection, run.experiment_id)
+        stored = run_store.get(connection, run.run_id)
+        facts = Facts(
+            exit=stored.exit if stored else None,
+            detail=detail,
+            killed=experiment.state is not ExperimentState.ACTIVE,
+            restarts=trial.restarts,
+            max_restarts=int(experiment.config["max_restarts"]),
+            fingerprint=trials.fingerprint(connection, run.trial_id),
+        )
+        return decide(facts)
+
+    def _carry_out(self, transaction: Transaction, run: Active, decision: Decision) -> None:
+        match decision:
+            case Complete():
+                trials.set_state(transaction, run.trial_id, TrialState.COMPLETED)
+            case Cancel():
+                trials.set_state(transaction, run.trial_id, TrialState.CANCELED)
+            case Fail(error, reason):
+                logs.add(transaction, run.trial_id, run.run_id, "system", [*error.message.splitlines()[:5], reason])
+                trials.set_state(transaction, run.trial_id, TrialState.ERROR, error)
+            case Restart(restarts, fingerprint, error, reason):
+                trials.set_restarts(transaction, run.trial_id, restarts, fingerprint)
+                trials.set_state(transaction, run.trial_id, TrialState.QUEUED, error)
+                logs.add(transaction, run.trial_id, run.run_id, "system", [reason])
+                self._give_up_checkpoint(transaction, run_store.get(transaction.connection, run.run_id), error)
+        tell_trial(transaction, run.trial_id)
+
+    def _give_up_checkpoint(self, transaction: Transaction, run: Run | None, error: rest.UserErrorInfo) -> None:
+        """Do not continue again from a checkpoint that turned out to be damaged."""
+        if run is None or run.resume is None or error.type not in UNUSABLE:
+            return
+        checkpoints.set_deleted(transaction, run.resume)
+        text = f"Checkpoint {run.resume} cannot be used; the trial falls back to the one before."
+        logs.add(transaction, run.trial_id, run.run_id, "system", [text])
+
+    def _over(self, run: Active, decision: Decision) -> None:
+        if not isinstance(decision, Restart):
+            self._on_trial_over(run.experiment_id, run.trial_id, isinstance(decision, Fail))

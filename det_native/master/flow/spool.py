@@ -1,0 +1,57 @@
+"""Reports that a worker left on disk: it ended, or the master was away, before they were taken."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from det_native.schema.rest import ExitReport, Report, ReportBatch
+
+logger = logging.getLogger(__name__)
+
+BATCH = 500
+
+_REPORT: TypeAdapter[Report] = TypeAdapter(Report)
+
+
+def left_batches(directory: Path) -> Iterator[ReportBatch]:
+    """Yield the reports in a run's spool, in order; what a killed worker left incomplete ends them."""
+    batch: list[Report] = []
+    for report in _reports(directory / "spool"):
+        batch.append(report)
+        if len(batch) == BATCH:
+            yield ReportBatch(reports=batch)
+            batch = []
+    if batch:
+        yield ReportBatch(reports=batch)
+
+
+def left_exit(directory: Path) -> ExitReport | None:
+    """Return the run's last word from ``exit.json``, None if it left none."""
+    path = directory / "exit.json"
+    try:
+        return ExitReport.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        logger.warning("%s cannot be read: %s", path, error)
+        return None
+
+
+def _reports(spool: Path) -> Iterator[Report]:
+    try:
+        segments = sorted(path for path in spool.iterdir() if path.suffix == ".jsonl")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for segment in segments:
+        with segment.open("rb") as lines:
+            for line in lines:
+                try:
+                    yield _REPORT.validate_json(line)
+                except ValidationError:
+                    if line.endswith(b"\n"):
+                        logger.warning("%s holds a line that is no report; what follows is left out.", segment)
+                    return

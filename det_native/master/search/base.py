@@ -1,0 +1,76 @@
+"""What searchers are told and what they answer: pure state machines over the trials of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Started:
+    """The experiment begins. Always the first event, once."""
+
+
+@dataclass(frozen=True)
+class TrialCompleted:
+    """The trial made for `request` ran to its end.
+
+    `metric` is the searcher's metric at its last validation, None if it ended without one.
+    """
+
+    request: int
+    metric: float | None
+
+
+@dataclass(frozen=True)
+class TrialFailed:
+    """The trial made for `request` has used up its restarts."""
+
+    request: int
+
+
+Event = Started | TrialCompleted | TrialFailed
+
+
+@dataclass(frozen=True)
+class CreateTrial:
+    """Make a trial. Requests count from 0 and name the trial in later events."""
+
+    request: int
+    hparams: dict[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Shutdown:
+    """The experiment is over; `failed` if it has nothing to show."""
+
+    failed: bool
+
+
+Action = CreateTrial | Shutdown
+
+
+class Searcher(Protocol):
+    """Decides which trials are run.
+
+    The same events give the same actions, also when they are told to a searcher made from a snapshot in between. An
+    event told twice, or after the shutdown, is answered with no action.
+    """
+
+    def handle(self, event: Event) -> list[Action]:
+        """Take one event; return what is to be done now."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as data that JSON can hold."""
+
+    def progress(self, completed_fraction: Mapping[int, float]) -> float:
+        """Return how much of the experiment is done, 0 to 1.
+
+        Parameters
+        ----------
+        completed_fraction : mapping
+            For requests whose trials run, the fraction of their length that is done; what is not in it counts as 0,
+            trials that ended as 1.
+        """

@@ -1,0 +1,159 @@
+"""The searchers that know all their trials from the start: single, random and grid."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from det_native.master.search.base import Action, CreateTrial, Event, Shutdown, Started, TrialCompleted
+from det_native.schema.sampling import grid_points, sample_hyperparameters, trial_seeds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The trials of an experiment.
+
+    Attributes
+    ----------
+    searcher : str
+        Name of the searcher that made the plan.
+    seeds : tuple of int
+        The seed of every trial, in order of requests.
+    hparams : callable
+        Gives the hyperparameters of a request.
+    at_once : int
+        How many trials may be open at the same time.
+    """
+
+    searcher: str
+    seeds: tuple[int, ...]
+    hparams: Callable[[int], dict[str, Any]]
+    at_once: int
+
+    @property
+    def size(self) -> int:
+        """Number of trials."""
+        return len(self.seeds)
+
+
+@dataclass(frozen=True)
+class PlanState:
+    """How far a plan has come: requests made, those that completed and those that failed."""
+
+    created: int = 0
+    completed: frozenset[int] = frozenset()
+    failed: frozenset[int] = frozenset()
+
+    @property
+    def ended(self) -> frozenset[int]:
+        """Requests whose trials are over."""
+        return self.completed | self.failed
+
+
+def step(plan: Plan, state: PlanState, event: Event) -> tuple[PlanState, list[Action]]:
+    """Return the state after an event, and what is to be done.
+
+    Raises
+    ------
+    ValueError
+        If the event is about a request that was never made.
+    """
+    if isinstance(event, Started):
+        if state.created:
+            return state, []
+    else:
+        if not 0 <= event.request < state.created:
+            raise ValueError(f"no trial was requested as {event.request}; requests so far: {state.created}")
+        if event.request in state.ended:
+            return state, []
+        if isinstance(event, TrialCompleted):
+            state = replace(state, completed=state.completed | {event.request})
+        else:
+            state = replace(state, failed=state.failed | {event.request})
+    if len(state.ended) == plan.size:
+        return state, [Shutdown(failed=not state.completed)]
+    room = plan.at_once - (state.created - len(state.ended))
+    until = min(plan.size, state.created + max(room, 0))
+    new: list[Action] = [
+        CreateTrial(request, plan.hparams(request), plan.seeds[request]) for request in range(state.created, until)
+    ]
+    return replace(state, created=until), new
+
+
+class PlannedSearcher:
+    """Runs the trials of a plan; satisfies ``Searcher``.
+
+    Parameters
+    ----------
+    plan : Plan
+    snapshot : dict, optional
+        Where to continue, from ``snapshot()``.
+
+    Raises
+    ------
+    ValueError
+        If the snapshot is of another plan.
+    """
+
+    def __init__(self, plan: Plan, snapshot: Mapping[str, Any] | None = None) -> None:
+        self._plan = plan
+        self._state = PlanState()
+        if snapshot is not None:
+            made_for = (snapshot["searcher"], snapshot["trials"])
+            if made_for != (plan.searcher, plan.size):
+                raise ValueError(
+                    f"the snapshot is of {made_for[0]} with {made_for[1]} trials, "
+                    f"not of {plan.searcher} with {plan.size}"
+                )
+            self._state = PlanState(
+                created=snapshot["created"],
+                completed=frozenset(snapshot["completed"]),
+                failed=frozenset(snapshot["failed"]),
+            )
+
+    def handle(self, event: Event) -> list[Action]:
+        """Take one event; return what is to be done now."""
+        self._state, actions = step(self._plan, self._state, event)
+        return actions
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as data that JSON can hold."""
+        return {
+            "searcher": self._plan.searcher,
+            "trials": self._plan.size,
+            "created": self._state.created,
+            "completed": sorted(self._state.completed),
+            "failed": sorted(self._state.failed),
+        }
+
+    def progress(self, completed_fraction: Mapping[int, float]) -> float:
+        """Return how much of the experiment is done, 0 to 1."""
+        ended = self._state.ended
+        open_trials = set(range(self._state.created)) - ended
+        running = sum(min(max(completed_fraction.get(request, 0.0), 0.0), 1.0) for request in open_trials)
+        return min((len(ended) + running) / self._plan.size, 1.0)
+
+
+def sampled_plan(
+    searcher: str, hyperparameters: Mapping[str, Any], experiment_seed: int, *, trials: int, at_once: int
+) -> Plan:
+    """Return a plan of trials with hyperparameters drawn at random, each from its trial's seed."""
+    seeds = tuple(itertools.islice(trial_seeds(experiment_seed), trials))
+    return Plan(
+        searcher, seeds, lambda request: sample_hyperparameters(hyperparameters, seeds[request]), at_once or trials
+    )
+
+
+def grid_plan(hyperparameters: Mapping[str, Any], experiment_seed: int, *, at_once: int) -> Plan:
+    """Return a plan with a trial for every point of the grid.
+
+    Raises
+    ------
+    ConfigurationError
+        If the hyperparameters are not a grid.
+    """
+    points = grid_points(hyperparameters)
+    seeds = tuple(itertools.islice(trial_seeds(experiment_seed), len(points)))
+    return Plan("grid", seeds, lambda request: points[request], at_once or len(points))

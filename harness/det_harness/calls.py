@@ -1,0 +1,131 @@
+"""Places in the user's program: which code is the user's, what it is called, and which training call is recorded."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from det_native.callsite import calling_position
+from det_native.schema.manifests import CallSite, Program
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A cell (by its index in the program) or a file (by its path relative to the working directory)."""
+
+    cell: int | None = None
+    file: str | None = None
+
+
+class ProgramSource:
+    """Maps the file names of code objects to the program's cells and files.
+
+    Parameters
+    ----------
+    program : Program
+    directory : Path
+        The working directory; files under it are the user's.
+    """
+
+    def __init__(self, program: Program, directory: Path) -> None:
+        self.program = program
+        self.directory = directory
+        numbers = Counter(cell.number for cell in program.cells)
+        self._filenames = [
+            f"<cell [{cell.number}]>"
+            if cell.number is not None and numbers[cell.number] == 1
+            else f"<cell #{index + 1}>"
+            for index, cell in enumerate(program.cells)
+        ]
+        self._units: dict[str, Unit | None] = {name: Unit(cell=index) for index, name in enumerate(self._filenames)}
+        self._roots = {f"{directory}{os.sep}", f"{os.path.realpath(directory)}{os.sep}"}
+
+    def filename(self, cell: int) -> str:
+        """Return the file name that a cell is compiled under."""
+        return self._filenames[cell]
+
+    def resolve(self, filename: str) -> Unit | None:
+        """Return the unit of a code object's file name, None for code that is not the user's."""
+        if filename not in self._units:
+            self._units[filename] = self._file_unit(filename)
+        return self._units[filename]
+
+    def title(self, unit: Unit) -> str:
+        """Return how a unit is named to the user: ``cell [7]``, or a path."""
+        if unit.cell is None:
+            return unit.file or "the program"
+        number = self.program.cells[unit.cell].number
+        return f"cell [{number}]" if number is not None else f"cell number {unit.cell + 1}"
+
+    def number(self, unit: Unit) -> int | None:
+        """Return the number that the notebook shows for a cell."""
+        return None if unit.cell is None else self.program.cells[unit.cell].number
+
+    def call_title(self) -> str:
+        """Return the place of the recorded call for a message."""
+        call = self.program.call
+        if call is None:
+            return "a training call"
+        title = self.title(Unit(cell=call.cell, file=call.file))
+        again = f" (the {_ordinal(call.occurrence)} time)" if call.occurrence > 1 else ""
+        return f"the {call.kind}() call in {title}, line {call.line}{again}"
+
+    def _file_unit(self, filename: str) -> Unit | None:
+        if filename.startswith("<") or "site-packages" in filename:
+            return None
+        absolute = os.path.abspath(filename)
+        for root in self._roots:
+            if absolute.startswith(root):
+                return Unit(file=absolute[len(root) :].replace(os.sep, "/"))
+        return None
+
+
+class CallMatcher:
+    """Tells the recorded training call from others of the same program.
+
+    An occurrence is counted per place while one cell (or the script) runs. A call that stands in a function of an
+    earlier cell, or in a module, is looked for while the last cell runs: the one in which the call was recorded.
+
+    Attributes
+    ----------
+    last_place : str
+        Where the last training call was made, for messages.
+    taken : bool
+        Whether the recorded call was reached; set by the host.
+    """
+
+    def __init__(self, source: ProgramSource) -> None:
+        self._source = source
+        self._call: CallSite | None = source.program.call
+        self._last_cell = len(source.program.cells) - 1
+        self._running: int | None = None
+        self._counts: Counter[tuple[Unit, int, int]] = Counter()
+        self.last_place = "an unknown place"
+        self.taken = False
+
+    def enter_cell(self, index: int) -> None:
+        """A cell of the program starts."""
+        self._running = index
+        self._counts.clear()
+
+    def is_recorded(self, kind: str) -> bool:
+        """Return whether the training call being made, by the innermost frame of the user's, is the recorded one."""
+        position = calling_position(self._source.resolve)
+        if position is None:
+            return self._call is None
+        key = (position.unit, position.line, position.column)
+        self._counts[key] += 1
+        self.last_place = f"{self._source.title(position.unit)}, line {position.line}"
+        call = self._call
+        if call is None:
+            return True
+        wanted = (Unit(cell=call.cell, file=call.file), call.line, call.column)
+        in_its_cell = self._running is None or self._running == self._last_cell or self._running == call.cell
+        return key == wanted and kind == call.kind and self._counts[key] == call.occurrence and in_its_cell
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"

@@ -1,0 +1,167 @@
+"""Trains a Keras model: Keras keeps its own loop, and we ask the schedule from a list of callbacks.
+
+One controller serves native calls of ``fit`` and trial classes.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from det_harness.controllers import keras_state
+from det_harness.controllers.keras_data import make_feed, validation_arguments
+from det_harness.controllers.keras_loop import TrainingCallbacks
+from det_harness.lengths import periods_of
+from det_harness.metrics import checked_validation, is_best
+from det_harness.schedule import Periods
+from det_harness.services import Outcome, Services
+from det_native.keras.native import FitCall
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.lengths import Length, Unit
+
+
+def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int) -> Periods:
+    """Return periods in which an epoch of the configuration is a whole number of batches.
+
+    ``records_per_epoch`` over the batch size, truncated, is all that can be known without the data: with 100 records in
+    batches of 32 an epoch would end after 3 of its 4 batches.
+    """
+    config = environment.config
+    known = periods_of(environment)
+    written = {
+        "length": (config.get("searcher") or {}).get("max_length"),
+        "validation_period": config.get("min_validation_period"),
+        "checkpoint_period": config.get("min_checkpoint_period"),
+    }
+    changed: dict[str, Any] = {}
+    for field, value in written.items():
+        length = Length.model_validate(value) if value else None
+        unchanged = getattr(periods, field) == getattr(known, field)
+        if length is not None and length.units and length.unit is Unit.EPOCHS and unchanged:
+            changed[field] = length.units * steps
+    return replace(periods, **changed)
+
+
+class KerasController:
+    """Runs one trial of a captured call of ``fit``.
+
+    Parameters
+    ----------
+    call : FitCall
+        The user's model, data, callbacks and arguments.
+    services : Services
+        Schedule, reports and checkpoints.
+    """
+
+    def __init__(self, call: FitCall, services: Services) -> None:
+        self.call = call
+        self.services = services
+        call.context.env = services.environment
+        call.check(services.environment)
+        self.steps = call.steps_per_epoch(services.environment)
+        schedule = services.schedule
+        schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
+        self.feed = make_feed(call, services.environment, self.steps)
+        self.validation = validation_arguments(call, services.environment)
+
+    def run(self) -> Outcome:
+        """Train to the end; return Keras's ``History`` as the result."""
+        call, schedule = self.call, self.services.schedule
+        keras_state.build(call.model, self.feed.first)
+        keras_state.seed_random_layers(call.model, self.services.environment.trial_seed)
+        with ExitStack() as restored:
+            folder = restored.enter_context(self.services.checkpoints.restore())
+            if folder is not None:
+                schedule.restore(keras_state.progress_of(folder))
+            callbacks = TrainingCallbacks(self, folder, restored)
+            try:
+                self._fit(callbacks)
+            finally:
+                callbacks.leave_model()
+        callbacks.finish()
+        self.services.checkpoints.wait()
+        batches = schedule.progress.batches
+        return Outcome(batches, stopped=batches < schedule.periods.length, result=call.model.history)
+
+    def epochs(self) -> int:
+        """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
+        initial = int(self.call.arguments["initial_epoch"])
+        return initial + math.ceil(self.services.schedule.periods.length / self.steps)
+
+    def verbosity(self) -> int:
+        """Return what to print: as asked for in the user's process, a line per epoch on workers."""
+        asked = self.call.arguments["verbose"]
+        asked = 1 if asked == "auto" else int(asked)
+        return min(asked, 1) * 2 if self.call.context.role == "worker" else asked
+
+    def evaluate(self, callbacks: Any) -> dict[str, Any]:
+        """Validate the model as it is, in the middle of an epoch or after it."""
+        running = keras_state.metric_values(self.call.model)
+        found = self.call.original("evaluate")(
+            **self.validation,
+            **self._queue(),
+            callbacks=callbacks,
+            return_dict=True,
+            _use_cached_eval_dataset=True,
+        )
+        # The metrics of training are the same objects.
+        keras_state.set_metric_values(self.call.model, running)
+        return {f"val_{name}": value for name, value in found.items()}
+
+    def validated(self, batch: int, metrics: dict[str, Any]) -> None:
+        """Check and report the metrics of a validation, and tell the schedule."""
+        services = self.services
+        searcher = services.environment.config.get("searcher") or {}
+        metric = searcher.get("metric")
+        checked = checked_validation(metrics, metric, "the validation of model.fit()")
+        services.reporter.validation(batch, checked)
+        best = True
+        if metric:
+            smaller = bool(searcher.get("smaller_is_better", True))
+            best = is_best(checked[metric], services.reporter.best_metric(), smaller_is_better=smaller)
+        services.schedule.validated(best=best)
+
+    def save(self, callbacks: list[Any]) -> None:
+        """Take a checkpoint of the present state."""
+        schedule = self.services.schedule
+
+        def write(folder: Path) -> None:
+            keras_state.save(folder, self.call, schedule.snapshot(), callbacks)
+            self.feed.save(folder)
+
+        self.services.checkpoints.save(schedule.progress.batches, write)
+        schedule.checkpointed()
+
+    def stop_asked(self) -> bool:
+        """Return whether the user's code, the master or a signal asks for an early end."""
+        return self.services.stop_requested() or self.call.context.get_stop_requested()
+
+    def _queue(self) -> dict[str, Any]:
+        return {name: self.call.arguments[name] for name in ("workers", "use_multiprocessing", "max_queue_size")}
+
+    def _fit(self, callbacks: TrainingCallbacks) -> None:
+        arguments = self.call.arguments
+        given: dict[str, Any] = {
+            **self._queue(),
+            "epochs": self.epochs(),
+            "initial_epoch": arguments["initial_epoch"],
+            "steps_per_epoch": self.steps,
+            "class_weight": arguments["class_weight"],
+            "shuffle": False,  # the feed has shuffled
+            "validation_data": self.validation.get("x"),
+            "validation_steps": self.validation.get("steps"),
+            "validation_freq": arguments["validation_freq"],
+            **self.feed.arguments(self.services.schedule.progress.batches),
+            **self.call.extra,
+        }
+        try:
+            self.call.original("fit")(callbacks=callbacks, **given)
+        except (tf.errors.OpError, StopIteration) as error:
+            if self.feed.error is not None and not isinstance(self.feed.error, StopIteration):
+                raise self.feed.error from error
+            raise

@@ -1,0 +1,152 @@
+"""Batches by number: Sequences of the user's, and array-likes that are too big to become tensors."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from det_native.keras.streams import seeded_state, swapped_state
+
+# What a random state is for, as its last word of entropy.
+_OF_ITEM, _OF_EPOCH_END = 0, 1
+
+
+def permutation(seed: int, epoch: int, count: int, block: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return an order of `count` rows that follows from seed and epoch alone.
+
+    With `block` above 1 whole blocks of rows are ordered, and the rows within each; a smaller last block stays last.
+    """
+    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
+    if block == 1:
+        return random.permutation(count)
+    whole = count // block * block
+    rows = random.permutation(np.arange(whole).reshape(-1, block), axis=0)
+    return np.concatenate([random.permuted(rows, axis=1).ravel(), whole + random.permutation(count - whole)])
+
+
+class Batches(Protocol):
+    """Batches by (epoch, number)."""
+
+    def __len__(self) -> int:
+        """Return the batches of one epoch."""
+
+    def get(self, epoch: int, number: int) -> Any:
+        """Return a batch."""
+
+    def epoch_ended(self, epoch: int) -> None:
+        """Pass on that the epoch is over."""
+
+
+class SequenceBatches:
+    """A ``keras.utils.Sequence``, in an order that follows from the trial's seed.
+
+    Parameters
+    ----------
+    isolate : bool
+        Read every item with random numbers that follow from (seed, epoch, index), whichever thread reads it when. Not
+        possible for several threads at a time.
+    """
+
+    def __init__(self, sequence: Any, shuffle: bool, seed: int, *, isolate: bool) -> None:
+        self._sequence = sequence
+        self._shuffle = shuffle
+        self._seed = seed
+        self._isolate = isolate
+        self._order: tuple[int, Any] = (-1, None)
+
+    def __len__(self) -> int:
+        return len(self._sequence)
+
+    def get(self, epoch: int, number: int) -> Any:
+        index = self._index(epoch, number % len(self))
+        if not self._isolate:
+            return self._sequence[index]
+        with swapped_state(seeded_state(self._seed, epoch, index, _OF_ITEM)):
+            return self._sequence[index]
+
+    def epoch_ended(self, epoch: int) -> None:
+        with swapped_state(seeded_state(self._seed, epoch, 0, _OF_EPOCH_END)):
+            self._sequence.on_epoch_end()
+
+    def _index(self, epoch: int, number: int) -> int:
+        if not self._shuffle:
+            return number
+        if self._order[0] != epoch:
+            self._order = (epoch, permutation(self._seed, epoch, len(self)))
+        return int(self._order[1][number])
+
+
+class ArrayBatches:
+    """Rows of array-likes (an HDF5 dataset, say), read in ascending order and put into the shuffled one."""
+
+    def __init__(self, rows: Any, records: int, batch_size: int, shuffle: bool | str, seed: int) -> None:
+        self._rows = rows
+        self._records = records
+        self._batch_size = batch_size
+        self._shuffle = shuffle
+        self._seed = seed
+        self._order: tuple[int, Any] = (-1, None)
+
+    def __len__(self) -> int:
+        return -(-self._records // self._batch_size)
+
+    def get(self, epoch: int, number: int) -> Any:
+        start = number % len(self) * self._batch_size
+        stop = min(start + self._batch_size, self._records)
+        if not self._shuffle:
+            return tf.nest.map_structure(lambda array: np.asarray(array[start:stop]), self._rows)
+        if self._order[0] != epoch:
+            block = self._batch_size if self._shuffle == "batch" else 1
+            self._order = (epoch, permutation(self._seed, epoch, self._records, block))
+        wanted = self._order[1][start:stop]
+        ascending = np.sort(wanted)
+        back = np.searchsorted(ascending, wanted)
+        return tf.nest.map_structure(lambda array: np.asarray(array[ascending])[back], self._rows)
+
+    def epoch_ended(self, epoch: int) -> None:
+        """Nobody wants to know."""
+
+
+class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no types
+    """What Keras reads: the batches of the present epoch, from where training stands.
+
+    Keras's queues call ``on_epoch_end`` more than once in an epoch; this one ignores them, and its owner says when an
+    epoch is over.
+
+    Parameters
+    ----------
+    batches : Batches
+    steps : int
+        Batches of an epoch of training; more than there are start over.
+    """
+
+    def __init__(self, batches: Batches, steps: int) -> None:
+        self._batches = batches
+        self._steps = steps
+        self._epoch = 0
+        self._offset = 0
+        self.error: BaseException | None = None
+
+    def __len__(self) -> int:
+        return self._steps - self._offset
+
+    def __getitem__(self, number: int) -> Any:
+        try:
+            return self._batches.get(self._epoch, number + self._offset)
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def start(self, batches: int) -> None:
+        """Go to the batch after the first `batches` of all; the user's Sequence hears of the epochs before."""
+        epoch, self._offset = divmod(batches, self._steps)
+        for passed in range(self._epoch, epoch):
+            self._batches.epoch_ended(passed)
+        self._epoch = epoch
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Go to the start of an epoch that follows on the present one."""
+        self._batches.epoch_ended(self._epoch)
+        self._epoch, self._offset = epoch, 0

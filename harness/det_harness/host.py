@@ -1,0 +1,110 @@
+"""Who the program's training calls are handed to while it is replayed on a worker."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from det_harness.calls import CallMatcher
+from det_harness.inert import InertHandle
+from det_harness.program import ProgramStop, swallowed
+from det_harness.services import Controller, Outcome, Services
+from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
+from det_native.schema.environment import TrialEnvironment
+
+
+class WorkerHost:
+    """Runs the controller at the program's recorded call; implements ``det_native.runtime.ProgramHost``.
+
+    Parameters
+    ----------
+    environment : TrialEnvironment
+    calls : CallMatcher
+        Tells the recorded call from others.
+    services : Services
+        What the controller is given.
+
+    Attributes
+    ----------
+    outcome : Outcome or None
+        How the controller ended.
+    failure : BaseException or None
+        What the controller raised, if it did: the user's code around the call may hide it, but the run has failed.
+    """
+
+    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, services: Services) -> None:
+        self.environment = environment
+        self.outcome: Outcome | None = None
+        self.failure: BaseException | None = None
+        self._calls = calls
+        self._services = services
+
+    def take_call(self, kind: str, payload: Any) -> Any:
+        """Run the trial at the recorded call and stop the program there; any other call gives an inert handle."""
+        recorded = self._calls.is_recorded(kind)
+        if self._calls.taken:
+            raise swallowed(self._calls.last_place)
+        if not recorded:
+            return InertHandle(self._calls.last_place)
+        self._calls.taken = True
+        try:
+            self.outcome = make_controller(payload, self._services).run()
+        except BaseException as error:
+            self.failure = error
+            raise
+        raise ProgramStop
+
+    def run(self, program: Callable[[], None]) -> Outcome:
+        """Run the program under this host and return how its training ended.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the recorded call was not reached, or its end was swallowed.
+        BaseException
+            What the controller or the program raised. What the controller raised goes before what came of it.
+        """
+        from det_native.runtime import hosted
+
+        try:
+            with hosted(self):
+                program()
+        except BaseException:
+            if self.failure is not None:
+                raise self.failure from None
+            raise
+        if self.failure is not None:
+            raise self.failure
+        if self.outcome is None:
+            raise TrialDefinitionError("The program ended before its training call.")
+        return self.outcome
+
+
+def make_controller(payload: Any, services: Services) -> Controller:
+    """Return the controller for what a training call hands over: a Trial class, or a captured ``fit``.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If there is no controller for it.
+    """
+    native_keras = sys.modules.get("det_native.keras.native")
+    if native_keras is not None and isinstance(payload, native_keras.FitCall):
+        from det_harness.controllers.keras import KerasController
+
+        return KerasController(payload, services)
+    if is_torch_trial(payload):
+        from det_harness.controllers.torch import PyTorchTrialController
+
+        return PyTorchTrialController(payload, services)
+    name = payload.__name__ if isinstance(payload, type) else type(payload).__name__
+    raise UnsupportedFeatureError(
+        f"This version of det_native cannot train {name}: create() takes a subclass of det.pytorch.PyTorchTrial."
+    )
+
+
+def is_torch_trial(payload: Any) -> bool:
+    """Return whether `payload` is a subclass of PyTorchTrial; without importing torch to find out."""
+    room = sys.modules.get("det_native.pytorch.trial")
+    return room is not None and isinstance(payload, type) and issubclass(payload, room.PyTorchTrial)

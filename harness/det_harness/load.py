@@ -1,0 +1,200 @@
+"""Checkpoints back in the user's process: the program is replayed up to its training call, and the weights are loaded."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from det_harness.calls import CallMatcher
+from det_harness.host import is_torch_trial
+from det_harness.inert import InertHandle
+from det_harness.program import ProgramRunner, ProgramStop
+from det_native.errors import CheckpointError, TrialDefinitionError
+from det_native.runtime import hosted
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import BundleManifest, CheckpointManifest
+from det_native.schema.rest import Checkpoint
+from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.paths import check_relative
+
+if TYPE_CHECKING:
+    from det_native.pytorch import PyTorchTrial
+
+ReadBlob = Callable[[str], bytes]
+
+_folders: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def load_checkpoint(
+    bundle: BundleManifest,
+    read_blob: ReadBlob,
+    directory: Path,
+    manifest: CheckpointManifest,
+    environment: TrialEnvironment,
+) -> Any:
+    """Rebuild the user's objects from the code of an experiment, and load a checkpoint's weights into them.
+
+    The cells (or the script) run as far as the training call, in a module of their own; nothing is trained. The working
+    directory, ``sys.modules`` and the import path are afterwards what they were before.
+
+    Parameters
+    ----------
+    bundle : BundleManifest
+        The program.
+    read_blob : callable
+        Gives the raw content of a blob by its hash.
+    directory : Path
+        The checkpoint's files, downloaded and verified.
+    manifest : CheckpointManifest
+    environment : TrialEnvironment
+        The trial that the checkpoint is of.
+
+    Returns
+    -------
+    PyTorchTrial or tf.keras.Model
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint does not fit the code.
+    BundleCheckError
+        If the code was sent from another minor version of Python.
+    Exception
+        Whatever the user's code raises.
+    """
+    work = _program_folder(bundle, read_blob)
+    with _own_modules(bundle):
+        runner = ProgramRunner(bundle, read_blob, work)
+        host = _LoadHost(environment, runner.calls, directory)
+        with hosted(host):
+            runner.run(private=False)
+    if host.failure is not None:
+        raise host.failure
+    if not host.loaded:
+        raise CheckpointError(f"The code of checkpoint {manifest.uuid} made no model.")
+    return host.result
+
+
+class _LoadHost:
+    """Loads the weights at the program's recorded call; implements ``det_native.runtime.ProgramHost``."""
+
+    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, directory: Path) -> None:
+        self.environment = environment
+        self.result: Any = None
+        self.loaded = False
+        self.failure: Exception | None = None
+        self._calls = calls
+        self._directory = directory
+
+    def take_call(self, kind: str, payload: Any) -> Any:
+        """Load at the recorded call and stop the program there; any other call gives an inert handle."""
+        if not self._calls.is_recorded(kind):
+            return InertHandle(self._calls.last_place)
+        self._calls.taken = True
+        try:
+            self.result = load_weights(payload, self._directory, self.environment)
+            self.loaded = True
+        except Exception as error:
+            self.failure = error
+            raise
+        raise ProgramStop
+
+
+def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
+    """Load a checkpoint's weights into what a training call was given.
+
+    Parameters
+    ----------
+    payload : type or FitCall
+        A subclass of PyTorchTrial, of which an instance is made; or a captured ``fit`` of a Keras model.
+    directory : Path
+        The checkpoint's files.
+    environment : TrialEnvironment
+
+    Returns
+    -------
+    PyTorchTrial or tf.keras.Model
+    """
+    if is_torch_trial(payload):
+        return _load_torch_trial(payload, directory, environment)
+    native_keras = sys.modules.get("det_native.keras.native")
+    if native_keras is not None and isinstance(payload, native_keras.FitCall):
+        from det_harness.controllers import keras
+
+        return keras.load_weights(payload, directory)
+    raise TrialDefinitionError(f"A checkpoint cannot be loaded into {payload!r}.")
+
+
+def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
+    """Copy the files of a checkpoint of this machine's, verified, into an empty directory.
+
+    Raises
+    ------
+    CheckpointNotFoundError, CheckpointCorruptError
+        If it is not there, or damaged; the message names the file.
+    """
+    CheckpointStorage(checkpoint.location.rpartition("/")[0]).fetch(checkpoint.uuid, directory)
+
+
+def _load_torch_trial(
+    trial_class: type[PyTorchTrial], directory: Path, environment: TrialEnvironment
+) -> PyTorchTrial:
+    from det_harness import rng, torch_state
+    from det_harness.controllers.torch import check_trial_class, check_wrapped
+    from det_native.pytorch import PyTorchTrialContext
+
+    check_trial_class(trial_class)
+    with rng.preserved():
+        rng.seed_all(environment.trial_seed)
+        context = PyTorchTrialContext(environment)
+        trial = trial_class(context)
+    check_wrapped(trial_class.__name__, context)
+    torch_state.load_models(directory, context)
+    for model in context.models:
+        model.eval()
+    return trial
+
+
+def _program_folder(bundle: BundleManifest, read_blob: ReadBlob) -> Path:
+    """Unpack the bundle's files into a folder that lasts as long as this process: modules may be imported late."""
+    folder = tempfile.TemporaryDirectory(prefix="det-load-")
+    if not _folders:
+        atexit.register(_remove_folders)
+    _folders.append(folder)
+    for entry in bundle.files:
+        check_relative(entry.path)
+        target = Path(folder.name, entry.path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(read_blob(entry.sha256))
+        os.chmod(target, entry.mode)
+    return Path(folder.name)
+
+
+def _remove_folders() -> None:
+    for folder in _folders:
+        folder.cleanup()
+    _folders.clear()
+
+
+@contextmanager
+def _own_modules(bundle: BundleManifest) -> Iterator[None]:
+    """Let the program import its own copies of local modules, whatever this process has imported under their names."""
+    names = {entry.path.split("/")[0].removesuffix(".py") for entry in bundle.files if entry.path.endswith(".py")}
+
+    def take() -> dict[str, ModuleType]:
+        found = [name for name in sys.modules if name.partition(".")[0] in names]
+        return {name: sys.modules.pop(name) for name in found}
+
+    before = take()
+    try:
+        yield
+    finally:
+        take()
+        sys.modules.update(before)

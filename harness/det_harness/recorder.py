@@ -1,0 +1,130 @@
+"""Training metrics of PyTorch batches: kept as they are during training, converted many at once when reported."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from det_harness.metrics import scalar
+from det_harness.services import Reporter
+from det_native.errors import TrialDefinitionError
+
+logger = logging.getLogger("det_harness")
+
+REPORT_SECONDS = 0.1
+_MOST_BATCHES = 2_000
+
+
+class TrainingRecorder:
+    """Collects the metrics of each batch and reports them about every `REPORT_SECONDS`.
+
+    Reading a loss makes the processor wait for the device, so nothing is read until a report is due. The first batch is
+    reported at once.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    owner : str
+        What returns the metrics, for messages.
+
+    Attributes
+    ----------
+    due : int
+        Batches done at which the next report is due; one comparison per batch is all that the loop pays for it.
+    """
+
+    def __init__(self, reporter: Reporter, owner: str) -> None:
+        self._reporter = reporter
+        self._owner = owner
+        self._columns: dict[str, list[Any]] = {}
+        self._batches: list[int] = []
+        self._unusable: set[str] = set()
+        self._reported = time.monotonic()
+        self.due = 0
+
+    def add(self, batch: int, metrics: Any) -> None:
+        """Keep the metrics of one batch.
+
+        Parameters
+        ----------
+        batch : int
+            Batches done, from 1.
+        metrics : tensor or dict
+            As ``train_batch`` returned them.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If they are of another type, or named differently than before.
+        """
+        if isinstance(metrics, torch.Tensor):
+            metrics = {"loss": metrics}
+        columns = self._columns
+        if type(metrics) is not dict or metrics.keys() != columns.keys():
+            columns = self._checked_names(batch, metrics)
+        self._batches.append(batch)
+        for name, value in metrics.items():
+            if isinstance(value, torch.Tensor):
+                # What comes out of a graph is new in every batch; another tensor may be changed in place later.
+                value = value.detach() if value.requires_grad else value.clone()
+            columns[name].append(value)
+
+    def report(self) -> None:
+        """Report what was kept since the last time."""
+        batches, self._batches = self._batches, []
+        now = time.monotonic()
+        elapsed, self._reported = max(now - self._reported, 1e-6), now
+        if not batches:
+            return
+        rate = len(batches) / elapsed
+        self.due = batches[-1] + min(max(int(rate * REPORT_SECONDS), 1), _MOST_BATCHES)
+        columns: dict[str, list[float | None]] = {}
+        for name, values in self._columns.items():
+            numbers = self._numbers(name, values)
+            if numbers is not None:
+                columns[name] = numbers
+        self._columns = {name: [] for name in self._columns}
+        if columns:
+            self._reporter.training(batches, columns)
+
+    def _checked_names(self, batch: int, metrics: Any) -> dict[str, list[Any]]:
+        if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
+            raise TrialDefinitionError(
+                f"{self._owner} returned {type(metrics).__name__}; return a scalar tensor (the loss), or metrics by "
+                "name, a dictionary."
+            )
+        if not self._columns:
+            self._columns = {name: [] for name in metrics}
+        elif metrics.keys() != self._columns.keys():
+            raise TrialDefinitionError(
+                f"{self._owner} returned the metrics {', '.join(metrics) or 'none'} for batch {batch}, but "
+                f"{', '.join(self._columns)} before; return the same names for every batch."
+            )
+        return self._columns
+
+    def _numbers(self, name: str, values: list[Any]) -> list[float | None] | None:
+        """Convert a column; None if its values are no scalars, which is said once."""
+        if name in self._unusable:
+            return None
+        first = values[0]
+        if isinstance(first, torch.Tensor) and first.ndim == 0:
+            try:
+                stacked: list[float | None] = torch.stack(values).to(torch.float64).tolist()
+            except (TypeError, RuntimeError):  # not all of them are alike
+                stacked = [scalar(value) for value in values]
+        else:
+            stacked = [scalar(value) for value in values]
+        if all(value is None for value in stacked):
+            self._unusable.add(name)
+            logger.warning(
+                "%s returned %s for the metric '%s', which is no number: it is not reported.",
+                self._owner,
+                type(first).__name__,
+                name,
+            )
+            return None
+        return stacked

@@ -1,0 +1,147 @@
+"""Exceptions of the user's code as text: the user's frames by cell and line, everybody else's collapsed."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+
+from det_harness.calls import ProgramSource, Unit
+from det_native.schema.rest import UserErrorInfo
+
+_LONGEST = 20_000
+
+
+def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> UserErrorInfo:
+    """Describe an exception of the user's code.
+
+    Parameters
+    ----------
+    error : BaseException
+    source : ProgramSource
+        Says which frames are the user's.
+    batch : int
+        The batch, counted from 1, in which it was raised; 0 before training.
+
+    Returns
+    -------
+    UserErrorInfo
+        With the innermost place in the user's code, and a traceback of the user's frames only. If no frame is the
+        user's, all frames are shown.
+    """
+    unit, line = _innermost(error, source)
+    message = str(error)
+    return UserErrorInfo(
+        type=type(error).__name__,
+        message=message[:_LONGEST],
+        traceback="\n".join(_chain(error, source))[-_LONGEST:],
+        cell=source.number(unit) if unit else None,
+        file=unit.file if unit else None,
+        line=line,
+        batch=batch,
+    )
+
+
+def _innermost(error: BaseException, source: ProgramSource) -> tuple[Unit | None, int | None]:
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        unit = source.resolve(error.filename)
+        if unit is not None:
+            return unit, error.lineno
+    place: tuple[Unit | None, int | None] = (None, None)
+    for frame, line in _frames(error.__traceback__):
+        unit = source.resolve(frame.f_code.co_filename)
+        if unit is not None:
+            place = (unit, line)
+    return place
+
+
+def _chain(error: BaseException, source: ProgramSource) -> Iterator[str]:
+    """Yield the lines of an exception and of those that led to it, oldest first."""
+    seen: set[int] = set()
+    parts: list[tuple[BaseException, str]] = []
+    current: BaseException | None = error
+    link = ""
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        parts.append((current, link))
+        if current.__cause__ is not None:
+            current, link = current.__cause__, "The above exception was the direct cause of the following exception:"
+        elif current.__context__ is not None and not current.__suppress_context__:
+            current, link = current.__context__, "During handling of the above exception, another exception occurred:"
+        else:
+            current = None
+    for position, (part, _) in enumerate(reversed(parts)):
+        if position:
+            yield from ("", parts[len(parts) - position][1], "")
+        yield from _one(part, source)
+
+
+def _one(error: BaseException, source: ProgramSource) -> Iterator[str]:
+    yield "Traceback (most recent call last):"
+    frames = list(_frames(error.__traceback__))
+    if any(source.resolve(frame.f_code.co_filename) for frame, _ in frames):
+        yield from _user_frames(frames, source)
+    else:
+        for frame, line in frames:
+            yield f"  File {frame.f_code.co_filename}, line {line}, in {frame.f_code.co_name}"
+            yield from _source_line(frame, line)
+    if isinstance(error, SyntaxError):
+        yield from _syntax_place(error, source)
+        yield f"{type(error).__name__}: {error.msg}"
+        return
+    yield from (line.rstrip("\n") for line in traceback.format_exception_only(type(error), error))
+
+
+def _user_frames(frames: list[tuple[FrameType, int]], source: ProgramSource) -> Iterator[str]:
+    """Yield the user's frames; runs of other frames between and after them as one line each."""
+    hidden: list[str] = []
+    reached = False
+    for frame, line in frames:
+        unit = source.resolve(frame.f_code.co_filename)
+        if unit is None:
+            hidden.append(_package(frame))
+            continue
+        if hidden and reached:
+            yield _collapsed(hidden)
+        hidden, reached = [], True
+        title = source.title(unit)
+        name = frame.f_code.co_name
+        where = "" if name == "<module>" else f", in {name}"
+        yield (
+            f"  {title[0].upper()}{title[1:]}, line {line}{where}"
+            if unit.cell is not None
+            else (f"  File {title}, line {line}{where}")
+        )
+        yield from _source_line(frame, line)
+    if hidden:
+        yield _collapsed(hidden)
+
+
+def _collapsed(packages: list[str]) -> str:
+    names = ", ".join(dict.fromkeys(packages))
+    return f"  [{len(packages)} frame{'s' if len(packages) > 1 else ''} of {names}]"
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__") or "unknown code").partition(".")[0]
+
+
+def _source_line(frame: FrameType, line: int) -> Iterator[str]:
+    text = linecache.getline(frame.f_code.co_filename, line, frame.f_globals).strip()
+    if text:
+        yield f"    {text}"
+
+
+def _syntax_place(error: SyntaxError, source: ProgramSource) -> Iterator[str]:
+    unit = source.resolve(error.filename) if error.filename else None
+    title = source.title(unit) if unit is not None else (error.filename or "unknown code")
+    yield f"  {title[0].upper()}{title[1:]}, line {error.lineno}"
+    if error.text:
+        yield f"    {error.text.strip()}"
+
+
+def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+    while trace is not None:
+        yield trace.tb_frame, trace.tb_lineno
+        trace = trace.tb_next

@@ -1,0 +1,140 @@
+"""Arguments of ``init()`` and ``create()`` that are wrong are said so at once."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from det_native.errors import ArgumentError, ConfigurationError, DetError, UnsupportedFeatureError
+from det_native.experimental.minimal import minimal_configuration
+from det_native.experimental.settings import Settings, check_before_fit, check_settings
+from det_native.schema.loading import load_config
+
+
+def settings(config: Any = None, **arguments: Any) -> Settings:
+    defaults: dict[str, Any] = {
+        "mode": None,
+        "local": None,
+        "test": None,
+        "context_dir": "",
+        "command": None,
+        "master_url": None,
+        "values": (),
+        "include": (),
+    }
+    return check_settings(config, **(defaults | arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"context_dir": "no/such/folder"}, "context_dir='no/such/folder'.*does not exist"),
+        ({"context_dir": __file__}, "is a file, not a folder"),
+        ({"context_dir": 3}, "context_dir must be"),
+        ({"command": "train.py"}, "command must be a list"),
+        ({"command": ["no_such.py"]}, "there is no file"),
+        ({"command": []}, "command is empty"),
+        ({"values": "x_train"}, r"values=\['x_train'\]"),
+        ({"values": ["x train"]}, "names of variables.*'x train'"),
+        ({"values": [[1, 2]]}, "not a list"),
+        ({"include": "data.csv"}, r"include=\['data.csv'\]"),
+        ({"include": ["no_such.csv"]}, "there is no .*no_such.csv"),
+        ({"master_url": 8080}, "master_url"),
+    ],
+)
+def test_wrong_arguments_say_what_is_wrong(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        settings(**arguments)
+
+
+def test_paths_become_absolute_and_names_unique(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/train.py").touch()
+    (tmp_path / "data.csv").touch()
+    found = settings(
+        context_dir="code", command=["train.py", "-x"], values=["a", "b", "a"], include=["data.csv"]
+    )
+    assert found.context_dir == (tmp_path / "code").resolve()
+    assert found.command == ("train.py", "-x")
+    assert found.values == ("a", "b")
+    assert found.include == (tmp_path / "data.csv",)
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("config", [None, {}, {"searcher": {"name": "single"}}, "max_restarts: 2"])
+def test_what_the_call_will_fill_in_may_be_silent(config: Any, local: bool) -> None:
+    complete = check_before_fit(settings(config, local=local))
+    assert complete["searcher"]["metric"] is None
+    assert complete["searcher"]["max_length"] == {"batches": 100}
+    assert complete["records_per_epoch"] == 0
+    assert "global_batch_size" not in complete["hyperparameters"]
+
+
+def test_what_the_user_wrote_stays() -> None:
+    written = {
+        "searcher": {"name": "single", "metric": "val_accuracy", "max_length": {"epochs": 3}},
+        "hyperparameters": {"global_batch_size": 16, "units": {"type": "int", "minval": 1, "maxval": 8}},
+    }
+    complete = check_before_fit(settings(written))
+    assert complete["searcher"]["metric"] == "val_accuracy"
+    assert complete["searcher"]["max_length"] == {"epochs": 3}
+    assert complete["hyperparameters"]["global_batch_size"] == {"type": "const", "val": 16}
+    assert complete["records_per_epoch"] == 0
+
+
+def test_a_wrong_configuration_lists_everything_before_fit() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        check_before_fit(settings({"sercher": {}, "max_restarts": "two"}))
+    assert {problem.where for problem in caught.value.problems} == {"sercher", "max_restarts"}
+
+
+LATER: dict[str, Any] = {"name": "adaptive_asha", "metric": "val_loss", "max_length": 100, "max_trials": 4}
+
+
+def test_what_comes_later_is_refused_where_it_would_run() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="adaptive_asha"):
+        check_before_fit(settings({"searcher": LATER}))
+    with pytest.raises(UnsupportedFeatureError, match="slots_per_trial"):
+        check_before_fit(settings({"resources": {"slots_per_trial": 2}}))
+    # Here, one sample is trained whatever the searcher.
+    assert check_before_fit(settings({"searcher": LATER}, local=True))["searcher"]["name"] == "adaptive_asha"
+    assert check_before_fit(settings({"searcher": LATER}, test=True))
+
+
+def test_checking_warns_of_nothing_that_the_call_will_warn_of_again() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_before_fit(settings({"environment": {"image": "cuda"}, "searcher": {"metric": "val_loss"}}))
+
+
+def test_errors_are_of_our_tree() -> None:
+    assert issubclass(ArgumentError, DetError)
+
+
+def test_minimal_configuration_is_one_batch_of_one_sample() -> None:
+    config = load_config(
+        {
+            "name": "digits",
+            "searcher": {"name": "random", "metric": "accuracy", "smaller_is_better": False, "max_trials": 9},
+            "hyperparameters": {"global_batch_size": 8, "units": {"type": "int", "minval": 1, "maxval": 9}},
+            "min_checkpoint_period": {"batches": 7},
+        },
+        local=True,
+    )
+    minimal = minimal_configuration(config, {"global_batch_size": 8, "units": 3})
+    assert minimal.name == "[test-mode] digits"
+    assert minimal.searcher.model_dump(mode="json") == {
+        **minimal.searcher.model_dump(mode="json"),
+        "name": "single",
+        "metric": "accuracy",
+        "smaller_is_better": False,
+        "max_length": {"batches": 1},
+    }
+    written = minimal.model_dump(mode="json")
+    assert written["hyperparameters"]["units"] == {"type": "const", "val": 3}
+    assert written["scheduling_unit"] == 1
+    assert written["min_validation_period"] == {"batches": 1}
+    assert written["min_checkpoint_period"] == {"batches": 0}
+    assert written["max_restarts"] == 0

@@ -1,0 +1,189 @@
+"""What every launcher must do, as a class of tests: derive, and give a ``launcher`` fixture whose workers run
+``launch_entries:run``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from det_native import PROTOCOL
+from det_native.master.launch.base import Exit, Launcher, WorkerKind
+from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.manifests import BundleManifest, Interpreter, Program
+
+KIND = WorkerKind("python")
+BUNDLE = BundleManifest(
+    protocol=PROTOCOL,
+    interpreter=Interpreter(python="3.11.0", executable=""),
+    program=Program(kind="cells", framework="torch"),
+)
+_DEADLINE_SECONDS = 30.0
+
+
+def trial_job(directory: Path, run_id: str, action: str, **fields: Any) -> TrialJob:
+    """Return a job for ``launch_entries``; `fields` that ``TrialJob`` lacks become hyperparameters."""
+    own = {name: fields.pop(name) for name in ("devices", "threads", "variables", "bundle") if name in fields}
+    return TrialJob(
+        protocol=PROTOCOL,
+        directory=str(directory / run_id),
+        blobs="",
+        bundle=own.pop("bundle", BUNDLE),
+        bundle_id="0" * 64,
+        checkpoints="",
+        master_url="http://127.0.0.1:1",
+        token="token-of-the-run",
+        run_id=run_id,
+        experiment_id=1,
+        trial_id=1,
+        config={},
+        hparams={"action": action, **fields},
+        trial_seed=0,
+        **own,
+    )
+
+
+def until(condition: Callable[[], Any], launcher: Launcher | None = None) -> Any:
+    """Drive the launcher until the condition gives something true, and return that."""
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, "it did not happen"
+        wait = getattr(launcher, "wait", None)
+        if wait is not None:
+            wait(0.05)
+        else:
+            time.sleep(0.02)
+
+
+def exits(launcher: Launcher, *run_ids: str) -> dict[str, Exit]:
+    """Drive the launcher until these runs have ended."""
+    found: dict[str, Exit] = {}
+
+    def all_ended() -> bool:
+        for ended in launcher.poll():
+            assert ended.run_id not in found, "an end was told twice"
+            found[ended.run_id] = ended
+        return set(run_ids) <= set(found)
+
+    until(all_ended, launcher)
+    return found
+
+
+def output(launcher: Launcher, run_id: str, until_text: str) -> str:
+    """Drive the launcher until the run has written `until_text`; return all it has written."""
+    until(lambda: (launcher.poll(), until_text in launcher.logs(run_id, 0).text)[1], launcher)
+    return launcher.logs(run_id, 0).text
+
+
+def children_of(text: str) -> list[int]:
+    """Read the numbers of the processes that ``launch_entries`` started."""
+    return [int(line.split()[1]) for line in text.splitlines() if line.startswith("child ")]
+
+
+def gone(pid: int) -> bool:
+    """Return whether a process has ended."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+class LauncherContract:
+    """The contract. A derived class defines the fixture ``launcher``."""
+
+    def test_a_worker_runs_its_job_in_its_own_folder(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND)
+        assert exits(launcher, "r1")["r1"].code == 0
+        facts = json.loads((tmp_path / "r1" / "facts.json").read_text())
+        assert facts["cwd"] == str(tmp_path / "r1" / "work")
+        assert facts["session"] == facts["pid"]
+        assert facts["stdin"] == ""
+
+    def test_a_check_runs_too(self, launcher: Launcher, tmp_path: Path) -> None:
+        job = CheckJob(protocol=PROTOCOL, directory=str(tmp_path / "c1"), blobs="", bundle=BUNDLE)
+        launcher.start("c1", job, KIND)
+        assert exits(launcher, "c1")["c1"].code == 0
+        assert (tmp_path / "c1" / "result.json").exists()
+
+    def test_a_job_larger_than_a_pipe_arrives_whole(self, launcher: Launcher, tmp_path: Path) -> None:
+        text = "x" * 3_000_000
+        launcher.start("r1", trial_job(tmp_path, "r1", "print", text=text), KIND)
+        exits(launcher, "r1")
+        found, offset = "", 0
+        while (part := launcher.logs("r1", offset)).text:
+            found, offset = found + part.text, part.offset
+        assert found == text + "\n"
+
+    def test_exit_codes_and_signals_are_told_once(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "exit", code=3), KIND)
+        launcher.start("r2", trial_job(tmp_path, "r2", "die", signal="SIGSEGV"), KIND)
+        found = exits(launcher, "r1", "r2")
+        assert found["r1"].code == 3
+        assert found["r2"].code == -11
+        assert "SIGSEGV" in found["r2"].detail
+        assert launcher.poll() == []
+
+    def test_sigkill_is_told_with_the_peak_of_memory(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "die", signal="SIGKILL"), KIND)
+        ended = exits(launcher, "r1")["r1"]
+        assert ended.code == -9
+        assert "peak memory" in ended.detail
+        assert "out of memory" in ended.detail
+
+    def test_kill_ends_the_worker_with_its_children(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "wait", family=True), KIND)
+        children = children_of(output(launcher, "r1", "waiting"))
+        assert len(children) == 2
+        launcher.kill("r1")
+        assert "request" in exits(launcher, "r1")["r1"].detail
+        until(lambda: all(gone(pid) for pid in children), launcher)
+
+    def test_a_worker_may_end_by_itself_within_the_grace(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "graceful"), KIND)
+        output(launcher, "r1", "waiting")
+        launcher.kill("r1", grace=60)
+        assert exits(launcher, "r1")["r1"].code == 7
+
+    def test_a_worker_that_ignores_sigterm_is_killed_after_the_grace(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "stubborn"), KIND)
+        output(launcher, "r1", "waiting")
+        launcher.kill("r1", grace=0.2)
+        assert exits(launcher, "r1")["r1"].code == -9
+
+    def test_children_do_not_outlive_a_worker_that_ends_by_itself(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "orphan", family=True), KIND)
+        exits(launcher, "r1")
+        children = children_of(launcher.logs("r1", 0).text)
+        assert len(children) == 2
+        until(lambda: all(gone(pid) for pid in children), launcher)
+
+    def test_killing_what_is_gone_or_unknown_does_nothing(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "exit", code=0), KIND)
+        exits(launcher, "r1")
+        launcher.kill("r1", grace=1)
+        launcher.kill("never heard of")
+        assert launcher.logs("never heard of", 5).offset == 5
+
+    def test_output_comes_in_whole_lines_from_an_offset(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "print", text="größe\nsecond"), KIND)
+        exits(launcher, "r1")
+        first = launcher.logs("r1", 0)
+        assert first.text == "größe\nsecond\n"
+        assert launcher.logs("r1", first.offset) .text == ""
+        assert launcher.logs("r1", len("größe\n".encode())).text == "second\n"
+
+    def test_an_interpreter_that_does_not_exist_is_named(self, launcher: Launcher, tmp_path: Path) -> None:
+        kind = WorkerKind("python", str(tmp_path / "no" / "python"))
+        launcher.start("r1", trial_job(tmp_path, "r1", "exit", code=0), kind)
+        ended = exits(launcher, "r1")["r1"]
+        assert ended.code != 0
+        assert kind.executable in ended.detail
+        assert kind.executable in launcher.logs("r1", 0).text

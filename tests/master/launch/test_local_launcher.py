@@ -1,0 +1,268 @@
+"""Workers and standbys on this machine: real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from launcher_contract import KIND, LauncherContract, children_of, exits, gone, output, trial_job, until
+
+from det_native.master.launch.base import WorkerKind
+from det_native.master.launch.local import LocalLauncher
+from det_native.master.launch.policy import Policy
+
+pytestmark = pytest.mark.slow
+
+HERE = str(Path(__file__).parent)
+PROMPT = Policy(settle=0.0)
+Make = Callable[..., LocalLauncher]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    """Make launchers whose workers run ``launch_entries``; all are closed with their workers."""
+    made: list[LocalLauncher] = []
+
+    def make_one(*, variables: dict[str, str] | None = None, **arguments: object) -> LocalLauncher:
+        environment = {**os.environ, "PYTHONPATH": HERE, **(variables or {})}
+        launcher = LocalLauncher(
+            tmp_path / "standby", entry="launch_entries:run", environment=environment, **arguments  # type: ignore[arg-type]
+        )
+        made.append(launcher)
+        return launcher
+
+    yield make_one
+    for launcher in made:
+        launcher.close(kill_workers=True)
+
+
+def _standby_processes() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "det_harness.standby" in child.cmdline()]
+
+
+def _warm(launcher: LocalLauncher, count: int, kind: WorkerKind = KIND) -> None:
+    launcher.warm(kind)
+    until(lambda: (launcher.poll(), launcher.standbys().get(kind.framework, 0) == count)[1], launcher)
+
+
+class TestLocalLauncher(LauncherContract):
+    """The contract, without standbys."""
+
+    @pytest.fixture
+    def launcher(self, make: Make) -> LocalLauncher:
+        return make(policy=Policy(settle=3600.0))
+
+
+class TestStandbys:
+    def test_a_ready_standby_takes_the_job_and_is_replaced(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(slots=1, policy=PROMPT)
+        _warm(launcher, 2)
+        before = {process.pid for process in _standby_processes()}
+        launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND)
+        exits(launcher, "r1")
+        assert json.loads((tmp_path / "r1" / "facts.json").read_text())["pid"] in before
+        _warm(launcher, 2)
+
+    def test_no_standby_warms_up_while_a_worker_starts(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(slots=1, policy=Policy(settle=3600.0))
+        _warm(launcher, 2)
+        launcher.start("r1", trial_job(tmp_path, "r1", "wait"), KIND)
+        output(launcher, "r1", "waiting")
+        assert launcher.standbys() == {"python": 1}
+        assert len(_standby_processes()) == 2
+        launcher.settled("r1")
+        _warm(launcher, 2)
+
+    def test_two_jobs_at_once_go_to_different_processes(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(slots=2, policy=PROMPT)
+        launcher.warm(KIND)
+        for run_id in ("r1", "r2"):
+            launcher.start(run_id, trial_job(tmp_path, run_id, "facts"), KIND)
+        exits(launcher, "r1", "r2")
+        facts = [json.loads((tmp_path / run_id / "facts.json").read_text()) for run_id in ("r1", "r2")]
+        assert facts[0]["pid"] != facts[1]["pid"]
+
+    def test_unused_standbys_retire(self, make: Make) -> None:
+        launcher = make(slots=1, policy=Policy(settle=0.0, idle=0.4))
+        _warm(launcher, 2)
+        until(lambda: (launcher.poll(), not _standby_processes())[1], launcher)
+        assert launcher.standbys() == {}
+
+    def test_a_standby_whose_launcher_dies_ends_by_itself(self, tmp_path: Path) -> None:
+        script = (
+            "import sys; from pathlib import Path; from det_native.master.launch.local import LocalLauncher;"
+            "from det_native.master.launch.base import WorkerKind;"
+            "launcher = LocalLauncher(Path(sys.argv[1]), entry='launch_entries:run');"
+            "launcher.warm(WorkerKind('python'))\n"
+            "while launcher.standbys() != {'python': 2}: launcher.wait(1); launcher.poll()\n"
+            "print(*[standby.process.pid for standby in launcher._pool.standbys], flush=True)\n"
+            "sys.stdin.read()"
+        )
+        environment = {**os.environ, "PYTHONPATH": HERE}
+        with subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path / "standby")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        ) as parent:
+            assert parent.stdout is not None
+            standbys = [int(number) for number in parent.stdout.readline().split()]
+            assert not any(gone(pid) for pid in standbys)
+            parent.kill()
+        until(lambda: all(gone(pid) for pid in standbys))
+
+    def test_secrets_and_settings_of_the_master_do_not_reach_a_worker(self, make: Make, tmp_path: Path) -> None:
+        secret = {"DET_TOKEN": "the-masters-token", "MPLBACKEND": "module://matplotlib_inline", "JPY_API_TOKEN": "x"}
+        launcher = make(variables={**secret, "HTTPS_PROXY": "kept"})
+        launcher.start("r1", trial_job(tmp_path, "r1", "facts", variables={"GREETING": "hello"}), KIND)
+        exits(launcher, "r1")
+        environment = json.loads((tmp_path / "r1" / "facts.json").read_text())["environment"]
+        assert not set(secret) & set(environment)
+        assert "the-masters-token" not in environment.values()
+        assert environment["GREETING"] == "hello"
+        assert environment["HTTPS_PROXY"] == "kept"
+
+    def test_each_worker_sees_its_own_devices_and_threads(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(slots=2, device="cuda", variables={"CUDA_VISIBLE_DEVICES": "0,1,2,3"})
+        for run_id, devices in (("r1", ["2"]), ("r2", ["GPU-abc", "3"]), ("r3", [])):
+            launcher.start(run_id, trial_job(tmp_path, run_id, "facts", devices=devices, threads=3), KIND)
+        exits(launcher, "r1", "r2", "r3")
+        found = [json.loads((tmp_path / run_id / "facts.json").read_text())["environment"] for run_id in ("r1", "r2", "r3")]
+        assert [environment["CUDA_VISIBLE_DEVICES"] for environment in found] == ["2", "GPU-abc,3", ""]
+        assert found[0]["OMP_NUM_THREADS"] == "3"
+
+    def test_variables_that_matter_at_import_are_there_from_the_start(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(slots=1, policy=Policy(settle=3600.0))
+        _warm(launcher, 2)
+        job = trial_job(tmp_path, "r1", "wait", variables={"PYTHONHASHSEED": "5", "OMP_NUM_THREADS": "7"}, threads=2)
+        handle = launcher.start("r1", job, KIND)
+        output(launcher, "r1", "waiting")
+        started_with = psutil.Process(handle["pid"]).environ()
+        assert started_with["PYTHONHASHSEED"] == "5"
+        assert started_with["OMP_NUM_THREADS"] == "7"
+        launcher.kill("r1")
+        exits(launcher, "r1")
+
+    def test_a_standby_older_than_an_installation_starts_over(self, make: Make, tmp_path: Path) -> None:
+        packages = tmp_path / "elsewhere" / "site-packages"
+        packages.mkdir(parents=True)
+        (packages / "upgraded_package.py").write_text("VERSION = 'one'")
+        launcher = make(slots=1, policy=PROMPT, variables={"PYTHONPATH": f"{HERE}{os.pathsep}{packages}"})
+        _warm(launcher, 2)
+        waiting = {process.pid for process in _standby_processes()}
+        (packages / "upgraded_package.py").write_text("VERSION = 'three'")
+        os.utime(packages, (1, 1))
+        handle = launcher.start("r1", trial_job(tmp_path, "r1", "version"), KIND)
+        assert handle["pid"] in waiting
+        exits(launcher, "r1")
+        assert launcher.logs("r1", 0).text == "three\n"
+
+    def test_a_worker_holds_no_descriptor_of_the_master(self, make: Make, tmp_path: Path) -> None:
+        held = os.open(tmp_path, os.O_RDONLY)
+        try:
+            launcher = make(slots=1)
+            launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND)
+            exits(launcher, "r1")
+        finally:
+            os.close(held)
+        # Standard streams, and the folder that counts them.
+        assert json.loads((tmp_path / "r1" / "facts.json").read_text())["descriptors"] == 4
+
+    def test_torch_and_its_first_optimizer_are_imported_beforehand(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(slots=1, policy=Policy(settle=3600.0))
+        kind = WorkerKind("torch")
+        launcher.start("r1", trial_job(tmp_path, "r1", "facts"), kind)
+        exits(launcher, "r1")
+        assert "torch" in json.loads((tmp_path / "r1" / "facts.json").read_text())["modules"]
+
+    def test_an_environment_without_det_native_is_named(self, make: Make, tmp_path: Path) -> None:
+        venv.create(tmp_path / "bare", symlinks=True, with_pip=False)
+        executable = str(tmp_path / "bare" / "bin" / "python")
+        launcher = make(policy=PROMPT)
+        launcher.start("r1", trial_job(tmp_path, "r1", "exit", code=0), WorkerKind("python", executable))
+        ended = exits(launcher, "r1")["r1"]
+        assert ended.code == 1
+        assert f"{executable} has no det_native" in ended.detail
+        assert "det_harness" in launcher.logs("r1", 0).text
+
+
+class TestMasterGone:
+    def test_a_worker_lives_on_and_is_adopted(self, make: Make, tmp_path: Path) -> None:
+        first = make(policy=PROMPT)
+        handle = first.start("r1", trial_job(tmp_path, "r1", "wait", family=True), KIND)
+        children = children_of(output(first, "r1", "waiting"))
+        first.close(kill_workers=False)
+        assert not gone(handle["pid"])
+        second = make(policy=PROMPT)
+        assert second.adopt("r1", json.loads(json.dumps(handle)))
+        assert second.poll() == []
+        assert "waiting" in second.logs("r1", 0).text
+        second.kill("r1", grace=5)
+        ended = exits(second, "r1")["r1"]
+        assert ended.code is None
+        until(lambda: all(gone(pid) for pid in [handle["pid"], *children]))
+        os.waitpid(handle["pid"], 0)
+
+    def test_a_worker_that_ended_meanwhile_is_not_adopted_but_can_be_read(self, make: Make, tmp_path: Path) -> None:
+        first = make(policy=PROMPT)
+        handle = first.start("r1", trial_job(tmp_path, "r1", "print", text="last words"), KIND)
+        exits(first, "r1")
+        second = make(policy=PROMPT)
+        assert not second.adopt("r1", handle)
+        assert second.logs("r1", 0).text == "last words\n"
+        assert second.poll() == []
+
+    def test_another_process_with_the_same_number_is_not_adopted(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(policy=PROMPT)
+        handle = launcher.start("r1", trial_job(tmp_path, "r1", "wait"), KIND)
+        output(launcher, "r1", "waiting")
+        with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True) as foreign:
+            stranger = {**handle, "pid": foreign.pid, "marker": "of-another-worker", "temporary": str(tmp_path / "none")}
+            other = make(policy=PROMPT)
+            assert not other.adopt("r2", stranger)
+            assert not other.adopt("r3", {**stranger, "mark": "another-boot:1"})
+            assert foreign.poll() is None
+            foreign.kill()
+        assert not gone(handle["pid"])
+
+    def test_a_job_still_on_its_way_is_handed_over_before_the_launcher_goes(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(policy=PROMPT)
+        job = trial_job(tmp_path, "r1", "print", text="x" * 2_000_000)
+        handle = launcher.start("r1", job, KIND)
+        launcher.close(kill_workers=False)
+        os.waitpid(handle["pid"], 0)
+        assert (tmp_path / "r1" / "output.log").stat().st_size == 2_000_001
+        assert not make().adopt("r1", handle)
+
+
+class TestWait:
+    def test_it_returns_as_soon_as_a_worker_ends(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(policy=Policy(settle=3600.0))
+        handle = launcher.start("r1", trial_job(tmp_path, "r1", "wait"), KIND)
+        output(launcher, "r1", "waiting")
+        timer = threading.Timer(0.2, os.kill, (handle["pid"], signal.SIGKILL))
+        timer.start()
+        begin = time.monotonic()
+        assert launcher.wait(60)
+        assert time.monotonic() - begin < 30
+        timer.join()
+        assert [ended.run_id for ended in launcher.poll()] == ["r1"]
+
+    def test_wake_ends_it_from_another_thread(self, make: Make) -> None:
+        launcher = make(policy=PROMPT)
+        timer = threading.Timer(0.1, launcher.wake)
+        timer.start()
+        assert launcher.wait(60)
+        timer.join()
+        assert not launcher.wait(0)

@@ -1,0 +1,335 @@
+"""Reading a configuration from everything that users give, and completing it."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from det_native.errors import ConfigurationError, Problem, UnsupportedFeatureError
+from det_native.schema.loading import ConfigurationWarning, load_config, refuse_unsupported
+
+YAML = """
+description: from YAML
+searcher:
+  name: single
+  metric: val_loss
+  max_length: {batches: 10}
+hyperparameters:
+  global_batch_size: 32
+  lr: {type: double, minval: 1e-4, maxval: 1e-2}
+"""
+FIELDS: dict[str, Any] = {
+    "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 10}},
+    "hyperparameters": {"global_batch_size": 32},
+}
+FILLS = {
+    "searcher.max_length": {"epochs": 5},
+    "records_per_epoch": 1437,
+    "hyperparameters.global_batch_size": 32,
+    "searcher.metric": "val_loss",
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_unexpected_warning() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def problem_of(config: Any) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(config)
+    return str(caught.value)
+
+
+def test_dictionary_text_and_paths_give_the_same(tmp_path: Path) -> None:
+    expected = load_config(YAML)
+    as_yaml, as_json = tmp_path / "config.yaml", tmp_path / "config.JSON"
+    as_yaml.write_text(YAML, encoding="utf-8-sig")
+    as_json.write_text(json.dumps(expected.model_dump(mode="json"), indent="\t"))
+    assert expected.description == "from YAML"
+    for given_config in (expected.model_dump(mode="json"), as_yaml, str(as_yaml), as_json, str(as_json), expected):
+        assert load_config(given_config) == expected
+
+
+def test_path_from_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "config.yml").write_text(YAML)
+    assert load_config("~/config.yml").description == "from YAML"
+
+
+@pytest.mark.parametrize("number", ["1e-4", "1E-4", "1.e-4", ".1e-3", "+1e-4", "0.0001"])
+def test_numbers_of_yaml_with_an_exponent_are_numbers(number: str) -> None:
+    config = f"hyperparameters: {{lr: {{type: double, minval: {number}, maxval: 1}}}}"
+    assert load_config(config, local=True).model_dump()["hyperparameters"]["lr"]["minval"] == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize("empty", [None, {}, "", "# nothing\n"])
+def test_nothing_is_an_empty_configuration(empty: Any) -> None:
+    assert load_config(empty, local=True) == load_config({}, local=True)
+
+
+def test_one_line_of_yaml_that_ends_like_a_path_is_yaml() -> None:
+    assert load_config("description: see config.yaml", local=True).description == "see config.yaml"
+
+
+def test_missing_file_is_named() -> None:
+    assert "nowhere.yaml: there is no such file" in problem_of("nowhere.yaml")
+    assert "nowhere.json: there is no such file" in problem_of(Path("nowhere.json"))
+
+
+def test_folder_and_binary_file_are_refused(tmp_path: Path) -> None:
+    assert "cannot be read" in problem_of(tmp_path)
+    binary = tmp_path / "a.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    assert "cannot be read" in problem_of(binary)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("a: [1", "line 1, column 6"),
+        ("searcher:\n  name: single\n bad: 1", "line 3, column 2"),
+        ("a: 1\nb: 2\na: 3\n", "line 3, column 1"),
+        ("searcher:\n\tname: single", "line 2, column 1"),
+        ("a: !!python/object/apply:os.getcwd []", "line 1, column 4"),
+    ],
+)
+def test_error_of_yaml_has_its_line(text: str, where: str) -> None:
+    assert f"  - {where}: is not YAML" in problem_of(text)
+
+
+def test_error_of_json_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{\n  "a": 1,\n}')
+    assert "line 3, column 1" in problem_of(path)
+    path.write_text('{"a": 1, "a": 2}')
+    assert "a: is given twice" in problem_of(path)
+
+
+@pytest.mark.parametrize("other", ["const", "[1, 2]", 5, ["a"]])
+def test_what_is_no_mapping_is_refused(other: Any) -> None:
+    assert "fields with values" in problem_of(other)
+
+
+def test_numpy_tuples_and_paths_become_plain(tmp_path: Path) -> None:
+    config = {
+        "records_per_epoch": np.int64(7),
+        "data": {"shape": (1, np.float32(0.5)), "path": tmp_path},
+    }
+    loaded = load_config(config, local=True)
+    assert loaded.data == {"shape": [1, 0.5], "path": str(tmp_path)}
+    assert type(loaded.records_per_epoch) is int
+
+
+def test_fills_complete_an_empty_configuration() -> None:
+    loaded = load_config(None, fills=FILLS)
+    assert loaded.model_dump(mode="json")["searcher"]["max_length"] == {"epochs": 5}
+    assert (loaded.metric, loaded.records_per_epoch, loaded.searcher.name) == ("val_loss", 1437, "single")
+
+
+def test_configuration_wins_over_fills_with_one_warning() -> None:
+    config = {
+        "searcher": {"name": "single", "metric": "val_accuracy", "max_length": {"epochs": 2}},
+        "hyperparameters": {"global_batch_size": 64},
+        "records_per_epoch": 1437,
+    }
+    with pytest.warns(ConfigurationWarning) as caught:
+        loaded = load_config(config, fills=FILLS)
+    assert [str(warning.message) for warning in caught] == [
+        "The configuration wins where it and the call differ: "
+        "searcher.max_length: 2 epochs in the configuration, 5 epochs in the call; "
+        "hyperparameters.global_batch_size: 64 in the configuration, 32 in the call."
+    ]
+    assert caught[0].filename == __file__
+    assert loaded.metric == "val_accuracy"
+    assert loaded.model_dump(mode="json")["searcher"]["max_length"] == {"epochs": 2}
+
+
+@pytest.mark.parametrize(
+    ("config", "fills"),
+    [
+        ({"hyperparameters": {"global_batch_size": {"type": "const", "val": 32}}}, FILLS),
+        ({"searcher": {"max_length": 224}}, FILLS),
+        ({"searcher": {"max_length": 5}}, {**FILLS, "searcher.max_length": {"batches": 5}}),
+        ({"searcher": {"max_steps": 2}}, {**FILLS, "searcher.max_length": {"batches": 200}}),
+        ({}, {**FILLS, "min_validation_period": None}),
+    ],
+)
+def test_agreement_is_silent(config: dict[str, Any], fills: dict[str, Any]) -> None:
+    load_config(config, fills=fills)
+
+
+def test_defaults_of_the_caller_never_warn_and_come_after_fills() -> None:
+    loaded = load_config(
+        {"records_per_epoch": 5},
+        fills={"searcher.metric": "a", "searcher.max_length": 3},
+        defaults={"records_per_epoch": 6, "searcher.max_length": 4, "hyperparameters.global_batch_size": 8},
+    )
+    assert loaded.records_per_epoch == 5
+    assert loaded.searcher.max_length.units == 3
+    assert loaded.model_dump()["hyperparameters"]["global_batch_size"]["val"] == 8
+
+
+def test_bad_fill_is_a_problem_at_its_path() -> None:
+    with pytest.raises(ConfigurationError, match=r"records_per_epoch: must be at least 0, not -1"):
+        load_config(FIELDS, fills={"records_per_epoch": -1})
+
+
+def test_the_callers_dictionaries_are_left_alone() -> None:
+    config: dict[str, Any] = {"searcher": {"name": "single"}, "hyperparameters": {}}
+    load_config(config, fills=FILLS)
+    assert config == {"searcher": {"name": "single"}, "hyperparameters": {}}
+
+
+def test_length_is_not_filled_into_a_searcher_without_one() -> None:
+    pbt = {
+        "name": "pbt",
+        "population_size": 2,
+        "num_rounds": 2,
+        "length_per_round": 3,
+        "replace_function": {"truncate_fraction": 0.5},
+        "explore_function": {"resample_probability": 0, "perturb_factor": 0},
+    }
+    assert load_config({"searcher": pbt}, fills=FILLS).searcher.max_length.units == 6
+
+
+def test_fields_without_effect_are_listed_in_one_warning() -> None:
+    config = {
+        **FIELDS,
+        "environment": {"image": "i", "pod_spec": {}, "environment_variables": ["A=1"], "force_pull_image": True},
+        "bind_mounts": [{"host_path": "/a", "container_path": "b"}],
+        "resources": {"shm_size": 5, "agent_label": "x", "weight": 2, "priority": 5},
+        "slurm": {"gpu_type": "tesla"},
+        "workspace": "w",
+        "project": "p",
+        "entrypoint": "model:Trial",
+        "profiling": {"enabled": True},
+        "log_policies": [{"pattern": "x"}],
+        "security": {},
+    }
+    with pytest.warns(ConfigurationWarning) as caught:
+        load_config(config)
+    assert len(caught) == 1
+    text = str(caught[0].message)
+    for path in (
+        "environment.image",
+        "environment.pod_spec",
+        "environment.force_pull_image",
+        "bind_mounts",
+        "resources.shm_size",
+        "resources.agent_label",
+        "slurm",
+        "workspace",
+        "project",
+        "entrypoint",
+        "profiling",
+        "log_policies",
+        "security",
+    ):
+        assert path in text
+    for path in ("environment_variables", "weight", "priority"):
+        assert path not in text
+
+
+def test_fields_at_their_default_are_not_listed() -> None:
+    load_config({**FIELDS, "bind_mounts": [], "environment": {"force_pull_image": False}, "internal": None})
+
+
+def test_warnings_can_be_left_out() -> None:
+    load_config({**FIELDS, "slurm": {"gpu_type": "x"}}, fills={"searcher.max_length": 1}, warn=False)
+
+
+def test_local_run_has_one_slot() -> None:
+    with pytest.warns(ConfigurationWarning, match="a local run has one slot"):
+        loaded = load_config({**FIELDS, "resources": {"slots_per_trial": 4}}, local=True)
+    assert loaded.resources.slots_per_trial == 1
+    assert load_config({**FIELDS, "resources": {"slots_per_trial": 4}}).resources.slots_per_trial == 4
+
+
+REFUSED = [
+    ({"searcher": {"name": "adaptive_asha", "metric": "m", "max_length": 5, "max_trials": 2}}, "adaptive_asha"),
+    ({"searcher": {"name": "single", "metric": "m", "max_length": 5, "source_trial_id": 2}}, "source_trial_id: 2"),
+    (
+        {"searcher": {"name": "single", "metric": "m", "max_length": 5, "source_checkpoint_uuid": "u"}},
+        "source_checkpoint_uuid: u",
+    ),
+    ({"resources": {"slots_per_trial": 2}}, "resources.slots_per_trial: 2"),
+    ({"checkpoint_storage": {"type": "gcs", "bucket": "b"}}, "checkpoint_storage.type: gcs"),
+    ({"optimizations": {"mixed_precision": "O1"}}, "optimizations.mixed_precision: O1"),
+    ({"optimizations": {"gradient_compression": True}}, "optimizations.gradient_compression"),
+    ({"data_layer": {"type": "gcs", "bucket": "b", "bucket_directory_path": "p"}}, "data_layer: gcs"),
+]
+
+
+@pytest.mark.parametrize(("fields", "text"), REFUSED)
+def test_what_comes_later_is_refused_by_name(fields: dict[str, Any], text: str) -> None:
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        refuse_unsupported(load_config({**FIELDS, **fields}))
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"searcher": {"name": "random", "metric": "m", "max_length": 5, "max_trials": 2}},
+        {"searcher": {"name": "grid", "metric": "m", "max_length": 5}},
+        {"optimizations": {"aggregation_frequency": 4}},
+        {"checkpoint_storage": {"type": "shared_fs", "host_path": "/data"}},
+    ],
+)
+def test_what_runs_now_is_not_refused(fields: dict[str, Any]) -> None:
+    refuse_unsupported(load_config({**FIELDS, **fields}))
+
+
+def problems_found(config: Any, **arguments: Any) -> Sequence[Problem]:
+    try:
+        load_config(config, warn=False, **arguments)
+    except ConfigurationError as error:
+        return error.problems
+    return ()
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+_FIELD_NAMES = st.sampled_from(
+    ["searcher", "hyperparameters", "resources", "environment", "min_validation_period", "checkpoint_storage",
+     "data_layer", "log_policies", "bind_mounts", "entrypoint", "labels", "batches_per_step", "optimizations", "slurm"]
+)  # fmt: skip
+_INNER_NAMES = st.sampled_from(
+    ["name", "type", "metric", "max_length", "max_steps", "max_trials", "image", "environment_variables", "epochs",
+     "slots_per_trial", "lr", "global_batch_size", "minval", "maxval", "vals", "host_path", "batches"]
+)  # fmt: skip
+_VALUES = st.one_of(
+    _JSON,
+    st.dictionaries(_INNER_NAMES, _JSON | st.sampled_from(["single", "grid", "pbt", "int", "s3"]), max_size=4),
+    st.dictionaries(_INNER_NAMES, st.dictionaries(_INNER_NAMES, _JSON | st.sampled_from(["int", "log"]), max_size=3)),
+    st.lists(st.dictionaries(_INNER_NAMES, _JSON, max_size=2), max_size=2),
+)
+
+
+@given(st.dictionaries(_FIELD_NAMES | st.text(max_size=5), _VALUES, max_size=4), st.booleans())
+def test_anything_is_either_loaded_or_refused_with_paths(config: dict[str, Any], local: bool) -> None:
+    for problem in problems_found(config, local=local, fills=FILLS):
+        assert problem.where
+        assert "Value error" not in problem.what
+        assert "Input" not in problem.what
+        assert "is not valid" not in problem.what
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_either_loaded_or_refused(text: str) -> None:
+    assert all(problem.what for problem in problems_found(text, local=True))
