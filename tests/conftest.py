@@ -13,6 +13,8 @@ import pytest
 
 # Threads that a library keeps for the whole process once used; they hold no resource of a test.
 _LIBRARY_THREADS = ("TMonitor", "fsspecIO", "pydevd", "IPythonHistorySavingThread", "asyncio_", "AnyIO", "IOPub")
+# Files that a library keeps for the whole process: the source of functions that TensorFlow has converted.
+_LIBRARY_FILES = ("__autograph_generated_file",)
 _VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
 
 
@@ -62,13 +64,18 @@ class _Snapshot:
         _, alive = psutil.wait_procs(new_children, timeout=5)
         found += [f"process {child.pid}: {_command(child)}" for child in alive]
         for thread in set(threading.enumerate()) - self.threads:
-            if not thread.name.startswith(_LIBRARY_THREADS):
+            # A dummy thread is a thread of C++ code that has called into Python; it cannot be joined.
+            if not thread.name.startswith(_LIBRARY_THREADS) and not isinstance(thread, threading._DummyThread):
                 thread.join(timeout=2)
                 if thread.is_alive():
                     found.append(f"thread {thread.name}")
         now = _Snapshot(temporary)
         found += [f"listening port {port}" for port in sorted(now.ports - self.ports)]
-        found += [f"file {name} in the temporary folder" for name in sorted(now.files - self.files)]
+        found += [
+            f"file {name} in the temporary folder"
+            for name in sorted(now.files - self.files)
+            if not name.startswith(_LIBRARY_FILES)
+        ]
         names = sorted(set(self.environment) | set(now.environment))
         found += [
             f"environment variable {name}" for name in names if self.environment.get(name) != now.environment.get(name)

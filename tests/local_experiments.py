@@ -1,12 +1,8 @@
-"""A local experiment on disk, of the kind that a run writes."""
+"""Writes local experiments, of the kind that a run leaves, for tests of handles and of how they look."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 import det_native.display  # noqa: F401 (makes handles show themselves)
 from det_native.client.handles import Experiment
@@ -14,8 +10,6 @@ from det_native.experimental.local_source import LocalSource
 from det_native.experimental.local_store import LocalStore, now, trial_row
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
-
-MakeExperiment = Callable[..., Experiment]
 
 
 def write_experiment(
@@ -62,7 +56,3 @@ def write_experiment(
     )
     return Experiment(LocalSource(store), store.id)
 
-
-@pytest.fixture
-def make_experiment(tmp_path: Path) -> MakeExperiment:
-    return write_experiment

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native.capture.files import BUNDLE_LIMIT, DirectoryScan, ScannedFile, check_size, scan_tree
-from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path
+from det_native.capture.files import BUNDLE_LIMIT, DirectoryScan, ScannedFile, check_size, forget_scans, scan_tree
+from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
 from det_native.capture.interpreter import current_interpreter
 from det_native.capture.model import Bundle, BundleRow, Capture, CapturedValue, SourceFile
 from det_native.errors import CaptureError, Problem
@@ -96,6 +96,14 @@ def _shared_cache() -> HashCache:
     if path not in _caches:
         _caches[path] = HashCache(path)
     return _caches[path]
+
+
+def forget_files() -> None:
+    """Forget all files and their hashes, here and on disk, as if none had ever been captured."""
+    forget_scans()
+    _placed_folders.clear()
+    _caches.clear()
+    remove_cache(default_cache_path())
 
 
 # Files --------------------------------------------------------------------------------------------------------------

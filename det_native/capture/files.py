@@ -108,6 +108,12 @@ def scan_tree(root: Path) -> DirectoryScan:
     return scan
 
 
+def forget_scans() -> None:
+    """Forget what earlier scans found."""
+    _scans.clear()
+    _rules.clear()
+
+
 def check_size(sizes: Iterable[tuple[str, int]], limit: int, root: Path | None) -> None:
     """Refuse files (name, raw bytes) that exceed `limit` together."""
     sizes = list(sizes)

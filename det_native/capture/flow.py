@@ -78,12 +78,16 @@ class Need:
 
 @dataclass(frozen=True)
 class Missing:
-    """A name that no execution binds."""
+    """A name that no execution binds.
+
+    `certain`: the code that looks it up runs whenever its cell does. A cell that succeeded can only have done that if
+    the name was there by other means.
+    """
 
     name: str
     path: tuple[str, ...]
     line: int
-    required: bool
+    certain: bool
 
 
 @dataclass
@@ -154,6 +158,7 @@ class _Follower:
         self.step = Step(-1, ())
         self.visited: set[tuple[int, bool]] = set()
         self.suspect = False
+        self.depth = 0
 
     def run(self, steps: Sequence[Step], needed: Iterable[str]) -> Flow:
         for step in steps:
@@ -253,10 +258,12 @@ class _Follower:
 
     def _branch(self, branch: Branch) -> None:
         start, ends = self.environment, []
+        self.depth += 1
         for alternative in branch.alternatives:
             self.environment = dict(start)
             self._events(alternative)
             ends.append(self.environment)
+        self.depth -= 1
         self.environment = merge(ends)
 
     # Reading.
@@ -265,7 +272,7 @@ class _Follower:
         binding = self.environment.get(name)
         if binding is None:
             if name not in ALWAYS_THERE:
-                self._miss(name, path, line, not optional)
+                self._miss(name, path, line, not optional and not self.depth and len(path) == 1)
             return
         self._need(name, binding, path, line)
         for number in sorted(binding.codes):
@@ -276,8 +283,8 @@ class _Follower:
     def _late(self, code: Code, line: int, called: bool, path: tuple[str, ...]) -> None:
         """Names that a function looks up when it is called."""
         for inner in sorted(code.reads):
-            optional = inner in code.optional or self.step.index != self.calling
-            self._read(inner, line, called, optional, (*path, inner))
+            if inner not in code.optional or inner in self.environment:
+                self._read(inner, line, called, True, (*path, inner))
         if called:
             self._run(code)
 
@@ -301,10 +308,10 @@ class _Follower:
             need = Need(name, makers, binding.updates, path, binding.by_value, loop, line, binding.suspects)
             self.flow.needs[self.step.index].setdefault((name, makers), need)
 
-    def _miss(self, name: str, path: tuple[str, ...], line: int, required: bool) -> None:
+    def _miss(self, name: str, path: tuple[str, ...], line: int, certain: bool) -> None:
         table = self.flow.missing[self.step.index]
-        if name not in table or (required and not table[name].required):
-            table[name] = Missing(name, path, line, required)
+        if name not in table or (certain and not table[name].certain):
+            table[name] = Missing(name, path, line, certain)
 
     # Binding.
 

@@ -241,8 +241,13 @@ class HashCache:
         """Remove a file that is damaged; leave one alone that is only busy or may not be written."""
         logger.debug("The file hashes in %s cannot be used: %s", self._path, error)
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            for suffix in ("", "-wal", "-shm"):
-                Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+            remove_cache(self._path)
+
+
+def remove_cache(path: Path) -> None:
+    """Remove a file of hashes, if it is there, with what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 def _prepare(database: sqlite3.Connection) -> None:

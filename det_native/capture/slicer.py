@@ -226,8 +226,7 @@ class _Slicer:
         for need in self.result.flow.needs.get(index, {}).values():
             self._check_need(execution, need)
         for missing in self.result.flow.missing.get(index, {}).values():
-            if missing.required or len(missing.path) > 1:
-                self.result.missing.append((missing, execution))
+            self.result.missing.append((missing, execution))
 
     def _check_need(self, user: Execution, need: Need) -> None:
         for index in sorted(need.makers):
@@ -247,7 +246,8 @@ class _Slicer:
                 self._problem(
                     index,
                     need.name,
-                    f"`{need.name}` was changed by {maker.label[0].lower()}{maker.label[1:]}, which `%timeit` ran many times.",
+                    f"`{need.name}` was changed by {maker.label[0].lower()}{maker.label[1:]}, which `%timeit` ran "
+                    "many times.",
                     f"Set it in a cell without %timeit, or send its present value: values=['{need.name}'].",
                 )
         for index in sorted(need.suspects):

@@ -91,6 +91,8 @@ def _session(url: str, token: str, incarnation: str) -> Session:
         return known
     session = Session(url, token)
     check_version(session.health(), url)
+    for other in [other for other in _sessions if other[:2] == key[:2]]:
+        _sessions.pop(other).close()  # of an earlier master at this address
     _sessions[key] = session
     return session
 

@@ -48,7 +48,7 @@ Body = Iterable[bytes] | bytes
 
 
 class _Bearer(AuthBase):
-    """Puts the token on a request. As ``auth`` and not a header, since ``requests`` lets a ``.netrc`` replace headers."""
+    """Puts the token on a request; not as a header of the session, which ``requests`` lets a ``.netrc`` replace."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -240,8 +240,8 @@ class Session:
             return MasterUnreachableError(f"The master at {self.url} does not answer in time. `det status` shows it.")
         if is_loopback(self.url):
             return MasterUnreachableError(
-                f"No master answers at {self.url} ({_root_cause(error)}). Start one with `det up`, or run the call again: "
-                "it starts one by itself where no master is given."
+                f"No master answers at {self.url} ({_root_cause(error)}). Start one with `det up`, or run the call "
+                "again: it starts one by itself where no master is given."
             )
         return MasterUnreachableError(
             f"No master answers at {self.url} ({_root_cause(error)}). Check the address and the network."
@@ -323,7 +323,8 @@ def _error_body(response: requests.Response) -> ErrorBody | None:
 
 def _never_sent(error: BaseException) -> bool:
     """Return whether a request failed before any of it reached the other side."""
-    return isinstance(error, requests.exceptions.ConnectTimeout) or isinstance(_innermost(error), ConnectionRefusedError)
+    refused = isinstance(_innermost(error), ConnectionRefusedError)
+    return refused or isinstance(error, requests.exceptions.ConnectTimeout)
 
 
 def _pause(attempt: int, retry_after: str | None = None) -> None:

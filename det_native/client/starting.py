@@ -59,7 +59,9 @@ def ensure_master(home: Home, arguments: Sequence[str] = ()) -> Started:
         home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         with FileLock(home.start_lock, timeout=START_SECONDS, mode=0o600, poll_interval=_LOCK_POLL_SECONDS):
             running = read_runtime(home)  # another process may have been first
-            return Started(running, fresh=False) if running is not None else Started(_start(home, arguments), fresh=True)
+            if running is not None:
+                return Started(running, fresh=False)
+            return Started(_start(home, arguments), fresh=True)
     except Timeout as error:
         raise MasterStartError(
             f"Another process has been starting a master in {home.path} for {START_SECONDS:.0f} s. "

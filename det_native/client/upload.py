@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from det_native.capture.model import Bundle, BundleRow
-from det_native.errors import CaptureError, Problem, RequestError, StorageError
+from det_native.errors import CaptureError, MasterError, Problem, RequestError, StorageError
+from det_native.schema.home import Home, read_runtime
 from det_native.schema.manifests import BundleManifest, Sha256
 from det_native.schema.rest import BundleCreated, HashList
 
@@ -20,9 +22,13 @@ _NOT_FOUND = 404
 _BATCH = 100_000
 _IDS_KEPT = 8
 
+logger = logging.getLogger("det_native")
+
 
 class Session(Protocol):
     """What an upload needs of :class:`det_native.client.session.Session`."""
+
+    url: str
 
     def get(self, path: str, **params: Any) -> Any:
         """Return the JSON of an answer."""
@@ -38,11 +44,12 @@ class Session(Protocol):
         """Return the JSON of an answer."""
 
 
-def upload_bundle(session: Session, bundle: Bundle, *, blob_folder: Path | None = None) -> BundleCreated:
+def upload_bundle(session: Session, bundle: Bundle) -> BundleCreated:
     """Make the master have a bundle, and say in its report what was there already.
 
     It may be interrupted at any point and called again: blobs that arrived are kept by their hash, and a bundle exists
-    only once all of its blobs do.
+    only once all of its blobs do. To the master that runs in the user's own home on this machine the blobs go through
+    its folder, at the speed of a copy; to any other, compressed, in one request.
 
     Parameters
     ----------
@@ -50,10 +57,6 @@ def upload_bundle(session: Session, bundle: Bundle, *, blob_folder: Path | None 
         Connection to the master.
     bundle : Bundle
         What to send. The rows of its report get their status.
-    blob_folder : Path, optional
-        The master's folder of blobs, if the master is the user's own on this machine: blobs are then put there straight
-        away, and nothing but the manifest is sent. With a folder that is not the master's, it asks for the blobs after
-        all.
 
     Returns
     -------
@@ -73,17 +76,18 @@ def upload_bundle(session: Session, bundle: Bundle, *, blob_folder: Path | None 
         _mark(bundle, sent=set(), existed=True)
         return created
     needed = manifest.hashes()
-    unknown = needed - _known_at(session)
-    sent = _deposit(bundle, unknown, blob_folder) if blob_folder else _send_missing(session, bundle, unknown)
-    try:
-        created = _create(session, manifest)
-    except RequestError as error:
-        missing = _missing_of(error) & needed
-        if error.status != _CONFLICT or not missing:
-            raise
-        _known_at(session).difference_update(missing)
-        _send(session, bundle, missing)
-        sent |= missing
+    sent = _deliver(session, bundle, needed - _known_at(session))
+    for send_again in (_deliver, _send_missing):
+        try:
+            created = _create(session, manifest)
+            break
+        except RequestError as error:
+            missing = _missing_of(error) & needed
+            if error.status != _CONFLICT or not missing:
+                raise
+            _known_at(session).difference_update(missing)
+            sent |= send_again(session, bundle, missing)
+    else:
         created = _create(session, manifest)
     _known_at(session).update(needed)
     _mark(bundle, sent=sent, existed=False)
@@ -109,6 +113,31 @@ def _missing_of(error: RequestError) -> set[Sha256]:
     return set(body.missing) if body is not None else set()
 
 
+def _deliver(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[Sha256]:
+    """Make the master have `hashes`, and return those that it lacked."""
+    if not hashes:
+        return set()
+    folder = _own_folder(session)
+    if folder is not None:
+        try:
+            return _deposit(bundle, hashes, folder)
+        except StorageError as error:
+            logger.debug("The blobs are sent instead, since %s cannot be written: %s", folder, error)
+    return _send_missing(session, bundle, hashes)
+
+
+def _own_folder(session: Session) -> Path | None:
+    """Return the master's folder of blobs if it is this user's own: the running master of the home says its address.
+
+    Should the address belong to another master after all, that one answers the manifest with what it lacks.
+    """
+    home = Home.default()
+    runtime = read_runtime(home)
+    if runtime is None or runtime.url != session.url:
+        return None
+    return home.path / "blobs"
+
+
 def _send_missing(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[Sha256]:
     """Send those of `hashes` that the master says it lacks, and return them."""
     missing: set[Sha256] = set()
@@ -127,15 +156,8 @@ def _send(session: Session, bundle: Bundle, hashes: set[Sha256]) -> None:
     from det_native.storage.packing import CONTENT_TYPE, pack
 
     contents = _contents(bundle, hashes)
-    headers = {"Content-Type": CONTENT_TYPE}
-    try:
-        with closing(pack(contents)) as body:
-            session.post("/blobs", data=body, headers=headers)
-    except (StorageError, RequestError) as error:
-        changed = list(_changed(contents))
-        if not changed:
-            raise
-        raise CaptureError("Files changed while they were sent:", changed) from error
+    with _naming_changes(contents), closing(pack(contents)) as body:
+        session.post("/blobs", data=body, headers={"Content-Type": CONTENT_TYPE})
 
 
 def _deposit(bundle: Bundle, hashes: set[Sha256], blob_folder: Path) -> set[Sha256]:
@@ -146,18 +168,25 @@ def _deposit(bundle: Bundle, hashes: set[Sha256], blob_folder: Path) -> set[Sha2
     store = BlobStore(str(blob_folder))
     missing = set(store.missing(hashes))
     contents = _contents(bundle, missing)
-    try:
+    with _naming_changes(contents):
         deposit(contents, bundle.states, store)
-    except StorageError as error:
-        changed = list(_changed(contents))
-        if not changed:
-            raise
-        raise CaptureError("Files changed while they were sent:", changed) from error
     return missing
 
 
 def _contents(bundle: Bundle, hashes: set[Sha256]) -> dict[Sha256, Path | bytes]:
     return {sha256: content for sha256, content in bundle.contents.items() if sha256 in hashes}
+
+
+@contextmanager
+def _naming_changes(contents: Mapping[Sha256, Path | bytes]) -> Iterator[None]:
+    """If sending fails, say so if the reason is that files are no longer what was hashed."""
+    try:
+        yield
+    except (StorageError, MasterError) as error:
+        changed = list(_changed(contents))
+        if not changed:
+            raise
+        raise CaptureError("Files changed while they were sent:", changed) from error
 
 
 def _changed(contents: Mapping[Sha256, Path | bytes]) -> Iterable[Problem]:

@@ -41,4 +41,10 @@ def _tqdm() -> Any:
         # tqdm.auto warns that it is experimental, and where a notebook has no ipywidgets that it falls back to text.
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm
-    return tqdm
+
+    class Bar(tqdm):  # type: ignore[type-arg]
+        """Without tqdm's monitoring thread, which wakes bars that count iterations; this one is set."""
+
+        monitor_interval = 0
+
+    return Bar

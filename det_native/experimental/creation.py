@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from det_native.client.handles import Experiment
@@ -101,7 +100,7 @@ def create_trial_instance(
     if hparams is not None and not isinstance(hparams, dict):
         raise ArgumentError(f"hparams must be a dictionary of values by name, not {hparams!r}.")
     trial_class = find_trial_class(trial_def, None)
-    written = load_config(Path(config) if isinstance(config, os.PathLike) else config, local=True)
+    written = load_config(config, local=True)
     raw = written.model_dump(mode="json")
     if hparams is not None:
         raw["hyperparameters"] = {name: {"type": "const", "val": value} for name, value in hparams.items()}

@@ -1,4 +1,4 @@
-"""``det.experimental.keras.init()``: train a tf.keras model that a notebook or a script builds, here or on the cluster."""
+"""``det.experimental.keras.init()``: train a tf.keras model of a notebook or script, here or on the cluster."""
 
 from __future__ import annotations
 

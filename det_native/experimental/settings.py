@@ -13,10 +13,9 @@ from det_native.experimental.arguments import Mode, Place, resolve
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
-from det_native.schema.reading import read
 from det_native.schema.searcher import SingleSearcher
 
-ConfigInput = Mapping[str, Any] | str | os.PathLike[str] | None
+ConfigInput = Mapping[str, Any] | str | Path | None
 
 # What a call of fit() says where the configuration is silent. While the call is still to come, these stand in for it,
 # so that everything else can be checked; each is recognised again by its value, which nobody would write.
@@ -34,8 +33,8 @@ class Settings:
 
     Attributes
     ----------
-    config : dict
-        The configuration as the user wrote it, read into plain data.
+    config : dict, str, Path or None
+        The configuration as it was at the call: changing the dictionary afterwards changes nothing.
     place : Place
     context_dir : Path or None
         Absolute.
@@ -47,7 +46,7 @@ class Settings:
         Files to send. Absolute.
     """
 
-    config: dict[str, Any]
+    config: ConfigInput
     place: Place
     context_dir: Path | None = None
     command: tuple[str, ...] | None = None
@@ -73,16 +72,13 @@ def check_settings(
     ------
     ArgumentError
         If one has no meaning, or two contradict each other.
-    ConfigurationError
-        If the configuration cannot be read.
     """
     place = resolve(mode, local, test)
-    raw, _ = read(config)
     folder = _context_dir(context_dir)
     if master_url is not None and not isinstance(master_url, str):
         raise ArgumentError(f"master_url must be text such as 'http://localhost:8080', not {master_url!r}.")
     return Settings(
-        config=raw,
+        config=_snapshot(config),
         place=place,
         context_dir=folder,
         command=_command(command, folder),
@@ -142,6 +138,20 @@ def refuse(config: ExperimentConfig, settings: Settings, *, searches: bool) -> N
     if one_trial:
         config = config.model_copy(update={"searcher": SingleSearcher(metric=config.searcher.metric)})
     refuse_unsupported(config)
+
+
+def _snapshot(config: ConfigInput) -> ConfigInput:
+    if isinstance(config, Mapping):
+        copied: dict[str, Any] = _copied(config)
+        return copied
+    return config.expanduser().absolute() if isinstance(config, Path) else config
+
+
+def _copied(value: Any) -> Any:
+    """Copy containers, and only them: what a configuration cannot hold is for its own check to name."""
+    if isinstance(value, Mapping):
+        return {key: _copied(entry) for key, entry in value.items()}
+    return [_copied(entry) for entry in value] if type(value) in (list, tuple) else value
 
 
 def _is_stand_in(hyperparameter: Any) -> bool:

@@ -63,12 +63,15 @@ def load_config(
     """
     if isinstance(config, ExperimentConfig):
         config = config.model_dump(mode="json")
-    raw, title = read(config)
+    reading = read(config)
+    raw, unreadable = plain_mapping(reading.raw)
     modern = Modernised(raw)
-    said = plain_mapping(fills or {}, "call")
+    said, unsayable = plain_mapping(fills or {})
+    assumed, unusable = plain_mapping(defaults or {})
     contradicted = _fill(modern.raw, said)
-    _fill(modern.raw, plain_mapping(defaults or {}, "call"))
-    loaded = _validated(modern, title, local=local)
+    _fill(modern.raw, assumed)
+    found = [*reading.problems, *unreadable, *unsayable, *unusable, *modern.problems]
+    loaded = _validated(modern, reading.title, found, local=local)
     notes = [note for note in (_contradiction(loaded, contradicted), _no_effect(loaded)) if note]
     if local and loaded.resources.slots_per_trial > 1:
         notes.append(
@@ -81,8 +84,8 @@ def load_config(
     return loaded
 
 
-def _validated(modern: Modernised, title: str, *, local: bool) -> ExperimentConfig:
-    problems = list(modern.problems)
+def _validated(modern: Modernised, title: str, found: list[Problem], *, local: bool) -> ExperimentConfig:
+    problems = list(found)
     loaded = None
     try:
         loaded = ExperimentConfig.model_validate(modern.raw)

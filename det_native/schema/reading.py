@@ -8,6 +8,7 @@ import numbers
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _DEPTH = 50
+_TOO_DEEP = "is nested too deeply to be read."
 
 # YAML 1.2 reads 1e-4 as a number; PyYAML, which follows 1.1, as text unless it is written 1.0e-4.
 _FLOAT = re.compile(
@@ -25,8 +27,28 @@ _FLOAT = re.compile(
 )
 
 
-def read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[dict[str, Any], str]:
-    """Return the configuration as plain data, and what to call it in messages.
+@dataclass(frozen=True)
+class Reading:
+    """A configuration that was read.
+
+    Attributes
+    ----------
+    raw : dict
+        A copy of what was written; values that JSON cannot hold are still in it, so that ``load_config(raw)`` reports
+        them.
+    title : str
+        What to call it in messages.
+    problems : tuple of Problem
+        What JSON cannot hold.
+    """
+
+    raw: dict[str, Any]
+    title: str
+    problems: tuple[Problem, ...] = ()
+
+
+def read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> Reading:
+    """Return the configuration as a dictionary of its own.
 
     Parameters
     ----------
@@ -40,7 +62,7 @@ def read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[dic
     """
     title = "experiment configuration"
     if config is None:
-        return {}, title
+        return Reading({}, title)
     if isinstance(config, os.PathLike) or (isinstance(config, str) and _is_path(config)):
         path = Path(config).expanduser()
         title = f"experiment configuration {path}"
@@ -50,27 +72,21 @@ def read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> tuple[dic
     else:
         found = config
     if found is None:
-        return {}, title
+        return Reading({}, title)
     if not isinstance(found, Mapping):
         raise _invalid(title, Problem("", _not_a_mapping(config, found)))
-    return plain_mapping(found, title), title
+    reader = _Plain(keep=True)
+    return Reading(reader.value(found, ""), title, tuple(reader.problems))
 
 
-def plain_mapping(values: Mapping[str, Any], title: str) -> dict[str, Any]:
-    """Return a copy of `values` that JSON can hold: dictionaries, lists, text, numbers, booleans, None.
+def plain_mapping(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """Return a copy of `values` that JSON can hold, and the problems with what JSON cannot hold (None in the copy).
 
     Tuples become lists, paths text, and numbers of numpy Python's.
-
-    Raises
-    ------
-    ConfigurationError
-        Listing every value of another kind with its path.
     """
-    problems: list[Problem] = []
-    plain: dict[str, Any] = _plain(values, "", problems, _DEPTH)
-    if problems:
-        raise ConfigurationError(f"The {title} is not valid:", problems)
-    return plain
+    reader = _Plain()
+    plain: dict[str, Any] = reader.value(values, "")
+    return plain, reader.problems
 
 
 def _is_path(text: str) -> bool:
@@ -97,6 +113,8 @@ def _parse(text: str, title: str, *, is_json: bool) -> Any:
             raise _invalid(title, Problem(str(error), "is given twice.", "Keep one of the two.")) from None
         except json.JSONDecodeError as error:
             raise _invalid(title, Problem(f"line {error.lineno}, column {error.colno}", f"{error.msg}.")) from None
+        except RecursionError:
+            raise _invalid(title, Problem("", _TOO_DEEP)) from None
     return _parse_yaml(text, title)
 
 
@@ -114,7 +132,7 @@ def _parse_yaml(text: str, title: str) -> Any:
     except yaml.YAMLError as error:
         raise _invalid(title, Problem("", f"is not YAML: {error}.")) from None
     except RecursionError:
-        raise _invalid(title, Problem("", "is nested too deeply to be read.")) from None
+        raise _invalid(title, Problem("", _TOO_DEEP)) from None
 
 
 class _RepeatedNameError(ValueError):
@@ -171,39 +189,68 @@ def _invalid(title: str, problem: Problem) -> ConfigurationError:
     return ConfigurationError(f"The {title} cannot be read:", [problem])
 
 
-def _plain(value: Any, where: str, problems: list[Problem], depth: int) -> Any:
-    if depth == 0:
-        problems.append(Problem(_shortened(where), f"is nested more than {_DEPTH} deep (or contains itself)."))
-        return None
-    if value is None or isinstance(value, bool | str):
-        return str.__str__(value) if isinstance(value, str) else value
-    if isinstance(value, Mapping):
-        return _plain_keys(value, where, problems, depth)
-    if isinstance(value, list | tuple):
-        return [_plain(entry, f"{where}[{index}]", problems, depth - 1) for index, entry in enumerate(value)]
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        number = float(value)
-        if not math.isfinite(number):
-            problems.append(Problem(where, f"is {number}; only finite numbers can be used."))
-        return number
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    problems.append(Problem(where, _foreign(value), "Use text, numbers, true or false, lists and dictionaries."))
-    return None
+class _Plain:
+    """Makes plain data of one configuration; notes what cannot be made so, with its path.
 
+    Parameters
+    ----------
+    keep : bool
+        Whether to leave such values as they are, instead of None.
+    """
 
-def _plain_keys(value: Mapping[Any, Any], where: str, problems: list[Problem], depth: int) -> dict[str, Any]:
-    result = {}
-    for key, entry in value.items():
-        if not isinstance(key, str) or not key:
-            remedy = f'Write it in quotes: "{key}".' if key != "" else "Give the field a name."
-            what = f"has the name {key!r}, which is {'empty' if key == '' else 'not text'}."
-            problems.append(Problem(where or "the configuration", what, remedy))
-            continue
-        result[str.__str__(key)] = _plain(entry, f"{where}.{key}" if where else key, problems, depth - 1)
-    return result
+    def __init__(self, *, keep: bool = False) -> None:
+        self._keep = keep
+        self.problems: list[Problem] = []
+        self._containers: list[int] = []
+
+    def value(self, value: Any, where: str) -> Any:
+        if isinstance(value, str):
+            return str.__str__(value)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, Mapping | list | tuple):
+            return self._container(value, where)
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, numbers.Real):
+            number = float(value)
+            if math.isfinite(number):
+                return number
+            return self._refused(value, where, f"is {number}; only finite numbers can be used.")
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        return self._refused(value, where, _foreign(value), "Use text, numbers, true or false, lists and dictionaries.")
+
+    def _container(self, value: Mapping[Any, Any] | list[Any] | tuple[Any, ...], where: str) -> Any:
+        if id(value) in self._containers:
+            return self._refused(None, where, "contains itself.")
+        if len(self._containers) == _DEPTH:
+            return self._refused(None, where, f"is nested more than {_DEPTH} deep.")
+        self._containers.append(id(value))
+        if isinstance(value, Mapping):
+            plain: Any = {
+                str.__str__(name) if isinstance(name, str) else name: self.value(
+                    entry, f"{where}.{name}" if where else name
+                )
+                for name, entry in value.items()
+                if self._is_name(name, where)
+            }
+        else:
+            plain = [self.value(entry, f"{where}[{index}]") for index, entry in enumerate(value)]
+        self._containers.pop()
+        return plain
+
+    def _is_name(self, name: object, where: str) -> bool:
+        if isinstance(name, str) and name:
+            return True
+        remedy = f'Write it in quotes: "{name}".' if name != "" else "Give the field a name."
+        what = f"has the name {name!r}, which is {'empty' if name == '' else 'not text'}."
+        self.problems.append(Problem(where or "the configuration", what, remedy))
+        return self._keep
+
+    def _refused(self, value: Any, where: str, what: str, remedy: str = "") -> Any:
+        self.problems.append(Problem(where, what, remedy))
+        return value if self._keep else None
 
 
 def _foreign(value: object) -> str:
@@ -213,7 +260,3 @@ def _foreign(value: object) -> str:
     if kind.__module__ == "datetime":
         return f"is the date {value}; put it in quotes if text is meant."
     return f"is of type {kind.__module__}.{kind.__qualname__}, which a configuration cannot hold."
-
-
-def _shortened(where: str) -> str:
-    return where if len(where) <= 60 else f"{where[:57]}..."

@@ -32,6 +32,7 @@ _END = struct.Struct("<cI")
 _RECORD = struct.Struct(f"<c32s{HEADER.size}s")
 _PIECE = 256 << 10
 _FEED = 1 << 20
+_DRAIN = 256 << 20
 
 
 class PackError(StorageError):
@@ -373,11 +374,23 @@ async def receive(chunks: AsyncIterable[Buffer], store: BlobStore, limits: PackL
             stored += await feeding
         stored += await asyncio.to_thread(_feed, unpacker, gathered)
         unpacker.finish()
+    except StorageError:
+        await _drain(chunks)
+        raise
     finally:
         if feeding is not None and not feeding.done():
             await asyncio.wait([feeding])
         unpacker.close()
     return stored
+
+
+async def _drain(chunks: AsyncIterable[Buffer]) -> None:
+    """Read on for a while: a sender that is cut off in the middle never sees the reason."""
+    left = _DRAIN
+    async for chunk in chunks:
+        left -= len(chunk)
+        if left < 0:
+            return
 
 
 def _feed(unpacker: Unpacker, chunks: Iterable[Buffer]) -> list[str]:

@@ -46,6 +46,10 @@ class ProgramSource:
         """Return the file name that a cell is compiled under."""
         return self._filenames[cell]
 
+    def unit(self, cell: int) -> Unit:
+        """Return the unit of a cell, by its index."""
+        return Unit(cell=cell)
+
     def resolve(self, filename: str) -> Unit | None:
         """Return the unit of a code object's file name, None for code that is not the user's."""
         if filename not in self._units:

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from det_native.capture.names import check_bundle_names
+
 from det_harness.program import ProgramRunner, check_versions
 from det_harness.user_errors import describe
 from det_harness.values import decode
-from det_native.capture.names import check_bundle_names
 from det_native.errors import BundleCorruptError, DetError, Problem, ProblemsError, StorageError
 from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest

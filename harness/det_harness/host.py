@@ -49,7 +49,13 @@ class WorkerHost:
             return InertHandle(self._calls.last_place)
         self._calls.taken = True
         try:
-            self.outcome = make_controller(payload, self._services).run()
+            self.outcome = self._controller(payload).run()
+        except SystemExit as error:
+            self.failure = TrialDefinitionError(
+                f"sys.exit({error.code!r}) was called during the training. To fail the trial, raise an exception; to end "
+                "it early, call context.set_stop_requested(True)."
+            )
+            raise self.failure from error
         except BaseException as error:
             self.failure = error
             raise
@@ -79,6 +85,9 @@ class WorkerHost:
         if self.outcome is None:
             raise TrialDefinitionError("The program ended before its training call.")
         return self.outcome
+
+    def _controller(self, payload: Any) -> Controller:
+        return make_controller(payload, self._services)
 
 
 def make_controller(payload: Any, services: Services) -> Controller:

@@ -1,9 +1,7 @@
-"""Checkpoints back in the user's process: the program is replayed up to its training call, and the weights are loaded."""
+"""Checkpoints back in the user's process: the program is replayed up to its training call, and weights are loaded."""
 
 from __future__ import annotations
 
-import atexit
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 ReadBlob = Callable[[str], bytes]
 
-_folders: list[tempfile.TemporaryDirectory[str]] = []
-
 
 def load_checkpoint(
     bundle: BundleManifest,
@@ -41,8 +37,9 @@ def load_checkpoint(
 ) -> Any:
     """Rebuild the user's objects from the code of an experiment, and load a checkpoint's weights into them.
 
-    The cells (or the script) run as far as the training call, in a module of their own; nothing is trained. The working
-    directory, ``sys.modules`` and the import path are afterwards what they were before.
+    The cells (or the script) run as far as the training call, in a module of their own and in a temporary folder with the
+    bundle's files; nothing is trained. The working directory, ``sys.modules`` and the import path are afterwards what they
+    were before.
 
     Parameters
     ----------
@@ -69,9 +66,9 @@ def load_checkpoint(
     Exception
         Whatever the user's code raises.
     """
-    work = _program_folder(bundle, read_blob)
-    with _own_modules(bundle):
-        runner = ProgramRunner(bundle, read_blob, work)
+    with tempfile.TemporaryDirectory(prefix="det-load-") as work, _own_modules(bundle):
+        _unpack(bundle, read_blob, Path(work))
+        runner = ProgramRunner(bundle, read_blob, Path(work))
         host = _LoadHost(environment, runner.calls, directory)
         with hosted(host):
             runner.run(private=False)
@@ -143,9 +140,7 @@ def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
     CheckpointStorage(checkpoint.location.rpartition("/")[0]).fetch(checkpoint.uuid, directory)
 
 
-def _load_torch_trial(
-    trial_class: type[PyTorchTrial], directory: Path, environment: TrialEnvironment
-) -> PyTorchTrial:
+def _load_torch_trial(trial_class: type[PyTorchTrial], directory: Path, environment: TrialEnvironment) -> PyTorchTrial:
     from det_harness import rng, torch_state
     from det_harness.controllers.torch import check_trial_class, check_wrapped
     from det_native.pytorch import PyTorchTrialContext
@@ -162,25 +157,13 @@ def _load_torch_trial(
     return trial
 
 
-def _program_folder(bundle: BundleManifest, read_blob: ReadBlob) -> Path:
-    """Unpack the bundle's files into a folder that lasts as long as this process: modules may be imported late."""
-    folder = tempfile.TemporaryDirectory(prefix="det-load-")
-    if not _folders:
-        atexit.register(_remove_folders)
-    _folders.append(folder)
+def _unpack(bundle: BundleManifest, read_blob: ReadBlob, folder: Path) -> None:
     for entry in bundle.files:
         check_relative(entry.path)
-        target = Path(folder.name, entry.path)
+        target = folder / entry.path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(read_blob(entry.sha256))
-        os.chmod(target, entry.mode)
-    return Path(folder.name)
-
-
-def _remove_folders() -> None:
-    for folder in _folders:
-        folder.cleanup()
-    _folders.clear()
+        target.chmod(entry.mode)
 
 
 @contextmanager

@@ -105,8 +105,8 @@ def run_local(
 ) -> LocalResult:
     """Train one trial in this process, to the end.
 
-    Ctrl-C ends the training after the batch under way, with a checkpoint; a second Ctrl-C ends it at once. Random number
-    generators, signal handlers and the working directory are afterwards what they were before.
+    Ctrl-C ends the training after the batch under way, with a checkpoint; a second Ctrl-C ends it at once. Random
+    number generators, signal handlers and the working directory are afterwards what they were before.
 
     Parameters
     ----------

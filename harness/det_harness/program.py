@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from det_harness.calls import CallMatcher, ProgramSource, Unit
+from det_harness.calls import CallMatcher, ProgramSource
 from det_harness.values import decode
 from det_native import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
@@ -149,7 +149,7 @@ class ProgramRunner:
                     self._bind(entry)
             self.calls.enter_cell(index)
             self._run_cell(index, loop)
-            self._check_not_swallowed(self.source.title(Unit(cell=index)))
+            self._check_not_swallowed(self.source.title(self.source.unit(index)))
 
     def _bind(self, entry: ValueEntry) -> None:
         setattr(self.module, entry.name, decode(entry.codec, self._read_blob(entry.sha256)))

@@ -24,6 +24,14 @@ def seed_all(seed: int) -> None:
         torch.manual_seed(seed)
 
 
+def seed_process(seed: int) -> None:
+    """Seed everything in a worker's own process: TensorFlow's global seed too, which cannot be put back elsewhere."""
+    seed_all(seed)
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None:
+        tensorflow.random.set_seed(seed)
+
+
 def capture() -> dict[str, Any]:
     """Return the state of the global generators as plain numbers and arrays.
 

@@ -91,7 +91,7 @@ def run(source: str, namespace: dict[str, Any]) -> int | None:
     return None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(program)
 def test_running_the_slice_gives_the_values_of_the_kernel(drawn: tuple[list[str], list[int]]) -> None:
     cells, order = drawn
@@ -106,11 +106,10 @@ def test_running_the_slice_gives_the_values_of_the_kernel(drawn: tuple[list[str]
     call = "wanted = [a, b, c, d]"
     log.append(Execution(len(log), len(log) + 1, "call", analyse(call)))
     found = slice_log(log, len(log) - 1, 1)
-    unknown = {missing.name for missing, _ in found.missing}
-    if found.problems or not {"a", "b", "c", "d"} <= live.keys():
-        assert found.problems or unknown & {"a", "b", "c", "d"}, "something is missing and nobody says so"
+    unknown = {missing.name for missing, _ in found.missing if missing.certain}
+    if found.problems or not live.keys() >= set(NAMES):
         return
-    assert unknown <= {"total"} | {"f", "g"}
+    assert unknown <= {"total"}
     fresh: dict[str, Any] = {"total": total}
     for index in sorted(found.included)[:-1]:
         assert run(sources[index], fresh) is None, sources[index]

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest_display import MakeExperiment
+from local_experiments import write_experiment
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,8 +13,8 @@ from det_native.display.figure import CurvesFigure
 from det_native.errors import ArgumentError
 
 
-def test_training_and_validation_share_a_panel(make_experiment: MakeExperiment) -> None:
-    figure = make_experiment().plot()
+def test_training_and_validation_share_a_panel() -> None:
+    figure = write_experiment().plot()
     assert isinstance(figure, CurvesFigure)
     (axis,) = [axis for axis in figure.axes if axis.get_visible()]
     assert axis.get_title() == "loss"
@@ -24,22 +24,22 @@ def test_training_and_validation_share_a_panel(make_experiment: MakeExperiment) 
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["loss", "val_loss"]
 
 
-def test_a_search_shows_the_best_trial_in_colour_only(make_experiment: MakeExperiment) -> None:
-    axis = make_experiment(trials=3).plot().axes[0]
+def test_a_search_shows_the_best_trial_in_colour_only() -> None:
+    axis = write_experiment(trials=3).plot().axes[0]
     assert len(axis.get_lines()) == 6
     assert len(axis.get_legend().get_texts()) == 2
     assert all("trial 3" in text.get_text() for text in axis.get_legend().get_texts())
 
 
-def test_chosen_metrics_and_an_unknown_one(make_experiment: MakeExperiment) -> None:
-    experiment = make_experiment(metric="accuracy")
+def test_chosen_metrics_and_an_unknown_one() -> None:
+    experiment = write_experiment(metric="accuracy")
     assert [axis.get_title() for axis in experiment.plot("val_accuracy").axes] == ["accuracy"]
     with pytest.raises(ArgumentError, match=r"no metric 'nope'; it has: loss, accuracy"):
         experiment.plot("nope")
 
 
-def test_names_are_not_read_as_mathematics(make_experiment: MakeExperiment) -> None:
-    figure = make_experiment(metric="_$\\broken{$_a").plot()
+def test_names_are_not_read_as_mathematics() -> None:
+    figure = write_experiment(metric="_$\\broken{$_a").plot()
     assert figure.png().startswith(b"\x89PNG")
 
 

@@ -3,8 +3,8 @@
 import base64
 from html.parser import HTMLParser
 
-from conftest_display import MakeExperiment
-from hypothesis import HealthCheck, given, settings
+from local_experiments import write_experiment
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from det_native.display.html import experiment_html, trial_html
@@ -37,8 +37,8 @@ def parse(html: str) -> Tags:
     return tags
 
 
-def test_experiment_bundle_has_text_html_and_the_curves(make_experiment: MakeExperiment) -> None:
-    bundle = make_experiment(name="digits", trials=1)._repr_mimebundle_()
+def test_experiment_bundle_has_text_html_and_the_curves() -> None:
+    bundle = write_experiment(name="digits", trials=1)._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html", "image/png"}
     assert "digits" in bundle["text/plain"]
     assert "COMPLETED" in bundle["text/plain"]
@@ -46,8 +46,8 @@ def test_experiment_bundle_has_text_html_and_the_curves(make_experiment: MakeExp
     assert bundle["image/png"] in bundle["text/html"]
 
 
-def test_search_lists_its_trials_and_says_how_many_are_left_out(make_experiment: MakeExperiment) -> None:
-    experiment = make_experiment(trials=15)
+def test_search_lists_its_trials_and_says_how_many_are_left_out() -> None:
+    experiment = write_experiment(trials=15)
     bundle = experiment._repr_mimebundle_()
     assert "trial 12: COMPLETED" in bundle["text/plain"]
     assert "and 3 more trials" in bundle["text/plain"]
@@ -55,22 +55,22 @@ def test_search_lists_its_trials_and_says_how_many_are_left_out(make_experiment:
     assert experiment.best_trial.id == 15
 
 
-def test_trial_bundle(make_experiment: MakeExperiment) -> None:
-    bundle = make_experiment(trials=2).trials[1]._repr_mimebundle_()
+def test_trial_bundle() -> None:
+    bundle = write_experiment(trials=2).trials[1]._repr_mimebundle_()
     assert "Trial 2 of experiment" in bundle["text/plain"]
     assert "lr=0.2" in bundle["text/plain"]
     assert "4/4" in parse(bundle["text/html"]).text
 
 
-def test_without_metrics_there_is_no_picture(make_experiment: MakeExperiment) -> None:
-    experiment = make_experiment(rows=0, metric="nothing")
+def test_without_metrics_there_is_no_picture() -> None:
+    experiment = write_experiment(rows=0, metric="nothing")
     experiment._source._store.write_rows(1, "validation", [])  # type: ignore[attr-defined]
     assert set(experiment._repr_mimebundle_()) == {"text/plain", "text/html"}
 
 
-def test_failure_shows_the_traceback(make_experiment: MakeExperiment) -> None:
+def test_failure_shows_the_traceback() -> None:
     error = UserErrorInfo(type="ValueError", message="bad", traceback="Cell [3], line 2\nValueError: bad <x>", cell=3)
-    bundle = make_experiment(error=error)._repr_mimebundle_()
+    bundle = write_experiment(error=error)._repr_mimebundle_()
     assert "Cell [3], line 2" in bundle["text/plain"]
     assert "ValueError: bad <x>" in parse(bundle["text/html"]).text
 
@@ -78,13 +78,13 @@ def test_failure_shows_the_traceback(make_experiment: MakeExperiment) -> None:
 names = st.text(max_size=20).map(lambda text: f"<script>alert(1)</script>{text}\"'><img src=x onerror=alert(2)>&amp;")
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None)
 @given(name=names, hparam=names, value=names, metric=names, message=names)
 def test_nothing_from_outside_becomes_html(
-    make_experiment: MakeExperiment, name: str, hparam: str, value: str, metric: str, message: str
+    name: str, hparam: str, value: str, metric: str, message: str
 ) -> None:
     error = UserErrorInfo(type=name, message=message, traceback=message)
-    experiment = make_experiment(name=name, trials=2, hparams={hparam: value}, metric=metric, error=error)
+    experiment = write_experiment(name=name, trials=2, hparams={hparam: value}, metric=metric, error=error)
     for html in (experiment_html(experiment), trial_html(experiment.trials[0], b"png")):
         found = parse(html)
         assert found.tags <= {"div", "b", "span", "table", "thead", "tbody", "tr", "th", "td", "pre", "img"}

@@ -116,21 +116,25 @@ class Session:
         self.folders = Folders(directory)
         self.recorder = Recorder()
         self.runs: list[Run] = []
-        self.stop_after: int | None = None
+        self._batch_to_stop: int | None = None
+        self._model: Any = None
         self.role: Any = "local"
         self.context = TFKerasNativeContext(environment(self.config), on_fit=self._fit, role="local")
 
     def _fit(self, call: FitCall) -> Any:
-        call.context.role = self.role
+        call.context.role, self._model = self.role, call.model
         complete = filled(call, self.config)
         services = Services(complete, Schedule(periods_of(complete)), self.recorder, self.folders, self._stop)
         outcome = KerasController(call, services).run()
         self.runs.append(Run(outcome, self.recorder, self.folders, call.model))
         return outcome.result
 
+    def stop_at(self, batch: int) -> None:
+        """Ask for a stop once the model has trained on so many batches."""
+        self._batch_to_stop = batch
+
     def _stop(self) -> bool:
-        done = max(self.recorder.rows, default=0)
-        return self.stop_after is not None and done >= self.stop_after
+        return self._batch_to_stop is not None and int(self._model.optimizer.iterations) >= self._batch_to_stop
 
 
 @cache

@@ -109,6 +109,29 @@ def test_name_that_is_not_text() -> None:
 
 
 def test_configuration_that_contains_itself() -> None:
-    config: dict[str, object] = {}
-    config["data"] = config
-    assert any("contains itself" in text for text in problems_of(config, local=True).values())
+    data: dict[str, object] = {}
+    data["a"] = data["b"] = data
+    assert {"data.a", "data.b"} == set(problems_of({"data": data}, local=True))
+    assert "contains itself" in problems_of({"data": data}, local=True)["data.a"]
+
+
+def test_configuration_nested_beyond_reason() -> None:
+    data: dict[str, object] = {}
+    for _ in range(5_000):
+        data = {"a": data}
+    (text,) = problems_of({"data": data}, local=True).values()
+    assert "nested more than" in text
+
+
+def test_values_that_json_cannot_hold_are_listed_beside_other_problems() -> None:
+    config = {
+        "searcher": {"metric": print, "max_length": 5},
+        "scheduling_unit": 0,
+        "hyperparameters": {"a": float("nan")},
+    }
+    assert set(problems_of(config)) == {
+        "searcher.metric",
+        "scheduling_unit",
+        "hyperparameters.a",
+        "hyperparameters.global_batch_size",
+    }

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from det_native.errors import ConfigurationError, Problem, UnsupportedFeatureError
 from det_native.schema.loading import ConfigurationWarning, load_config, refuse_unsupported
+from det_native.schema.reading import read
 
 YAML = """
 description: from YAML
@@ -114,6 +115,8 @@ def test_error_of_json_has_its_line(tmp_path: Path) -> None:
     assert "line 3, column 1" in problem_of(path)
     path.write_text('{"a": 1, "a": 2}')
     assert "a: is given twice" in problem_of(path)
+    path.write_text("[" * 200_000)
+    assert "nested too deeply" in problem_of(path)
 
 
 @pytest.mark.parametrize("other", ["const", "[1, 2]", 5, ["a"]])
@@ -333,3 +336,12 @@ def test_anything_is_either_loaded_or_refused_with_paths(config: dict[str, Any],
 @given(st.text(max_size=60))
 def test_any_text_is_either_loaded_or_refused(text: str) -> None:
     assert all(problem.what for problem in problems_found(text, local=True))
+
+
+def test_what_was_read_once_is_a_copy_that_still_reports_everything() -> None:
+    data = {"deep": [1], "f": print}
+    config = {"data": data, "scheduling_unit": 0}
+    copied = read(config).raw
+    data["deep"].append(2)  # type: ignore[attr-defined]
+    assert copied["data"]["deep"] == [1]
+    assert {problem.where for problem in problems_found(copied, local=True)} == {"data.f", "scheduling_unit"}

@@ -1,7 +1,8 @@
 """Wakes readers of events after a commit, and keeps the newest events so that most readers need not ask the store.
 
 A reader has no queue of its own: it holds the id of the last event that it passed on, and takes what follows from the
-newest events here, or from the store if it has fallen too far behind. So a slow reader costs nothing but its connection.
+newest events here, or from the store if it has fallen too far behind. So a slow reader costs no more than
+its connection.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ def superfluous(
 ) -> list[str]:
     """Return the uuids of the checkpoints to delete.
 
-    A checkpoint stays if it is among the `trial_latest` last ones of its trial, or has a value of the metric and is among
-    the `trial_best` best ones of its trial or the `experiment_best` best ones of the experiment.
+    A checkpoint stays if it is among the `trial_latest` last ones of its trial, or has a value of the metric and is
+    among the `trial_best` best ones of its trial or the `experiment_best` best ones of the experiment.
     """
     complete = [one for one in found if one.state is CheckpointState.COMPLETED]
     kept: set[str] = set()

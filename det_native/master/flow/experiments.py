@@ -5,14 +5,24 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from det_native import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError
 from det_native.master.flow.context import Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import checkpoint_uri, target_batches, testing_config, with_seed
-from det_native.master.search import CreateTrial, Event, Searcher, Shutdown, Started, TrialCompleted, TrialFailed
-from det_native.master.search import make_searcher
+from det_native.master.search import (
+    CreateTrial,
+    Event,
+    Searcher,
+    Shutdown,
+    Started,
+    TrialCompleted,
+    TrialFailed,
+    make_searcher,
+)
 from det_native.master.store import bundles, experiments, metrics, trials
 from det_native.master.store.database import Transaction
 from det_native.schema import rest
@@ -102,52 +112,48 @@ class Experiments:
         self._touched: set[int] = set()
         self._progress_at = 0.0
 
-    def take_up_all(self) -> list[int]:
-        """Continue after a restart of the master: tell the searchers what they have not heard; return what ended."""
+    def take_up_all(self, live: Set[int]) -> list[int]:
+        """Continue after a restart of the master, `live` being the trials with a worker; return what is over."""
         with self._context.database.read() as connection:
             unfinished = experiments.unfinished(connection)
-        return [experiment_id for experiment_id in unfinished if self.take_up(experiment_id)]
+        return [experiment_id for experiment_id in unfinished if self.take_up(experiment_id, live)]
 
-    def take_up(self, experiment_id: int) -> bool:
+    def take_up(self, experiment_id: int, live: Set[int] = frozenset()) -> bool:
         """Begin an experiment, or continue it; whether it is over."""
-        with self._context.database.write() as transaction:
+        with self._deciding(experiment_id) as transaction:
             experiment = experiments.get(transaction.connection, experiment_id)
-            if experiment.state.terminal:
-                return False
-            self._tell(transaction, experiment, Started())
-            for request, trial in trials.by_request(transaction.connection, experiment_id).items():
-                if trial.state.terminal:
-                    self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
+            if experiment.state is ExperimentState.ACTIVE:
+                self._tell(transaction, experiment, Started())
+                for request, trial in trials.by_request(transaction.connection, experiment_id).items():
+                    if trial.state.terminal:
+                        self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
+            elif not experiment.state.terminal:
+                self._cancel_waiting(transaction, experiment_id, live)
             return self._end_if_over(transaction, experiment_id)
 
     def trial_over(self, experiment_id: int, trial_id: int) -> bool:
         """Tell the searcher that a trial has reached its end; whether the experiment is over with it."""
-        with self._context.database.write() as transaction:
+        with self._deciding(experiment_id) as transaction:
             experiment = experiments.get(transaction.connection, experiment_id)
-            if experiment.state.terminal:
-                return False
-            request = trials.request_of(transaction.connection, trial_id)
             trial = trials.get(transaction.connection, trial_id)
-            if trial.state is not TrialState.CANCELED:
+            if experiment.state is ExperimentState.ACTIVE and trial.state is not TrialState.CANCELED:
+                request = trials.request_of(transaction.connection, trial_id)
                 self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
             self._touched.add(experiment_id)
             return self._end_if_over(transaction, experiment_id)
 
-    def kill(self, experiment_id: int, owner: str, live: set[int]) -> tuple[rest.Experiment, bool]:
-        """Cancel an experiment and its trials that have no live run; return it, and whether that was all."""
-        with self._context.database.write() as transaction:
+    def kill(self, experiment_id: int, owner: str, live: Set[int]) -> tuple[rest.Experiment, bool]:
+        """Cancel an experiment and its trials that have no live run; return it, and whether it is over with that."""
+        with self._deciding(experiment_id) as transaction:
             experiment = experiments.get(transaction.connection, experiment_id, owner)
             if experiment.state.terminal:
                 return experiment, False
             experiments.set_state(transaction, experiment_id, ExperimentState.STOPPING_CANCELED)
-            for trial in trials.of_experiment(transaction.connection, experiment_id):
-                if not trial.state.terminal and trial.id not in live:
-                    trials.set_state(transaction, trial.id, TrialState.CANCELED)
-                    tell_trial(transaction, trial.id)
+            self._cancel_waiting(transaction, experiment_id, live)
             over = self._end_if_over(transaction, experiment_id)
-            if over:
-                return experiments.get(transaction.connection, experiment_id), True
-            return tell_experiment(transaction, experiment_id), False
+            if not over:
+                tell_experiment(transaction, experiment_id)
+            return experiments.get(transaction.connection, experiment_id), over
 
     def touch(self, experiment_id: int) -> None:
         """Something was reported: the experiment's progress is to be worked out again."""
@@ -188,22 +194,33 @@ class Experiments:
             self._searchers[experiment.id] = searcher
         return searcher
 
-    def _tell(self, transaction: Transaction, experiment: rest.Experiment, event: Event) -> None:
-        """Tell the searcher of an event, and do what it wants; all of it in one transaction, or nothing."""
-        searcher = self._searcher(experiment)
+    @contextmanager
+    def _deciding(self, experiment_id: int) -> Iterator[Transaction]:
+        """Give a transaction; if it fails, the searcher goes back to what is stored."""
         try:
-            for action in searcher.handle(event):
-                match action:
-                    case CreateTrial():
-                        self._create_trial(transaction, experiment, action)
-                    case Shutdown(failed):
-                        state = ExperimentState.STOPPING_ERROR if failed else ExperimentState.STOPPING_COMPLETED
-                        if experiments.get(transaction.connection, experiment.id).state is ExperimentState.ACTIVE:
-                            experiments.set_state(transaction, experiment.id, state)
-            experiments.set_searcher(transaction, experiment.id, searcher.snapshot())
+            with self._context.database.write() as transaction:
+                yield transaction
         except BaseException:
-            self._searchers.pop(experiment.id, None)  # its state is ahead of the store's
+            self._searchers.pop(experiment_id, None)
             raise
+
+    def _cancel_waiting(self, transaction: Transaction, experiment_id: int, live: Set[int]) -> None:
+        for trial in trials.of_experiment(transaction.connection, experiment_id):
+            if not trial.state.terminal and trial.id not in live:
+                trials.set_state(transaction, trial.id, TrialState.CANCELED)
+                tell_trial(transaction, trial.id)
+
+    def _tell(self, transaction: Transaction, experiment: rest.Experiment, event: Event) -> None:
+        """Tell the searcher of an event, and do what it wants."""
+        searcher = self._searcher(experiment)
+        for action in searcher.handle(event):
+            match action:
+                case CreateTrial():
+                    self._create_trial(transaction, experiment, action)
+                case Shutdown(failed):
+                    state = ExperimentState.STOPPING_ERROR if failed else ExperimentState.STOPPING_COMPLETED
+                    experiments.set_state(transaction, experiment.id, state)
+        experiments.set_searcher(transaction, experiment.id, searcher.snapshot())
 
     def _create_trial(self, transaction: Transaction, experiment: rest.Experiment, action: CreateTrial) -> None:
         config = ExperimentConfig.model_validate(experiment.config)

@@ -17,7 +17,7 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import BundleManifest, CheckpointManifest
-from det_native.schema.resources import Reproducibility
+from det_native.schema.resources import Device, Reproducibility
 from det_native.schema.searcher import SingleSearcher
 from det_native.schema.storage_config import MasterStorage, SharedFileStorage
 
@@ -136,7 +136,7 @@ def trial_job(
     """Return the job of one run of a trial."""
     config = ExperimentConfig.model_validate(experiment.config)
     devices = [device for device in map(device_of, slots) if device is not None]
-    kind = "cuda" if devices else "cpu"
+    kind: Device = "cuda" if devices else "cpu"
     return TrialJob(
         protocol=PROTOCOL,
         directory=str(places.run(run_id)),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from det_native.errors import RequestError
+from det_native.errors import DetError, RequestError
 from det_native.master.flow import spool
 from det_native.master.flow.context import Context, tell_trial
 from det_native.master.flow.decide import Cancel, Complete, Decision, Facts, Fail, Restart, decide
@@ -52,10 +52,10 @@ class Runs:
     ----------
     context : Context
     on_trial_over : callable
-        Called with (experiment id, trial id, whether it failed) when a trial has reached its end.
+        Called with the ids of experiment and trial when a trial has reached its end.
     """
 
-    def __init__(self, context: Context, on_trial_over: Callable[[int, int, bool], None]) -> None:
+    def __init__(self, context: Context, on_trial_over: Callable[[int, int], None]) -> None:
         self._context = context
         self._on_trial_over = on_trial_over
         self.active: dict[str, Active] = {}
@@ -75,6 +75,12 @@ class Runs:
 
     def start(self, trial_id: int, slots: tuple[str, ...]) -> None:
         """Start the next run of a trial, from its latest checkpoint that is complete."""
+        try:
+            self._start(trial_id, slots)
+        except DetError as error:
+            self._cannot_start(trial_id, error)
+
+    def _start(self, trial_id: int, slots: tuple[str, ...]) -> None:
         database = self._context.database
         run_id = run_store.new_id()
         token, token_hash = run_store.new_token()
@@ -181,6 +187,15 @@ class Runs:
                 tell_trial(transaction, run.trial_id)
             del self.active[run.run_id]
 
+    def _cannot_start(self, trial_id: int, error: DetError) -> None:
+        logger.error("Trial %d cannot be started: %s", trial_id, error)
+        message = f"The trial cannot be started: {error}"
+        info = rest.UserErrorInfo(type=type(error).__name__, message=message, traceback=message)
+        with self._context.database.write() as transaction:
+            trials.set_state(transaction, trial_id, TrialState.ERROR, info)
+            experiment_id = tell_trial(transaction, trial_id).experiment_id
+        self._on_trial_over(experiment_id, trial_id)
+
     def _latest(self, experiment: rest.Experiment, trial: rest.Trial) -> CheckpointManifest | None:
         with self._context.database.read() as connection:
             latest = checkpoints.latest(connection, trial.id)
@@ -263,4 +278,4 @@ class Runs:
 
     def _over(self, run: Active, decision: Decision) -> None:
         if not isinstance(decision, Restart):
-            self._on_trial_over(run.experiment_id, run.trial_id, isinstance(decision, Fail))
+            self._on_trial_over(run.experiment_id, run.trial_id)

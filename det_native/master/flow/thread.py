@@ -138,6 +138,6 @@ class DecisionThread:
         except OperationalError as error:
             logger.error("The database does not take a change now; it is tried again. %s", error)
             return False
-        except Exception:  # noqa: BLE001 (a fault in one decision must not end all others: it goes to the log)
+        except Exception:
             logger.exception("A step of the master failed.")
         return True

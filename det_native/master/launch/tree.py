@@ -22,8 +22,9 @@ class _Entry:
 def members(root: int | None, marker: str) -> set[int]:
     """Return all live processes of the worker `root`, itself included while it lives.
 
-    Without `root`, whose number may be another process's by now, only the marker counts. A child that made a session of its own and whose parent has ended is found by the marker in its environment, which
-    is what it was started with and cannot be changed by it afterwards.
+    Without `root`, whose number may be another process's by now, only the marker counts. A child that made a session of
+    its own and whose parent has ended is found by the marker in its environment, which is what it was started with and
+    cannot be changed by it afterwards.
     """
     entries = _entries()
     children: dict[int, list[int]] = {}

@@ -203,7 +203,7 @@ def _one(connection: Connection, experiment_id: int, owner: str | None) -> Row[A
 def _experiment(row: Row[Any]) -> rest.Experiment:
     return rest.Experiment(
         id=row.id,
-        name=row.name,
+        name=row.name or f"Experiment {row.id}",
         state=row.state,
         config=row.config,
         bundle_id=row.bundle_id,

@@ -68,10 +68,8 @@ def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Ac
     RequestError
         400 for a gap in the sequence numbers or a report that contradicts itself.
     """
-    row = _row(transaction.connection, run_id)
+    row = _current(transaction.connection, run_id)
     fresh = [report for report in batch.reports if report.seq > row.last_seq]
-    if row.current != run_id:
-        raise FencedError(f"Run {run_id} is not the current attempt at trial {row.trial_id} any more; it must end.")
     if fresh and row.state == RunState.ENDED:
         raise FencedError(f"Run {run_id} has ended; trial {row.trial_id} takes no more reports from it.")
     stored = {
@@ -93,6 +91,20 @@ def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Ac
         for hint in run.hints.values():
             events.emit(transaction, row.owner, "metrics", row.experiment_id, row.trial_id, hint)
     return Accepted(through, row.experiment_state != ExperimentState.ACTIVE, run.decisive)
+
+
+def standing(connection: Connection, run_id: str) -> Accepted:
+    """Return how far the reports of a run have come, for one that has nothing to report.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such run.
+    FencedError
+        If the run is not its trial's current one any more.
+    """
+    row = _current(connection, run_id)
+    return Accepted(row.last_seq, row.experiment_state != ExperimentState.ACTIVE)
 
 
 def accept_exit(transaction: Transaction, run_id: str, report: rest.ExitReport) -> None:
@@ -163,6 +175,13 @@ def _row(connection: Connection, run_id: str) -> AnyRow:
     row = connection.execute(_FACTS, {"run": run_id}).first()
     if row is None:
         raise NotFoundError(f"There is no run {run_id}.")
+    return row
+
+
+def _current(connection: Connection, run_id: str) -> AnyRow:
+    row = _row(connection, run_id)
+    if row.current != run_id:
+        raise FencedError(f"Run {run_id} is not the current attempt at trial {row.trial_id} any more; it must end.")
     return row
 
 

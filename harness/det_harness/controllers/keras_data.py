@@ -133,16 +133,18 @@ def array_batches(
     per_epoch = math.ceil(records / batch_size)
     rest = records % batch_size
 
+    @tf.autograph.experimental.do_not_convert
     def order(epoch: Any) -> Any:
         if not shuffle:
-            return tf.range(records, dtype=tf.int64)
+            return epoch, tf.range(records, dtype=tf.int64)
         indices = tf.numpy_function(
             lambda number: permutation(seed, int(number), records, batch_size if shuffle == "batch" else 1),
             [epoch],
             tf.int64,
         )
-        return tf.ensure_shape(indices, [records])
+        return epoch, tf.ensure_shape(indices, [records])
 
+    @tf.autograph.experimental.do_not_convert
     def cut(epoch: Any, indices: Any) -> tf.data.Dataset:
         skipped = tf.where(epoch == first_batch // per_epoch, np.int64(first_batch % per_epoch), np.int64(0))
         indices = indices[skipped * batch_size :]
@@ -152,13 +154,14 @@ def array_batches(
             batches = batches.concatenate(tf.data.Dataset.from_tensors(indices[whole:]))
         return batches
 
+    @tf.autograph.experimental.do_not_convert
     def gather(indices: Any, whole: Any) -> Any:
         return tf.nest.map_structure(lambda array: tf.gather(array, indices, axis=0), whole)
 
     start = first_batch // per_epoch
     numbers = tf.data.Dataset.range(start, _FOREVER if epochs == _FOREVER else start + epochs)
     # One permutation ahead is enough, and several at once would get in each other's way.
-    orders = numbers.map(lambda epoch: (epoch, order(epoch))).prefetch(1)
+    orders = numbers.map(order).prefetch(1)
     batches = tf.data.Dataset.zip((orders.flat_map(cut), tf.data.Dataset.from_tensors(rows).repeat()))
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False

@@ -177,7 +177,7 @@ class LauncherContract:
         exits(launcher, "r1")
         first = launcher.logs("r1", 0)
         assert first.text == "größe\nsecond\n"
-        assert launcher.logs("r1", first.offset) .text == ""
+        assert launcher.logs("r1", first.offset).text == ""
         assert launcher.logs("r1", len("größe\n".encode())).text == "second\n"
 
     def test_an_interpreter_that_does_not_exist_is_named(self, launcher: Launcher, tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ import time
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from launch_entries import SLEEPER
 from launcher_contract import KIND, LauncherContract, children_of, exits, gone, output, trial_job, until
 
 from det_native.master.launch.base import WorkerKind
@@ -36,7 +38,10 @@ def make(tmp_path: Path) -> Iterator[Make]:
     def make_one(*, variables: dict[str, str] | None = None, **arguments: object) -> LocalLauncher:
         environment = {**os.environ, "PYTHONPATH": HERE, **(variables or {})}
         launcher = LocalLauncher(
-            tmp_path / "standby", entry="launch_entries:run", environment=environment, **arguments  # type: ignore[arg-type]
+            tmp_path / "standby",
+            entry="launch_entries:run",
+            environment=environment,
+            **arguments,  # type: ignore[arg-type]
         )
         made.append(launcher)
         return launcher
@@ -48,6 +53,11 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 def _standby_processes() -> list[psutil.Process]:
     return [child for child in psutil.Process().children() if "det_harness.standby" in child.cmdline()]
+
+
+def _facts(directory: Path, run_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((directory / run_id / "facts.json").read_text())
+    return found
 
 
 def _warm(launcher: LocalLauncher, count: int, kind: WorkerKind = KIND) -> None:
@@ -70,7 +80,7 @@ class TestStandbys:
         before = {process.pid for process in _standby_processes()}
         launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND)
         exits(launcher, "r1")
-        assert json.loads((tmp_path / "r1" / "facts.json").read_text())["pid"] in before
+        assert _facts(tmp_path, "r1")["pid"] in before
         _warm(launcher, 2)
 
     def test_no_standby_warms_up_while_a_worker_starts(self, make: Make, tmp_path: Path) -> None:
@@ -89,7 +99,7 @@ class TestStandbys:
         for run_id in ("r1", "r2"):
             launcher.start(run_id, trial_job(tmp_path, run_id, "facts"), KIND)
         exits(launcher, "r1", "r2")
-        facts = [json.loads((tmp_path / run_id / "facts.json").read_text()) for run_id in ("r1", "r2")]
+        facts = [_facts(tmp_path, run_id) for run_id in ("r1", "r2")]
         assert facts[0]["pid"] != facts[1]["pid"]
 
     def test_unused_standbys_retire(self, make: Make) -> None:
@@ -127,7 +137,7 @@ class TestStandbys:
         launcher = make(variables={**secret, "HTTPS_PROXY": "kept"})
         launcher.start("r1", trial_job(tmp_path, "r1", "facts", variables={"GREETING": "hello"}), KIND)
         exits(launcher, "r1")
-        environment = json.loads((tmp_path / "r1" / "facts.json").read_text())["environment"]
+        environment = _facts(tmp_path, "r1")["environment"]
         assert not set(secret) & set(environment)
         assert "the-masters-token" not in environment.values()
         assert environment["GREETING"] == "hello"
@@ -138,7 +148,7 @@ class TestStandbys:
         for run_id, devices in (("r1", ["2"]), ("r2", ["GPU-abc", "3"]), ("r3", [])):
             launcher.start(run_id, trial_job(tmp_path, run_id, "facts", devices=devices, threads=3), KIND)
         exits(launcher, "r1", "r2", "r3")
-        found = [json.loads((tmp_path / run_id / "facts.json").read_text())["environment"] for run_id in ("r1", "r2", "r3")]
+        found = [_facts(tmp_path, run_id)["environment"] for run_id in ("r1", "r2", "r3")]
         assert [environment["CUDA_VISIBLE_DEVICES"] for environment in found] == ["2", "GPU-abc,3", ""]
         assert found[0]["OMP_NUM_THREADS"] == "3"
 
@@ -177,14 +187,14 @@ class TestStandbys:
         finally:
             os.close(held)
         # Standard streams, and the folder that counts them.
-        assert json.loads((tmp_path / "r1" / "facts.json").read_text())["descriptors"] == 4
+        assert _facts(tmp_path, "r1")["descriptors"] == 4
 
     def test_torch_and_its_first_optimizer_are_imported_beforehand(self, make: Make, tmp_path: Path) -> None:
         launcher = make(slots=1, policy=Policy(settle=3600.0))
         kind = WorkerKind("torch")
         launcher.start("r1", trial_job(tmp_path, "r1", "facts"), kind)
         exits(launcher, "r1")
-        assert "torch" in json.loads((tmp_path / "r1" / "facts.json").read_text())["modules"]
+        assert "torch" in _facts(tmp_path, "r1")["modules"]
 
     def test_an_environment_without_det_native_is_named(self, make: Make, tmp_path: Path) -> None:
         venv.create(tmp_path / "bare", symlinks=True, with_pip=False)
@@ -227,8 +237,9 @@ class TestMasterGone:
         launcher = make(policy=PROMPT)
         handle = launcher.start("r1", trial_job(tmp_path, "r1", "wait"), KIND)
         output(launcher, "r1", "waiting")
-        with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True) as foreign:
-            stranger = {**handle, "pid": foreign.pid, "marker": "of-another-worker", "temporary": str(tmp_path / "none")}
+        with subprocess.Popen([sys.executable, "-c", SLEEPER], start_new_session=True) as foreign:
+            none = {"marker": "of-another-worker", "temporary": str(tmp_path / "none")}
+            stranger = {**handle, **none, "pid": foreign.pid}
             other = make(policy=PROMPT)
             assert not other.adopt("r2", stranger)
             assert not other.adopt("r3", {**stranger, "mark": "another-boot:1"})

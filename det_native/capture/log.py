@@ -1,0 +1,256 @@
+"""The log of what a notebook's kernel executed, kept from the moment that det_native is imported.
+
+Only the standard library is imported here, and IPython not before there is one running.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+_TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
+
+#: File names that IPython gives to code that a magic (``%time``, ``%%time``) compiles by itself.
+MAGIC_FILES = frozenset({"<timed exec>", "<timed eval>"})
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """A training call that was made: where, and while which execution ran.
+
+    Attributes
+    ----------
+    running : int
+        Index of the execution that was running.
+    file : str
+        File name of the code object that made the call.
+    line, column : int
+        Position there, as Python reports it.
+    magic_line : int or None
+        For a call compiled by ``%time`` and the like: the line of the cell that has the magic.
+    """
+
+    kind: str
+    running: int
+    file: str
+    line: int
+    column: int
+    magic_line: int | None = None
+    running_line: int = 1
+
+
+@dataclass
+class LoggedExecution:
+    """One execution of the kernel.
+
+    Attributes
+    ----------
+    index : int
+        Place in the log, from 0.
+    number : int or None
+        What the notebook shows in brackets; None for code that is kept out of the history.
+    source : str
+        Raw text, magics and all.
+    duration : float or None
+        Seconds; None while it runs and for executions before det_native was imported.
+    succeeded : bool or None
+        None while it runs.
+    recorded : bool
+        False for executions taken from the history: they count as successful unless IPython remembers an error.
+    ran : bool
+        False if it did not even compile.
+    error_line : int or None
+        Line (of IPython's transformed text) of the cell's top level at which it failed.
+    files : dict
+        File names of its code objects, and the number of lines of the cell before their first line.
+    """
+
+    index: int
+    number: int | None
+    source: str
+    cell_id: str | None = None
+    tags: frozenset[str] = frozenset()
+    started: float | None = None
+    duration: float | None = None
+    succeeded: bool | None = None
+    recorded: bool = True
+    ran: bool = True
+    error_line: int | None = None
+    files: dict[str, int] = field(default_factory=dict)
+    clock: float | None = None
+
+    @property
+    def cell(self) -> str:
+        """Identity of the cell: its id where the front end gives one, else its text."""
+        return self.cell_id or self.source.strip()
+
+
+class ExecutionLog:
+    """What a shell executed, in order.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        IPython's shell; :meth:`attach` registers the hooks that keep the log.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.executions: list[LoggedExecution] = []
+        self.calls: list[CallRecord] = []
+        self._running: list[LoggedExecution | None] = []
+
+    @property
+    def running(self) -> LoggedExecution | None:
+        """The execution that is running now, None between executions."""
+        outermost = [execution for execution in self._running if execution is not None]
+        return outermost[0] if outermost else None
+
+    def attach(self) -> None:
+        """Take over the history so far, and record from now on."""
+        self._take_history()
+        self.shell.events.register("pre_run_cell", self._before)
+        self.shell.events.register("post_run_cell", self._after)
+
+    def owner_of(self, file: str) -> LoggedExecution | None:
+        """Return the latest execution that has a code object of this file name."""
+        for execution in reversed(self.executions):
+            if file in execution.files:
+                return execution
+        return None
+
+    def _take_history(self) -> None:
+        history = getattr(self.shell, "history_manager", None)
+        if history is None:
+            return
+        raw, parsed = list(history.input_hist_raw), list(history.input_hist_parsed)
+        errors = getattr(history, "exceptions", {})
+        last = self.shell.execution_count - 1
+        for number, source in enumerate(raw):
+            if number == 0 or not source.strip():
+                continue
+            transformed = parsed[number] if number < len(parsed) else source
+            execution = self._append(number, source, transformed)
+            execution.recorded = False
+            error = errors.get(number)
+            execution.succeeded = error is None
+            execution.ran = error is None or error.get("ename") not in {"SyntaxError", "IndentationError", "TabError"}
+        if self.executions and self.executions[-1].number == last:
+            self._take_running(self.executions[-1])
+
+    def _take_running(self, execution: LoggedExecution) -> None:
+        execution.recorded, execution.succeeded = True, None
+        metadata = _parent_metadata(self.shell)
+        execution.cell_id = metadata.get("cellId")
+        execution.tags |= frozenset(metadata.get("tags") or ())
+        execution.started, execution.clock = time.time(), time.perf_counter()
+        self._running.append(execution)
+
+    def _append(self, number: int | None, source: str, transformed: str) -> LoggedExecution:
+        execution = LoggedExecution(len(self.executions), number, source, tags=_comment_tags(source))
+        execution.files[self._file_name(source, transformed, number or self.shell.execution_count)] = 0
+        self.executions.append(execution)
+        return execution
+
+    def _file_name(self, source: str, transformed: str, number: int) -> str:
+        return str(self.shell.compile.get_code_name(source, transformed, number))
+
+    def _before(self, info: Any) -> None:
+        transformed = getattr(info, "transformed_cell", None) or info.raw_cell
+        stored = bool(info.store_history)
+        number = self.shell.execution_count - (1 if stored else 0)
+        if self.running is not None:
+            # Code run from within a cell (`%%capture`, `run_cell`): it belongs to that cell.
+            owner = self.running
+            body = info.raw_cell
+            offset = owner.source.count("\n", 0, owner.source.find(body)) if body and body in owner.source else 0
+            owner.files.setdefault(self._file_name(body, transformed, number), offset)
+            self._running.append(None)
+            return
+        execution = self._append(number if stored else None, info.raw_cell, transformed)
+        metadata = getattr(info, "cell_meta", None) or _parent_metadata(self.shell)
+        execution.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")
+        execution.tags |= frozenset(metadata.get("tags") or ())
+        execution.started, execution.clock = time.time(), time.perf_counter()
+        self._running.append(execution)
+
+    def _after(self, result: Any) -> None:
+        execution = self._running.pop() if self._running else None
+        if execution is None:
+            return
+        self._running.clear()
+        if execution.clock is not None:
+            execution.duration = time.perf_counter() - execution.clock
+        execution.succeeded = bool(result is not None and result.success)
+        if execution.succeeded or result is None:
+            return
+        execution.ran = result.error_before_exec is None
+        error = result.error_in_exec
+        execution.error_line = _top_line(error, execution.files) if error is not None else None
+
+
+def _comment_tags(source: str) -> frozenset[str]:
+    first = next((line for line in source.splitlines() if line.strip()), "")
+    match = _TAG.match(first)
+    return frozenset({match[1]}) if match else frozenset()
+
+
+def _parent_metadata(shell: Any) -> dict[str, Any]:
+    get_parent = getattr(shell, "get_parent", None)
+    if get_parent is None:
+        return {}
+    try:
+        parent = get_parent()
+    except LookupError:
+        return {}
+    metadata = (parent or {}).get("metadata") or {}
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _top_line(error: BaseException, files: dict[str, int]) -> int | None:
+    """Line of the cell's own top level in the traceback of an error."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename in files and code.co_name in {"<module>", "<cell line: 1>"}:
+            return traceback.tb_lineno
+        traceback = traceback.tb_next
+    return None
+
+
+_log: ExecutionLog | None = None
+
+
+def install() -> ExecutionLog | None:
+    """Start the log of the running IPython shell; does nothing the second time, or outside IPython.
+
+    Returns
+    -------
+    ExecutionLog or None
+        The log, None if no IPython is running.
+    """
+    global _log
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None:
+        return None
+    if _log is None or _log.shell is not shell:
+        log = ExecutionLog(shell)
+        log.attach()
+        _log = log
+    return _log
+
+
+def current_log() -> ExecutionLog | None:
+    """Return the log of the running shell (see :func:`install`)."""
+    return install()
+
+
+def running_execution() -> int | None:
+    """Return the index of the execution that is running: what ``init()`` remembers of where it was called."""
+    log = current_log()
+    running = log.running if log is not None else None
+    return running.index if running is not None else None

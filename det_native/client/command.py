@@ -1,0 +1,239 @@
+"""The ``det`` command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from collections import Counter
+from typing import Any
+
+import click
+
+from det_native import PROTOCOL, __version__
+from det_native.client.home import read_token
+from det_native.errors import DetError, MasterError, MasterUnreachableError
+from det_native.schema.home import Home, RuntimeFile, read_runtime
+from det_native.schema.processes import wait_until_gone
+
+_FAILED = 1
+_NOT_RUNNING = 3
+_INTERRUPTED = 130
+_STOP_SECONDS = 30.0
+
+
+def main() -> None:
+    """Run as ``det``: an error is one sentence on standard error, and an exit code."""
+    warnings.showwarning = lambda message, *_, **__: click.echo(f"Warning: {message}", err=True)
+    try:
+        code = cli.main(standalone_mode=False, prog_name="det")
+    except DetError as error:
+        click.echo(f"Error: {error}", err=True)
+        code = _FAILED
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _FAILED
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-m", "--master", metavar="URL", help="The master to talk to; DET_MASTER, else the one on this machine.")
+@click.pass_context
+def cli(context: click.Context, master: str | None) -> None:
+    """Run and look after a det_native master and its experiments."""
+    context.obj = master or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR")
+
+
+@cli.command()
+@click.option("--slots", metavar="N", help='Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.')
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; that of the last start by default.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address; others than this machine's need TLS.")
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Certificate, PEM.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Its key, PEM.")
+@click.pass_context
+def up(context: click.Context, /, **options: Any) -> None:
+    """Start a master on this machine, in the background."""
+    from det_native.client.connect import check_version
+    from det_native.client.session import Session
+    from det_native.client.starting import ensure_master
+
+    if context.obj:
+        raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
+    home = Home.default()
+    arguments = [
+        text
+        for name, value in options.items()
+        if value and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        for text in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    started = ensure_master(home, arguments)
+    url = started.runtime.url
+    if started.fresh:
+        click.echo(f"The master runs at {url} (home {home.path}).")
+        return
+    click.echo(f"A master runs already at {url} (home {home.path}).")
+    if arguments:
+        click.echo("The options have no effect on it; `det down` first.", err=True)
+    check_version(Session(url, read_token(home) or "").health(), url)
+
+
+@cli.command()
+@click.option("--kill", is_flag=True, help="End running trials too; otherwise they go on.")
+@click.pass_context
+def down(context: click.Context, *, kill: bool) -> None:
+    """Stop the master."""
+    if context.obj:
+        from det_native.client.connect import connect
+
+        connect(context.obj, start=False).post("/master/shutdown", params={"kill": kill})
+        click.echo(f"The master at {context.obj} stops.")
+        return
+    home = Home.default()
+    runtime = read_runtime(home)
+    if runtime is None:
+        click.echo(f"No master runs in {home.path}.")
+        return
+    _stop(runtime, home, kill=kill)
+    click.echo("The master has stopped." if kill else "The master has stopped; running trials go on.")
+
+
+def _stop(runtime: RuntimeFile, home: Home, *, kill: bool) -> None:
+    """Stop the master of a home, whatever its version."""
+    from det_native.client.session import Session
+
+    if kill:
+        Session(runtime.url, read_token(home) or "").post("/master/shutdown", params={"kill": True})
+    else:
+        os.kill(runtime.pid, signal.SIGTERM)
+    if not wait_until_gone(runtime.pid, runtime.start, _STOP_SECONDS):
+        raise MasterError(
+            f"The master (process {runtime.pid}) has not stopped after {_STOP_SECONDS:.0f} s. `kill -9 {runtime.pid}` "
+            "ends it; nothing that it has acknowledged is lost."
+        )
+
+
+@cli.command()
+@click.pass_context
+def status(context: click.Context) -> None:
+    """Show the master, its slots and what it does."""
+    from det_native.client.connect import connect
+    from det_native.client.tables import facts
+    from det_native.schema.rest import MasterInfo
+
+    home = Home.default()
+    if not context.obj and read_runtime(home) is None:
+        click.echo(f"No master runs in {home.path}. `det up` starts one.")
+        context.exit(_NOT_RUNNING)
+    session = connect(context.obj, start=False)
+    info = MasterInfo.model_validate(session.get("/master"))
+    devices = Counter(slot.device for slot in info.slots)
+    busy = sum(slot.trial_id is not None for slot in info.slots)
+    standbys = ", ".join(f"{count} {framework}" for framework, count in sorted(info.standbys.items()) if count)
+    click.echo(
+        facts(
+            [
+                ("master", f"{session.url}, process {info.pid}, since {info.started}"),
+                ("version", f"{info.version} (protocol {info.protocol}), {info.python}"),
+                ("home", info.home),
+                ("slots", f"{busy} of {len(info.slots)} busy ({', '.join(f'{n} {d}' for d, n in devices.items())})"),
+                ("standbys", standbys or "none"),
+                ("active experiments", info.active_experiments),
+            ]
+        )
+    )
+
+
+@cli.command()
+@click.argument("target", default="master")
+@click.option("--trial", "is_trial", is_flag=True, help="TARGET is the number of a trial.")
+@click.option("-f", "--follow", is_flag=True, help="Go on as more is written.")
+@click.option("-n", "--lines", type=click.IntRange(1), help="The last lines only; of the master's log 200 by default.")
+@click.pass_context
+def logs(context: click.Context, target: str, *, is_trial: bool, follow: bool, lines: int | None) -> None:
+    """Print the log of an experiment (its number), of a trial (--trial), or of the master of this machine."""
+    from det_native.client import following
+
+    if target == "master":
+        if context.obj:
+            raise click.UsageError("the log of a master on another machine is read there")
+        following.print_file(Home.default().log, lines or 200, follow=follow)
+        return
+    if not target.isdigit():
+        raise click.UsageError(f'{target!r} is no number of an experiment or trial, nor "master"')
+    from det_native.client.connect import connect
+
+    session = connect(context.obj, start=False)
+    following.print_logs(session, int(target), is_trial=is_trial, lines=lines, follow=follow)
+
+
+@cli.group()
+def experiment() -> None:
+    """List and end experiments."""
+
+
+@experiment.command("list")
+@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many.")
+@click.pass_context
+def list_experiments(context: click.Context, *, limit: int) -> None:
+    """Show the experiments, newest first."""
+    from det_native.client.connect import connect
+    from det_native.client.tables import table
+    from det_native.schema.rest import Experiment
+
+    session = connect(context.obj, start=False)
+    found = [Experiment.model_validate(item) for item in session.get("/experiments", limit=limit)]
+    if not found:
+        click.echo("There are no experiments yet.")
+        return
+    rows = [
+        (
+            item.id,
+            item.name,
+            item.state.value,
+            f"{item.progress:.0%}",
+            item.trials,
+            item.metric,
+            "" if item.best_validation is None else f"{item.best_validation:.6g}",
+            item.created,
+        )
+        for item in found
+    ]
+    click.echo(table(("id", "name", "state", "progress", "trials", "metric", "best", "created"), rows))
+
+
+@experiment.command("kill")
+@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.pass_context
+def kill_experiment(context: click.Context, experiment_id: int) -> None:
+    """End an experiment now; its trials become CANCELED."""
+    from det_native.client.connect import connect
+    from det_native.schema.rest import Experiment
+
+    answer = connect(context.obj, start=False).post(f"/experiments/{experiment_id}/kill")
+    click.echo(f"Experiment {experiment_id} is {Experiment.model_validate(answer).state.value}.")
+
+
+@cli.command()
+@click.pass_context
+def version(context: click.Context) -> None:
+    """Show the versions of this client and of the master, if one runs."""
+    click.echo(f"det_native {__version__} (protocol {PROTOCOL})")
+    home = Home.default()
+    runtime = None if context.obj else read_runtime(home)
+    if runtime is not None:
+        click.echo(f"master {runtime.version} (protocol {runtime.protocol}) at {runtime.url}")
+    elif context.obj:
+        from det_native.client.session import Session
+
+        try:
+            health = Session(context.obj, "").health()
+        except MasterUnreachableError as error:
+            click.echo(str(error), err=True)
+        else:
+            click.echo(f"master {health.version} (protocol {health.protocol}) at {context.obj}")

@@ -1,0 +1,159 @@
+"""Facts about experiments from a master."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from det_native.client.events import EventStream
+from det_native.client.loading import load_checkpoint, receive_file
+from det_native.client.session import Session
+from det_native.client.source import Source
+from det_native.schema import rest
+from det_native.schema.manifests import BundleManifest
+
+_PAGE = 10_000
+_STREAM_CHUNK = 4096
+_FILE_CHUNK = 1 << 20
+
+
+class HttpSource(Source):
+    """Implements ``Source`` over the master's REST interface.
+
+    Parameters
+    ----------
+    session : Session
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __repr__(self) -> str:
+        return f"HttpSource({self._session.url!r})"
+
+    def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
+        """Return the experiment as it is now."""
+        return rest.ExperimentDetail.model_validate(self._session.get(f"/experiments/{experiment_id}"))
+
+    def trials(self, experiment_id: int | str) -> list[rest.Trial]:
+        """Return the experiment's trials, oldest first."""
+        found = self._session.get(f"/experiments/{experiment_id}/trials")
+        return [rest.Trial.model_validate(trial) for trial in found]
+
+    def trial(self, trial_id: int) -> rest.Trial:
+        """Return the trial as it is now."""
+        return rest.Trial.model_validate(self._session.get(f"/trials/{trial_id}"))
+
+    def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
+        """Return all rows of a kind after a batch, in order of batches; after 0 means all."""
+        rows: list[rest.MetricRow] = []
+        after: int | None = after_batch or None
+        while True:
+            page = self._session.get(f"/trials/{trial_id}/metrics", kind=kind, after_batch=after, limit=_PAGE)
+            rows.extend(rest.MetricRow.model_validate(row) for row in page)
+            if len(page) < _PAGE:
+                return rows
+            after = rows[-1].batch
+
+    def checkpoints(
+        self, *, experiment_id: int | str | None = None, trial_id: int | None = None
+    ) -> list[rest.Checkpoint]:
+        """Return the checkpoints that exist, oldest first."""
+        owner = f"/experiments/{experiment_id}" if trial_id is None else f"/trials/{trial_id}"
+        return [rest.Checkpoint.model_validate(found) for found in self._session.get(f"{owner}/checkpoints")]
+
+    def checkpoint(self, uuid: str) -> rest.Checkpoint:
+        """Return one checkpoint."""
+        return rest.Checkpoint.model_validate(self._session.get(f"/checkpoints/{uuid}"))
+
+    def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
+        """Return log lines with an id above `after`."""
+        lines: list[rest.LogLine] = []
+        while True:
+            page = self._session.get(f"/trials/{trial_id}/logs", after=after, limit=_PAGE)
+            lines.extend(rest.LogLine.model_validate(line) for line in page)
+            if len(page) < _PAGE:
+                return lines
+            after = lines[-1].id
+
+    def events(self, experiment_id: int | str, after: int = 0) -> EventStream:
+        """Return the events with an id above `after` as they happen, until the experiment has ended."""
+        return EventStream(
+            connect=lambda last: _EventConnection(self._session, experiment_id, last),
+            has_ended=lambda: self.experiment(experiment_id).state.terminal,
+            after=after,
+        )
+
+    def kill(self, experiment_id: int | str) -> None:
+        """End the experiment now; its trials become CANCELED."""
+        self._session.post(f"/experiments/{experiment_id}/kill")
+
+    def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
+        """Copy the checkpoint's files, verified, into an existing empty directory.
+
+        Raises
+        ------
+        CheckpointCorruptError
+            If a file does not match its recorded hash.
+        """
+        for file in checkpoint.manifest.files:
+            with self._session.stream(f"/checkpoints/{checkpoint.uuid}/files/{file.path}") as response:
+                receive_file(file, response.iter_content(_FILE_CHUNK), directory)
+        (directory / "manifest.json").write_text(checkpoint.manifest.model_dump_json(indent=1))
+
+    def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
+        """Rebuild the user's model or trial from its code and load the downloaded checkpoint into it."""
+        return load_checkpoint(
+            bundle=self.bundle(checkpoint.experiment_id),
+            read_blob=self.blob,
+            directory=directory,
+            checkpoint=checkpoint,
+            config=self.experiment(checkpoint.experiment_id).config,
+            trial_seed=self.trial(checkpoint.trial_id).seed,
+        )
+
+    def bundle(self, experiment_id: int | str) -> BundleManifest:
+        """Return the experiment's bundle."""
+        bundle_id = self.experiment(experiment_id).bundle_id
+        return BundleManifest.model_validate(self._session.get(f"/bundles/{bundle_id}"))
+
+    def blob(self, sha256: str) -> bytes:
+        """Return the raw content of one blob."""
+        with self._session.stream(f"/blobs/{sha256}") as response:
+            content: bytes = response.content
+            return content
+
+
+class _EventConnection:
+    """One stream of server-sent events."""
+
+    def __init__(self, session: Session, experiment_id: int | str, after: int) -> None:
+        self._stack = ExitStack()
+        self._response: requests.Response = self._stack.enter_context(
+            session.stream(
+                "/events",
+                headers={"Accept": "text/event-stream", "Last-Event-ID": str(after)},
+                experiment_id=experiment_id,
+                after=after,
+            )
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Yield lines as they arrive; a break raises MasterUnreachableError."""
+        with self._stack:
+            rest_of_line = b""
+            for chunk in self._response.iter_content(_STREAM_CHUNK):
+                *complete, rest_of_line = (rest_of_line + chunk).split(b"\n")
+                for line in complete:
+                    yield line.removesuffix(b"\r").decode()
+
+    def close(self) -> None:
+        """Break the stream, from any thread: a read that waits for the master returns."""
+        try:
+            self._response.raw.shutdown()
+        except (AttributeError, RuntimeError, ValueError):  # an older urllib3, or the stream has ended already
+            self._response.close()

@@ -1,0 +1,264 @@
+"""Training in this process: one call of ``fit()``, or the trials of a Trial class one after the other."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from det_native.client.handles import Experiment
+from det_native.experimental.directory import working_directory
+from det_native.experimental.local_source import LocalSource
+from det_native.experimental.local_store import LocalStore, now, trial_row
+from det_native.experimental.settings import Settings
+from det_native.schema import rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.loading import load_config
+from det_native.schema.manifests import CheckpointManifest, Framework
+from det_native.schema.sampling import grid_points, sample_hyperparameters, trial_seeds
+from det_native.schema.states import CheckpointState, ExperimentState, TrialState
+
+if TYPE_CHECKING:
+    from det_harness.local import LocalReporter
+    from det_harness.services import Controller, Services
+
+    from det_native.pytorch import PyTorchTrial
+    from det_native.trial import Trial
+
+BuildController = Callable[["Services"], "Controller"]
+
+
+def fit_here(call: Any, settings: Settings) -> Any:
+    """Run a captured call of ``fit()`` in this process and return Keras's ``History``.
+
+    Ctrl-C ends the training with a checkpoint; the history so far is returned.
+    """
+    from det_harness.controllers.keras import KerasController
+
+    config = load_config(settings.config, local=True, fills=call.configuration_fills())
+    if config.searcher.name != "single" and not settings.place.test:
+        print(
+            f"searcher.name is {config.searcher.name}: here, fit() trains the model as it was built, with one sample "
+            "of the hyperparameters. On the cluster it runs the search."
+        )
+    environment: TrialEnvironment = call.context.env
+    experiment = _LocalExperiment(config, "keras")
+    with experiment.running(), working_directory.inside(settings.context_dir):
+        result = experiment.run_trial(
+            lambda services: KerasController(call, services),
+            hparams=sample_hyperparameters(config.hyperparameters, 0) | environment.hparams,
+            seed=environment.trial_seed,
+            test=settings.place.test,
+        )
+    call.context.experiment = experiment.handle(call)
+    return result
+
+
+def create_here(
+    trial_class: type[Trial], framework: Framework, config: ExperimentConfig, settings: Settings
+) -> Experiment:
+    """Train a Trial class in this process: every trial of the search, one after the other.
+
+    Ctrl-C ends the trial under way with a checkpoint, and the search with it.
+    """
+    from det_harness.controllers.torch import PyTorchTrialController
+
+    experiment = _LocalExperiment(config, framework)
+    seeds = trial_seeds(config.reproducibility.experiment_seed or 0)
+    samples = list(_samples(config, test=settings.place.test))
+    with experiment.running(planned=len(samples)), working_directory.inside(settings.context_dir):
+        for hparams in samples:
+            experiment.run_trial(
+                lambda services: PyTorchTrialController(cast("type[PyTorchTrial]", trial_class), services),
+                hparams=hparams,
+                seed=next(seeds),
+                test=settings.place.test,
+            )
+            if experiment.interrupted:
+                break
+    return experiment.handle(trial_class)
+
+
+def _samples(config: ExperimentConfig, *, test: bool) -> Iterator[dict[str, Any]]:
+    searcher = config.searcher
+    if searcher.name == "grid" and not test:
+        yield from grid_points(config.hyperparameters)
+        return
+    count = searcher.max_trials if searcher.name == "random" and not test else 1
+    base = config.reproducibility.experiment_seed or 0
+    for index in range(count):
+        yield sample_hyperparameters(config.hyperparameters, base + index)
+
+
+class _LocalExperiment:
+    """One experiment that runs here: its record, and its trials as they come."""
+
+    def __init__(self, config: ExperimentConfig, framework: Framework) -> None:
+        self._config = config.model_dump(mode="json")
+        self._framework: Framework = framework
+        self._store = LocalStore.create()
+        self._trials: list[rest.Trial] = []
+        metric = config.searcher.metric
+        self._metric = metric or ""
+        self._smaller_is_better = config.searcher.smaller_is_better
+        self._detail = rest.ExperimentDetail(
+            id=self._store.number,
+            name=config.name or config.description or f"local {framework} experiment",
+            state=ExperimentState.ACTIVE,
+            config=self._config,
+            bundle_id=None,
+            framework=framework,
+            metric=self._metric,
+            smaller_is_better=self._smaller_is_better,
+            progress=0.0,
+            trials=0,
+            best_validation=None,
+            error=None,
+            created=now(),
+            ended=None,
+        )
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the last trial."""
+        return bool(self._trials) and self._trials[-1].state is TrialState.CANCELED
+
+    def handle(self, payload: Any) -> Experiment:
+        """Return the handle of the experiment.
+
+        Parameters
+        ----------
+        payload : type or FitCall
+            What makes the user's model again, for loading a checkpoint.
+        """
+        import det_native.display  # noqa: F401 (handles show themselves by what it registers)
+
+        return Experiment(LocalSource(self._store, self._loader(payload)), self._store.id)
+
+    @contextmanager
+    def running(self, planned: int = 1) -> Iterator[None]:
+        """Keep the record up to date around the trials."""
+        self._planned = planned
+        with self._store.lock:
+            self._store.write_experiment(self._detail)
+            try:
+                yield
+            except BaseException as error:
+                self._end(ExperimentState.ERROR, describe(error))
+                raise
+            self._end(ExperimentState.CANCELED if self.interrupted else ExperimentState.COMPLETED)
+
+    def run_trial(self, build: BuildController, *, hparams: dict[str, Any], seed: int, test: bool) -> Any:
+        """Run one trial to its end and return what the user's call returns."""
+        from det_harness.lengths import one_of_each, periods_of
+        from det_harness.local import LocalReporter, run_local
+
+        environment = TrialEnvironment(config=self._config, hparams=hparams, trial_seed=seed)
+        periods = one_of_each() if test else periods_of(environment)
+        trial = trial_row(self._store, len(self._trials) + 1, hparams, seed, periods.length)
+        self._trials.append(trial)
+        self._store.write_trial(trial)
+        if self._planned > 1:
+            print(f"Trial {trial.id} of {self._planned}: {hparams}")
+        reporter = LocalReporter(self._metric or None, smaller_is_better=self._smaller_is_better)
+        try:
+            result = run_local(
+                build,
+                config=self._config,
+                hparams=hparams,
+                trial_seed=seed,
+                directory=self._files(trial.id),
+                framework=self._framework,
+                test=test,
+                reporter=reporter,
+            )
+        except BaseException as error:
+            self._record(trial, reporter, TrialState.ERROR, describe(error))
+            raise
+        self._record(trial, reporter, result.state, batches=result.outcome.batches)
+        return result.outcome.result
+
+    def _record(
+        self,
+        trial: rest.Trial,
+        reporter: LocalReporter,
+        state: TrialState,
+        error: rest.UserErrorInfo | None = None,
+        batches: int | None = None,
+    ) -> None:
+        store, number = self._store, trial.id
+        store.write_rows(number, "training", reporter.training_rows)
+        store.write_rows(number, "validation", reporter.validation_rows)
+        validated = {row.batch: row.metrics for row in reporter.validation_rows}
+        store.write_checkpoints(
+            number,
+            [
+                self._checkpoint(number, location, manifest, validated.get(manifest.batch, {}))
+                for location, manifest in reporter.checkpoints
+            ],
+        )
+        last = max((row.batch for row in (*reporter.training_rows[-1:], *reporter.validation_rows[-1:])), default=0)
+        self._trials[-1] = trial.model_copy(
+            update={
+                "state": state,
+                "batches": last if batches is None else batches,
+                "best_validation": reporter.best_metric(),
+                "error": error,
+                "ended": now(),
+            }
+        )
+        store.write_trial(self._trials[-1])
+        self._update(progress=len(self._trials) / self._planned)
+
+    def _checkpoint(
+        self, trial_id: int, location: str, manifest: CheckpointManifest, metrics: dict[str, Any]
+    ) -> rest.Checkpoint:
+        return rest.Checkpoint(
+            uuid=manifest.uuid,
+            trial_id=trial_id,
+            experiment_id=self._store.number,
+            batch=manifest.batch,
+            state=CheckpointState.COMPLETED,
+            size=manifest.size,
+            metrics=metrics,
+            location=location,
+            created=manifest.created,
+            manifest=manifest,
+        )
+
+    def _files(self, trial_id: int) -> Path:
+        folder = self._store.trial_folder(trial_id) / "files"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def _end(self, state: ExperimentState, error: rest.UserErrorInfo | None = None) -> None:
+        done = {"progress": 1.0} if state is ExperimentState.COMPLETED else {}
+        self._update(state=state, error=error, ended=now(), **done)
+
+    def _update(self, **changes: Any) -> None:
+        values = [trial.best_validation for trial in self._trials if trial.best_validation is not None]
+        best = (min(values) if self._smaller_is_better else max(values)) if values else None
+        self._detail = self._detail.model_copy(update={"trials": len(self._trials), "best_validation": best} | changes)
+        self._store.write_experiment(self._detail)
+
+    def _loader(self, payload: Any) -> Callable[[rest.Checkpoint, Path], Any]:
+        def load(checkpoint: rest.Checkpoint, directory: Path) -> Any:
+            from det_harness.load import load_weights
+
+            trial = next(trial for trial in self._store.trials() if trial.id == checkpoint.trial_id)
+            environment = TrialEnvironment(config=self._config, hparams=trial.hparams, trial_seed=trial.seed)
+            return load_weights(payload, directory, environment)
+
+        return load
+
+
+def describe(error: BaseException) -> rest.UserErrorInfo:
+    """Return an exception of a local run as it is kept with the experiment."""
+    return rest.UserErrorInfo(
+        type=type(error).__name__,
+        message=str(error),
+        traceback="".join(traceback.format_exception(error)),
+    )

@@ -1,0 +1,94 @@
+"""``python -m det_native.master``: the master of one home folder, until SIGTERM."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from det_native import __version__
+from det_native.errors import DetError
+from det_native.master import home as home_folder
+from det_native.master.config import MasterConfig, parse_arguments
+from det_native.master.logs import set_up_logging
+
+logger = logging.getLogger("det_native.master")
+
+_FAILED = 1
+_MISUSED = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a master; return the exit code."""
+    begun = time.monotonic()
+    try:
+        config = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+    except DetError as error:
+        print(f"det_native.master: {error}", file=sys.stderr)
+        return _MISUSED
+    if config.ready_fd is not None:
+        os.set_inheritable(config.ready_fd, False)
+    try:
+        home_folder.prepare(config.home)
+        held = home_folder.lock(config.home)
+    except (DetError, OSError) as error:
+        print(f"det_native.master: {error}", file=sys.stderr)
+        return _FAILED
+    try:
+        set_up_logging(config.home.log, background=config.ready_fd is not None)
+        _run(config, begun)
+    except DetError as error:
+        logger.error("the master does not start: %s", error)
+        return _FAILED
+    finally:
+        held.release()
+    return 0
+
+
+def _run(config: MasterConfig, begun: float) -> None:
+    from det_native.master.launch.base import WorkerKind
+    from det_native.master.launch.local import LocalLauncher
+    from det_native.master.launch.slots import discover_slots
+
+    slots = discover_slots(config.slots)
+    launcher = LocalLauncher(config.home.standby, slots=len(slots), device=slots[0].device)
+    try:
+        # First of all, so that frameworks load while the rest of the master does.
+        for framework in config.warm:
+            launcher.warm(WorkerKind(framework))
+
+        from det_native.master import runtime_file
+        from det_native.master.app import build
+        from det_native.master.serving import Server, listen, url_of
+
+        home_folder.token(config.home)
+        with listen(config, runtime_file.last_port(config.home)) as listening:
+            url = url_of(config, listening)
+            service, app = build(config.home.path, launcher, slots, url)
+
+            def ready() -> None:
+                runtime_file.remember_port(config.home, listening.getsockname()[1])
+                runtime_file.announce(config.home, url)
+                if config.ready_fd is not None:
+                    os.write(config.ready_fd, b"ready\n")
+                    os.close(config.ready_fd)
+                seconds = time.monotonic() - begun
+                logger.info("version %s answers at %s with %d slots, %.2f s", __version__, url, len(slots), seconds)
+
+            server = Server(app, config, on_ready=ready, on_stop=service.close)
+            service.on_shutdown = server.stop
+            try:
+                service.start()
+                server.serve_until_stopped(listening)
+            finally:
+                runtime_file.withdraw(config.home)
+                service.close()
+    finally:
+        launcher.close(kill_workers=False)
+    logger.info("stopped; running workers go on")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

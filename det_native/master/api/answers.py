@@ -1,0 +1,71 @@
+"""Pieces that all routes use: parameters with their limits, and answers made of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from det_native.master.service import Service
+from det_native.schema.rest import ErrorBody
+
+LARGEST = 2**53 - 1
+
+ExperimentId = Annotated[int, Path(ge=1, le=LARGEST, description="Id of an experiment.")]
+TrialId = Annotated[int, Path(ge=1, le=LARGEST, description="Id of a trial.")]
+Hash = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 in lower-case hexadecimal digits.")]
+Uuid = Annotated[str, Path(pattern=r"^[0-9A-Za-z-]{1,64}$", description="UUID of a checkpoint.")]
+RunId = Annotated[str, Path(pattern=r"^[0-9A-HJKMNP-TV-Z]{26}$", description="Id of a run.")]
+
+_SENTENCES = {
+    400: "The request contradicts itself or what is stored.",
+    401: "The token is missing or wrong.",
+    403: "The master is addressed by a foreign name, or from a foreign page.",
+    404: "There is no such thing.",
+    409: "What is stored does not allow it.",
+    413: "The body is too large.",
+    422: "The request is not valid; `problems` lists everything that is wrong.",
+    426: "Client and master speak different protocols.",
+    500: "Something failed inside the master.",
+    503: "The master cannot do it at the moment.",
+    507: "The disk is full.",
+}
+
+
+def refusals(*expected: int) -> dict[int | str, dict[str, Any]]:
+    """Return the refusals that a route may answer with, for its description; the common ones are always among them."""
+    codes = sorted({401, 403, 413, 422, 500, 503, 507, *expected})
+    return {code: {"model": ErrorBody, "description": _SENTENCES[code]} for code in codes}
+
+
+def the_service(request: Request) -> Service:
+    """Return the master behind the interface."""
+    service: Service = request.app.state.service
+    return service
+
+
+def the_owner(request: Request) -> str:
+    """Return whose token the request came with."""
+    return str(request.state.owner)
+
+
+TheService = Annotated[Service, Depends(the_service)]
+TheOwner = Annotated[str, Depends(the_owner)]
+
+
+def reply(model: BaseModel, status: int = 200) -> Response:
+    """Answer with a model. (FastAPI would validate it a second time, and refuse not-a-numbers.)"""
+    return Response(model.model_dump_json(), status, media_type="application/json")
+
+
+def reply_list(models: Sequence[BaseModel]) -> Response:
+    """Answer with a list of models."""
+    return reply_text("[" + ",".join([model.model_dump_json() for model in models]) + "]")
+
+
+def reply_text(text: str) -> Response:
+    """Answer with JSON text."""
+    return Response(text, media_type="application/json")

@@ -1,0 +1,63 @@
+"""The application: routes behind the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from det_native import __version__
+from det_native.master.api import errors
+from det_native.master.api.gate import PUBLIC, Gate
+from det_native.master.api.routes import bundles, checkpoints, events, experiments, master, runs, trials
+from det_native.master.service import OWNER, Service
+
+PREFIX = "/api/v1"
+OPENAPI = f"{PREFIX}/openapi.json"
+
+
+def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
+    """Return the HTTP interface of a master.
+
+    Parameters
+    ----------
+    service : Service
+        The master; start and close it yourself.
+    hosts : iterable of str
+        Names under which it may be addressed, besides those of loopback.
+    """
+    app = FastAPI(
+        title="det_native master",
+        version=__version__,
+        openapi_url=OPENAPI,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.service = service
+    for module in (master, bundles, experiments, trials, checkpoints, runs, events):
+        app.include_router(module.router, prefix=PREFIX)
+    errors.install(app, service.log)
+    app.add_middleware(Gate, guard=service, owner=OWNER, hosts=tuple(hosts))
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """Describe the interface, the token included."""
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        schema["security"] = [{"token": []}]
+        for method, path in PUBLIC:
+            schema["paths"][path][method.lower()]["security"] = []
+        app.openapi_schema = schema
+    return app.openapi_schema

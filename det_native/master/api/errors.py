@@ -1,0 +1,156 @@
+"""How refusals look: always an ``ErrorBody``, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DataError, OperationalError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from det_native.errors import (
+    ArgumentError,
+    CheckpointNotFoundError,
+    DetError,
+    MasterError,
+    ProblemsError,
+    ProtocolMismatchError,
+    RequestError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from det_native.master.store.database import is_disk_full
+from det_native.schema.rest import ErrorBody, ProblemInfo
+from det_native.storage.frames import FrameError
+from det_native.storage.packing import PackError, PackTooLargeError
+from det_native.storage.paths import UnsafePathError
+
+logger = logging.getLogger(__name__)
+
+_STATUS: Sequence[tuple[type[DetError], int]] = (
+    (ProblemsError, 422),
+    (UnsupportedFeatureError, 422),
+    (ArgumentError, 400),
+    (ProtocolMismatchError, 426),
+    (CheckpointNotFoundError, 404),
+    (PackTooLargeError, 413),
+    (PackError, 400),
+    (FrameError, 400),
+    (UnsafePathError, 400),
+    (MasterError, 503),
+)
+
+
+class MissingBlobsError(DetError):
+    """A bundle names blobs that are not here yet."""
+
+    def __init__(self, missing: list[str]) -> None:
+        self.missing = missing
+        super().__init__(f"{len(missing)} blobs of the bundle are missing; send them first.")
+
+
+def refusal(
+    status: int,
+    error: str,
+    *,
+    problems: Sequence[ProblemInfo] = (),
+    missing: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return a refusal."""
+    body = ErrorBody(error=error, problems=list(problems), missing=list(missing))
+    return Response(body.model_dump_json(), status, dict(headers or {}), media_type="application/json")
+
+
+def install(app: FastAPI, log: Path) -> None:
+    """Have every exception of `app` end in a refusal; `log` is where an internal error can be looked up."""
+
+    async def internal(request: Request, error: Exception) -> Response:
+        return refusal(500, f"Something failed inside the master. Its log says what: {log} (or `det logs`).")
+
+    async def det_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, DetError)
+        status = status_of(error)
+        if status == 500:
+            logger.error("A request failed.", exc_info=error)
+        if isinstance(error, MissingBlobsError):
+            return refusal(status, str(error), missing=error.missing)
+        problems = error.problems if isinstance(error, ProblemsError) else ()
+        told = [ProblemInfo(where=one.where, what=one.what, remedy=one.remedy) for one in problems]
+        return refusal(status, str(error), problems=told)
+
+    app.add_exception_handler(DetError, det_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(OperationalError, _database_error)
+    app.add_exception_handler(OSError, _os_error)
+    for kind in (OverflowError, UnicodeError, DataError):
+        app.add_exception_handler(kind, _cannot_be_stored)
+    app.add_exception_handler(Exception, internal)
+
+
+def status_of(error: DetError) -> int:
+    """Return the HTTP status that says best what an error is."""
+    if isinstance(error, RequestError):
+        return error.status
+    if isinstance(error, MissingBlobsError):
+        return 409
+    for kind, status in _STATUS:
+        if isinstance(error, kind):
+            return status
+    return 507 if isinstance(error, StorageError) and _no_space(error) else 500
+
+
+def _no_space(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__
+    return False
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return refusal(error.status_code, str(error.detail), headers=error.headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = [_problem(one) for one in error.errors()]
+    return refusal(422, "The request is not valid.", problems=problems)
+
+
+def _problem(found: Mapping[str, Any]) -> ProblemInfo:
+    where = ".".join(str(part) for part in found["loc"])
+    # What was sent may hold text that JSON cannot; the message does not.
+    return ProblemInfo(
+        where=where.encode("utf-8", "replace").decode(), what=str(found["msg"]).encode("utf-8", "replace").decode()
+    )
+
+
+async def _database_error(request: Request, error: Exception) -> Response:
+    logger.error("The database refused a change.", exc_info=error)
+    if is_disk_full(error):
+        return _disk_full()
+    return refusal(503, "The database is not available at the moment; try again.")
+
+
+async def _os_error(request: Request, error: Exception) -> Response:
+    logger.error("The operating system refused something.", exc_info=error)
+    if _no_space(error):
+        return _disk_full()
+    return refusal(500, f"The operating system refused something: {type(error).__name__}; the master's log says more.")
+
+
+async def _cannot_be_stored(request: Request, error: Exception) -> Response:
+    return refusal(400, f"A number or text of the request cannot be stored ({type(error).__name__}).")
+
+
+def _disk_full() -> Response:
+    return refusal(507, "The disk of the master is full. What was stored is safe; free some space and try again.")

@@ -1,0 +1,138 @@
+"""Who may come in: a piece of ASGI around the whole application, so that no route can be added outside of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from det_native.master.api.errors import refusal
+
+PUBLIC = frozenset({("GET", "/api/v1/health")})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+BODY_LIMIT = 32 << 20
+PACK_LIMIT = 4 << 30
+PACK_PATH = "/api/v1/blobs"
+
+_RUN = re.compile(r"/api/v1/runs/([0-9A-HJKMNP-TV-Z]{26})/.+")
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+class Guard(Protocol):
+    """Knows the tokens."""
+
+    def is_user(self, token: str) -> bool:
+        """Whether a token is the user's."""
+
+    def is_run(self, run_id: str, token: str) -> bool:
+        """Whether a token is that of a run."""
+
+
+class Gate:
+    """Refuses by default: foreign hosts and origins, requests without a token, and bodies beyond the limit.
+
+    Parameters
+    ----------
+    app : ASGI application
+        Everything behind the gate.
+    guard : Guard
+    owner : str
+        Whom the user's token stands for; routes find it in the request's state.
+    hosts : iterable of str
+        Names under which the master may be addressed, besides those of loopback.
+    """
+
+    def __init__(self, app: ASGIApp, guard: Guard, owner: str, hosts: Iterable[str] = ()) -> None:
+        self._app = app
+        self._guard = guard
+        self._owner = owner
+        self._hosts = LOOPBACK | {host.lower().strip("[]") for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008, "reason": "The master has no websockets."})
+            return
+        limit = PACK_LIMIT if scope["path"] == PACK_PATH else BODY_LIMIT
+        refused = self._refusal(scope, limit)
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        scope.setdefault("state", {})["owner"] = self._owner
+        await self._app(scope, _limited(receive, limit), _with_headers(send))
+
+    def _refusal(self, scope: Scope, limit: int) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if _name_of(host) not in self._hosts:
+            return refusal(403, f"This master is not called {host!r}. Use its own address (see `det status`).")
+        origin = headers.get("origin")
+        if origin is not None and scope["method"] not in SAFE_METHODS and urlsplit(origin).netloc != host:
+            return refusal(403, f"Pages of {origin!r} may not use this master.")
+        if (scope["method"], scope["path"]) not in PUBLIC and not self._is_known(scope["path"], headers):
+            return refusal(
+                401,
+                "A valid token is missing: send `Authorization: Bearer <token>` with the token in DET_HOME/token.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > limit:
+            return refusal(413, f"The body is larger than {limit >> 20} MiB.")
+        return None
+
+    def _is_known(self, path: str, headers: Headers) -> bool:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            return False
+        if self._guard.is_user(token):
+            return True
+        match = _RUN.fullmatch(path)
+        return match is not None and self._guard.is_run(match[1], token)
+
+
+def _name_of(host: str) -> str:
+    """Return the name in a Host header, without the port."""
+    if host.startswith("["):
+        return host.partition("]")[0][1:].lower()
+    return host.partition(":")[0].lower()
+
+
+def _limited(receive: Receive, limit: int) -> Receive:
+    taken = 0
+
+    async def receive_some() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > limit:
+            raise HTTPException(413, f"The body is larger than {limit >> 20} MiB.")
+        return message
+
+    return receive_some
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_more(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return send_more

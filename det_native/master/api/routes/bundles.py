@@ -1,0 +1,72 @@
+"""Bundles and their blobs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response, StreamingResponse
+
+from det_native.errors import NotFoundError
+from det_native.master.api.answers import Hash, TheService, refusals, reply
+from det_native.master.api.errors import MissingBlobsError
+from det_native.master.store import bundles
+from det_native.schema.manifests import BundleManifest
+from det_native.schema.rest import BundleChecked, BundleCreated, HashList
+from det_native.storage.packing import receive
+
+router = APIRouter(tags=["bundles"])
+
+BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+
+
+@router.post("/blobs/missing", response_model=HashList, responses=refusals(400))
+def find_missing(body: HashList, service: TheService) -> Response:
+    """Say which blobs are not here yet."""
+    return reply(HashList(hashes=service.blobs.missing(body.hashes)))
+
+
+@router.post(
+    "/blobs",
+    response_model=HashList,
+    responses=refusals(400),
+    openapi_extra={"requestBody": {"required": True, "content": BYTES}},
+)
+async def put_blobs(request: Request, service: TheService) -> Response:
+    """Store packed blobs, any number of them in one body."""
+    return reply(HashList(hashes=await receive(request.stream(), service.blobs)))
+
+
+@router.get(
+    "/blobs/{sha256}",
+    response_class=Response,
+    responses={**refusals(404), 200: {"content": BYTES, "description": "The content."}},
+)
+def get_blob(sha256: Hash, service: TheService) -> Response:
+    """Return the raw content of a blob."""
+    if sha256 not in service.blobs:
+        raise NotFoundError(f"There is no blob {sha256}.")
+    blocks = (bytes(block) for block in service.blobs.blocks(sha256))
+    return StreamingResponse(blocks, media_type="application/octet-stream")
+
+
+@router.post("/bundles", response_model=BundleCreated, responses=refusals(400, 409))
+def create_bundle(body: BundleManifest, service: TheService) -> Response:
+    """Keep a bundle's manifest; its blobs must be here."""
+    missing = service.blobs.missing(sorted(body.hashes()))
+    if missing:
+        raise MissingBlobsError(missing)
+    return reply(service.add_bundle(body))
+
+
+@router.get("/bundles/{bundle_id}", response_model=BundleManifest, responses=refusals(404))
+def get_bundle(bundle_id: Hash, service: TheService) -> Response:
+    """Return a bundle's manifest."""
+    with service.database.read() as connection:
+        return reply(bundles.get(connection, bundle_id))
+
+
+@router.post("/bundles/{bundle_id}/check", response_model=BundleChecked, responses=refusals(404))
+async def check_bundle(bundle_id: Hash, service: TheService) -> Response:
+    """Load a bundle in a fresh process, without running its cells; a pass is remembered."""
+    return reply(await asyncio.wrap_future(service.check_bundle(bundle_id)))

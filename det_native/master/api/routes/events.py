@@ -1,0 +1,70 @@
+"""Events as they happen, as server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from det_native.master.api.answers import LARGEST, TheOwner, TheService, refusals
+from det_native.master.service import Service
+from det_native.master.store import events, experiments
+from det_native.schema.rest import Event
+
+router = APIRouter(tags=["events"])
+
+PING_SECONDS = 15
+SEND_SECONDS = 30.0
+PAGE = 500
+WAIT_SECONDS = 3600.0
+
+
+@router.get(
+    "/events",
+    response_class=Response,
+    responses={
+        **refusals(404),
+        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "A stream of `Event`."},
+    },
+)
+def stream_events(
+    service: TheService,
+    owner: TheOwner,
+    experiment_id: Annotated[int | None, Query(ge=1, le=LARGEST, description="Only events of this one.")] = None,
+    after: Annotated[int, Query(ge=0, le=LARGEST, description="Only events with a larger id.")] = 0,
+    last_event_id: Annotated[int | None, Header(ge=0, le=LARGEST, description="Wins over `after`.")] = None,
+) -> Response:
+    """Stream what happened after an event, then what happens. A reader that was cut off continues with Last-Event-ID."""
+    if experiment_id is not None:
+        with service.database.read() as connection:
+            experiments.get(connection, experiment_id, owner)
+    position = after if last_event_id is None else last_event_id
+    return EventSourceResponse(
+        _follow(service, owner, position, experiment_id), ping=PING_SECONDS, send_timeout=SEND_SECONDS, sep="\n"
+    )
+
+
+async def _follow(
+    service: Service, owner: str, position: int, experiment_id: int | None
+) -> AsyncIterator[ServerSentEvent]:
+    """Yield events in order until the master ends. The reader's pace is ours: nothing is queued for it."""
+    broker = service.broker
+    while not broker.closed:
+        newest = broker.newest(owner, position)
+        if newest is None:
+            newest = await run_in_threadpool(_stored, service, owner, position)
+        for event in newest:
+            position = event.id
+            if experiment_id is None or event.experiment_id == experiment_id:
+                yield ServerSentEvent(event.model_dump_json(), id=str(event.id), event=event.type)
+        if not newest:
+            await broker.wait(position, WAIT_SECONDS)
+
+
+def _stored(service: Service, owner: str, position: int) -> list[Event]:
+    with service.database.read() as connection:
+        return events.after(connection, owner, position, limit=PAGE)

@@ -1,0 +1,77 @@
+"""Experiments."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response
+
+from det_native.master.api.answers import (
+    LARGEST,
+    ExperimentId,
+    TheOwner,
+    TheService,
+    refusals,
+    reply,
+    reply_list,
+)
+from det_native.master.flow.experiments import Idempotency
+from det_native.master.store import checkpoints, experiments, trials
+from det_native.schema.rest import Checkpoint, Experiment, ExperimentCreate, ExperimentDetail, Trial
+
+router = APIRouter(prefix="/experiments", tags=["experiments"])
+
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+
+
+@router.post("", response_model=Experiment, status_code=201, responses=refusals(400, 404, 409, 426))
+def create_experiment(body: ExperimentCreate, service: TheService, owner: TheOwner, key: Key = None) -> Response:
+    """Create an experiment and begin it. A repeat with the same Idempotency-Key returns the first one."""
+    idempotency = None
+    if key is not None:
+        idempotency = Idempotency(key, hashlib.sha256(body.model_dump_json().encode()).hexdigest())
+    return reply(service.create_experiment(owner, body, idempotency), 201)
+
+
+@router.get("", response_model=list[Experiment], responses=refusals())
+def list_experiments(
+    service: TheService,
+    owner: TheOwner,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST, description="Only those with a smaller id.")] = None,
+) -> Response:
+    """Return experiments, newest first."""
+    with service.database.read() as connection:
+        return reply_list(experiments.listing(connection, owner, limit=limit, before=before))
+
+
+@router.get("/{experiment_id}", response_model=ExperimentDetail, responses=refusals(404))
+def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+    """Return an experiment with its capture report."""
+    with service.database.read() as connection:
+        return reply(experiments.get_detail(connection, experiment_id, owner))
+
+
+@router.post("/{experiment_id}/kill", response_model=Experiment, responses=refusals(404))
+async def kill_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+    """End an experiment now; its trials become CANCELED."""
+    return reply(await asyncio.wrap_future(service.kill_experiment(owner, experiment_id)))
+
+
+@router.get("/{experiment_id}/trials", response_model=list[Trial], responses=refusals(404))
+def list_trials(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+    """Return the trials of an experiment, oldest first."""
+    with service.database.read() as connection:
+        experiments.get(connection, experiment_id, owner)
+        return reply_list(trials.of_experiment(connection, experiment_id, owner))
+
+
+@router.get("/{experiment_id}/checkpoints", response_model=list[Checkpoint], responses=refusals(404))
+def list_checkpoints(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+    """Return the checkpoints of an experiment by trial and batch, deleted ones included."""
+    with service.database.read() as connection:
+        experiments.get(connection, experiment_id, owner)
+        return reply_list(checkpoints.of_experiment(connection, experiment_id, owner))

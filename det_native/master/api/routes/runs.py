@@ -1,0 +1,25 @@
+"""What workers tell and ask; a run's own token opens these routes for that run only."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_native.master.api.answers import RunId, TheService, refusals, reply
+from det_native.master.store import reports
+from det_native.schema.rest import BestMetric, ReportBatch, ReportsAccepted
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+
+
+@router.post("/{run_id}/reports", response_model=ReportsAccepted, responses=refusals(400, 404, 409))
+def post_reports(run_id: RunId, body: ReportBatch, service: TheService) -> Response:
+    """Store reports. A repeat changes nothing; a gap is refused, and so is a run that is not current any more."""
+    return reply(service.report(run_id, body))
+
+
+@router.get("/{run_id}/best", response_model=BestMetric, responses=refusals(404))
+def get_best(run_id: RunId, service: TheService) -> Response:
+    """Return the best value of the searcher's metric over the whole experiment so far."""
+    with service.database.read() as connection:
+        return reply(BestMetric(value=reports.best(connection, run_id)))

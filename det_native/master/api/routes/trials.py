@@ -1,0 +1,84 @@
+"""Trials: their metrics, logs and checkpoints."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from det_native.master.api.answers import (
+    LARGEST,
+    TheOwner,
+    TheService,
+    TrialId,
+    refusals,
+    reply,
+    reply_list,
+    reply_text,
+)
+from det_native.master.store import checkpoints, logs, metrics, series, trials
+from det_native.schema.rest import Checkpoint, LogLine, MetricRow, MetricSeries, Trial
+from det_native.schema.states import MetricKind
+
+router = APIRouter(prefix="/trials", tags=["trials"])
+
+Kind = Annotated[MetricKind, Query(description="What the rows measure.")]
+
+
+@router.get("/{trial_id}", response_model=Trial, responses=refusals(404))
+def get_trial(trial_id: TrialId, service: TheService, owner: TheOwner) -> Response:
+    """Return a trial."""
+    with service.database.read() as connection:
+        return reply(trials.get(connection, trial_id, owner))
+
+
+@router.get("/{trial_id}/metrics", response_model=list[MetricRow], responses=refusals(404))
+def get_metrics(
+    trial_id: TrialId,
+    service: TheService,
+    owner: TheOwner,
+    kind: Kind = MetricKind.TRAINING,
+    after_batch: Annotated[int, Query(ge=-1, le=LARGEST, description="Only later rows; -1 for all.")] = -1,
+    limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
+) -> Response:
+    """Return metrics rows in order of batches."""
+    with service.database.read() as connection:
+        return reply_text(
+            metrics.rows_json(connection, trial_id, kind, owner=owner, after_batch=after_batch, limit=limit)
+        )
+
+
+@router.get("/{trial_id}/series", response_model=MetricSeries, responses=refusals(404))
+def get_series(
+    trial_id: TrialId,
+    service: TheService,
+    owner: TheOwner,
+    name: Annotated[str, Query(min_length=1, max_length=1000, description="Name of a metric.")],
+    kind: Kind = MetricKind.TRAINING,
+    buckets: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> Response:
+    """Return one metric down-sampled to at most `buckets` points, minimum and maximum kept."""
+    with service.database.read() as connection:
+        return reply(series.read(connection, trial_id, kind, name, points=buckets, owner=owner))
+
+
+@router.get("/{trial_id}/logs", response_model=list[LogLine], responses=refusals(404))
+def get_logs(
+    trial_id: TrialId,
+    service: TheService,
+    owner: TheOwner,
+    after: Annotated[int, Query(ge=0, le=LARGEST, description="Only lines with a larger id.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> Response:
+    """Return log lines, oldest first."""
+    with service.database.read() as connection:
+        return reply_list(logs.after(connection, trial_id, owner=owner, line_id=after, limit=limit))
+
+
+@router.get("/{trial_id}/checkpoints", response_model=list[Checkpoint], responses=refusals(404))
+def list_trial_checkpoints(trial_id: TrialId, service: TheService, owner: TheOwner) -> Response:
+    """Return the checkpoints of a trial by batch, deleted ones included."""
+    with service.database.read() as connection:
+        trials.get(connection, trial_id, owner)
+        return reply_list(checkpoints.of_trial(connection, trial_id, owner))

@@ -1,0 +1,68 @@
+"""Put a master together."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from det_native.master.api.app import create_app
+from det_native.master.flow.jobs import Places
+from det_native.master.launch.base import Launcher
+from det_native.master.service import Service
+from det_native.schema.rest import SlotInfo
+
+
+def build(
+    home: Path,
+    launcher: Launcher,
+    slots: Sequence[SlotInfo],
+    url: str,
+    *,
+    database_url: str | None = None,
+    hosts: Iterable[str] = (),
+) -> tuple[Service, FastAPI]:
+    """Make a master and its HTTP interface; ``service.start()`` begins, ``service.close()`` ends.
+
+    Parameters
+    ----------
+    home : Path
+        The master's folder; made, for its user only, if need be.
+    launcher : Launcher
+        Runs the workers; closed with the service.
+    slots : sequence of SlotInfo
+        What trials may run on.
+    url : str
+        Where workers find the master.
+    database_url : str, optional
+        SQLAlchemy URL; ``DET_DATABASE``, else SQLite in `home`, by default.
+    hosts : iterable of str
+        Names under which the master may be addressed, besides those of loopback.
+
+    Raises
+    ------
+    MasterStartError
+        If another master uses the database, or a newer version has written it.
+    """
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in ("blobs", "checkpoints", "runs"):
+        (home / folder).mkdir(exist_ok=True, mode=0o700)
+    chosen = database_url or os.environ.get("DET_DATABASE") or f"sqlite:///{home / 'det.db'}"
+    places = Places(home=home, url=url, slots=tuple(slots))
+    service = Service(places, launcher, token=read_token(home / "token"), database_url=chosen)
+    return service, create_app(service, hosts=hosts)
+
+
+def read_token(path: Path) -> str:
+    """Return the user's token, made on the first call; the file is readable for its user only."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return path.read_text().strip()
+    token = secrets.token_urlsafe(32)
+    with open(descriptor, "w") as file:
+        file.write(token)
+    return token

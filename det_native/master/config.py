@@ -1,0 +1,103 @@
+"""What a master is started with: arguments of ``python -m det_native.master`` and environment variables."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from det_native.errors import ArgumentError
+from det_native.schema.home import Home
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class MasterConfig:
+    """Settings of one master.
+
+    Attributes
+    ----------
+    home : Home
+    host : str
+        Address to listen on; beyond loopback only with TLS.
+    port : int
+        0 for the port of the last start, or any free one.
+    slots : str or None
+        See ``launch.slots.discover_slots``.
+    certificate, key : Path or None
+        PEM files for TLS.
+    warm : tuple of str
+        Frameworks to have standbys for from the start.
+    ready_fd : int or None
+        Descriptor on which ``ready`` is written once requests are answered.
+    """
+
+    home: Home
+    host: str = LOOPBACK
+    port: int = 0
+    slots: str | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    warm: tuple[str, ...] = ()
+    ready_fd: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise ArgumentError("--tls-cert and --tls-key belong together; only one of them is given")
+        for path in (self.certificate, self.key):
+            if path is not None and not os.access(path, os.R_OK):
+                raise ArgumentError(f"the file {path} for TLS cannot be read")
+        if not self.loopback and self.certificate is None:
+            raise ArgumentError(
+                f"--host {self.host} would open this machine to the network without encryption: "
+                f"give --tls-cert and --tls-key too, or keep to {LOOPBACK}"
+            )
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def scheme(self) -> str:
+        """``http`` or ``https``."""
+        return "http" if self.certificate is None else "https"
+
+
+def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> MasterConfig:
+    """Read the command line; what it leaves open comes from ``DET_HOME`` and ``DET_SLOTS``.
+
+    Raises
+    ------
+    ArgumentError
+        If the settings contradict each other or are not safe.
+    """
+    parser = argparse.ArgumentParser(prog="det_native.master", description="The det_native master.")
+    parser.add_argument("--home", type=lambda text: Path(text).expanduser().absolute())
+    parser.add_argument("--host", default=LOOPBACK)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--slots", default=environment.get("DET_SLOTS"))
+    parser.add_argument("--tls-cert", type=Path)
+    parser.add_argument("--tls-key", type=Path)
+    parser.add_argument("--warm", action="append", default=[], metavar="FRAMEWORK")
+    parser.add_argument("--ready-fd", type=int)
+    found = parser.parse_args(arguments)
+    return MasterConfig(
+        home=Home(found.home) if found.home else Home.default(),
+        host=found.host,
+        port=found.port,
+        slots=found.slots,
+        certificate=found.tls_cert.absolute() if found.tls_cert else None,
+        key=found.tls_key.absolute() if found.tls_key else None,
+        warm=tuple(found.warm),
+        ready_fd=found.ready_fd,
+    )

@@ -1,0 +1,88 @@
+"""The master's own use of its folder: made private, locked, and given a token."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from det_native.errors import MasterStartError
+from det_native.schema.home import Home
+
+logger = logging.getLogger(__name__)
+
+_TOKEN_BYTES = 32
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43,}")
+_FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
+
+
+def prepare(home: Home) -> None:
+    """Make the folder, open to its owner only.
+
+    Raises
+    ------
+    MasterStartError
+        If it belongs to somebody else.
+    """
+    home.path.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+    found = home.path.stat()
+    if found.st_uid != os.geteuid():
+        raise MasterStartError(f"{home.path} belongs to another user. Set DET_HOME to a folder of yours.")
+    if stat.S_IMODE(found.st_mode) != _FOLDER_MODE:
+        home.path.chmod(_FOLDER_MODE)
+
+
+def lock(home: Home) -> FileLock:
+    """Take the lock that a master holds as long as it lives.
+
+    Raises
+    ------
+    MasterStartError
+        If another master holds it.
+    """
+    held = FileLock(home.master_lock, mode=_FILE_MODE)
+    try:
+        held.acquire(blocking=False)
+    except Timeout as error:
+        raise MasterStartError(f"A master runs in {home.path} already; `det status` shows it.") from error
+    return held
+
+
+def token(home: Home) -> str:
+    """Return the bearer token of the master's user, made now if there is none that can be trusted."""
+    try:
+        mode = stat.S_IMODE(home.token.stat().st_mode)
+        text = home.token.read_text(encoding="ascii", errors="replace").strip()
+    except FileNotFoundError:
+        return _new_token(home)
+    if mode & 0o077:
+        logger.warning("the token file could be read by other users (mode %o): it is replaced by a new one", mode)
+        return _new_token(home)
+    return text if _TOKEN.fullmatch(text) else _new_token(home)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, complete or not at all."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _new_token(home: Home) -> str:
+    made = secrets.token_urlsafe(_TOKEN_BYTES)
+    write_private(home.token, made + "\n")
+    return made

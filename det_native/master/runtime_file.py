@@ -1,0 +1,45 @@
+"""Telling kernels, the command line and Jupyter where this master is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+
+from det_native import PROTOCOL, __version__
+from det_native.master.home import write_private
+from det_native.schema.home import Home, RuntimeFile
+from det_native.schema.processes import start_mark
+
+
+def announce(home: Home, url: str) -> RuntimeFile:
+    """Write ``runtime.json`` for this process."""
+    runtime = RuntimeFile(
+        url=url,
+        pid=os.getpid(),
+        start=start_mark(os.getpid()) or "",
+        version=__version__,
+        protocol=PROTOCOL,
+        python=sys.executable,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    write_private(home.runtime, runtime.model_dump_json(indent=2) + "\n")
+    return runtime
+
+
+def withdraw(home: Home) -> None:
+    """Remove ``runtime.json`` at a clean stop."""
+    home.runtime.unlink(missing_ok=True)
+
+
+def last_port(home: Home) -> int:
+    """Return the port of the last start, 0 if there was none."""
+    try:
+        return int(home.port.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
+def remember_port(home: Home, port: int) -> None:
+    """Note the port for the next start."""
+    write_private(home.port, f"{port}\n")

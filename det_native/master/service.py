@@ -1,0 +1,276 @@
+"""The master as one object: what the interface asks it to do, and the thread in which it decides."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from det_native import PROTOCOL, __version__
+from det_native.master.events.broker import Broker
+from det_native.master.flow import collection
+from det_native.master.flow import experiments as experiment_flow
+from det_native.master.flow.checks import Checks
+from det_native.master.flow.context import Context
+from det_native.master.flow.experiments import Experiments, Idempotency
+from det_native.master.flow.jobs import Places, worker_kind
+from det_native.master.flow.runs import Runs
+from det_native.master.flow.scheduling import pending_trials, running_trials
+from det_native.master.flow.thread import DecisionThread, Waiter
+from det_native.master.launch.base import Exit, Launcher
+from det_native.master.scheduling.plan import plan
+from det_native.master.store import bundles, events, experiments, reports
+from det_native.master.store import runs as run_store
+from det_native.master.store.database import Database
+from det_native.master.store.encoding import now
+from det_native.schema import rest
+from det_native.schema.manifests import BundleManifest
+from det_native.storage.blobs import BlobStore
+
+logger = logging.getLogger(__name__)
+
+OWNER = "user"
+LOG_NAME = "master.log"
+
+
+class Service:
+    """A master. Its methods may be called from any thread; decisions are made in one thread of its own.
+
+    Parameters
+    ----------
+    places : Places
+        Folder, address and slots of the master.
+    launcher : Launcher
+        Runs the workers.
+    token : str
+        The user's bearer token.
+    database_url : str
+        SQLAlchemy URL of the database.
+
+    Raises
+    ------
+    MasterStartError
+        If another master has the database, or a newer version has written it.
+    """
+
+    def __init__(self, places: Places, launcher: Launcher, *, token: str, database_url: str) -> None:
+        self.places = places
+        self.broker = Broker()
+        self.database = Database(database_url, on_commit=self._publish)
+        with self.database.read() as connection:
+            self.broker = Broker(events.last_id(connection))
+        self.blobs = BlobStore(places.blobs)
+        self.on_shutdown: Callable[[], None] = lambda: None
+        self.kill_workers = False
+        self._launcher = launcher
+        self._token = token
+        self._token_hashes: dict[str, str] = {}
+        self._started_at = now()
+        self._standbys: dict[str, int] = {}
+        self._taken: dict[str, int] = {}
+        self._unscheduled = True
+        self._closed = threading.Event()
+        self._touched_lock = threading.Lock()
+        self._touched: set[tuple[str, bool]] = set()
+        waiter = launcher if isinstance(launcher, Waiter) else None
+        self._thread = DecisionThread(self._tick, self._busy, waiter)
+        self._context = Context(self.database, launcher, places, self._thread.post)
+        self._experiments = Experiments(self._context)
+        self._runs = Runs(self._context, self._trial_over)
+        self._checks = Checks(self._context)
+        self._collector = ThreadPoolExecutor(1, thread_name_prefix="det-collect")
+
+    @property
+    def log(self) -> Path:
+        """The master's log file, which an internal error points to."""
+        return self.places.home / LOG_NAME
+
+    def start(self) -> None:
+        """Take up what an earlier master has left, and begin to decide."""
+        self._thread.post(self._take_up)
+        self._thread.start()
+
+    def close(self, *, kill_workers: bool | None = None) -> None:
+        """End; workers live on unless they are to be killed (as ``POST /master/shutdown`` said, by default)."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self.broker.close()
+        self._thread.close()
+        self._checks.abandon()
+        kill = self.kill_workers if kill_workers is None else kill_workers
+        self._launcher.close(kill_workers=kill)
+        if kill:
+            self._runs.suspend_all()
+        self._collector.shutdown(wait=True, cancel_futures=True)
+        self.database.close()
+
+    def shutdown(self, *, kill_workers: bool) -> None:
+        """Have the process that serves this master end; it then calls :meth:`close`."""
+        self.kill_workers = kill_workers
+        self.broker.close()
+        self.on_shutdown()
+
+    # What the interface asks.
+
+    def health(self) -> rest.Health:
+        """Return that the master lives."""
+        return rest.Health(version=__version__, protocol=PROTOCOL)
+
+    def info(self) -> rest.MasterInfo:
+        """Return who the master is and what it has."""
+        with self.database.read() as connection:
+            active = experiments.count_active(connection)
+        slots = [slot.model_copy(update={"trial_id": self._taken.get(slot.id)}) for slot in self.places.slots]
+        return rest.MasterInfo(
+            version=__version__,
+            protocol=PROTOCOL,
+            pid=os.getpid(),
+            python=sys.executable,
+            started=self._started_at,
+            home=str(self.places.home),
+            slots=slots,
+            standbys=self._standbys,
+            active_experiments=active,
+        )
+
+    def is_user(self, token: str) -> bool:
+        """Whether a token is the user's."""
+        return hmac.compare_digest(token.encode(), self._token.encode())
+
+    def is_run(self, run_id: str, token: str) -> bool:
+        """Whether a token is that of a run."""
+        known = self._token_hashes.get(run_id)
+        if known is None:
+            with self.database.read() as connection:
+                known = run_store.token_hash(connection, run_id)
+            if known is None:
+                return False
+            self._token_hashes[run_id] = known
+        return hmac.compare_digest(run_store.hash_of(token), known)
+
+    def add_bundle(self, manifest: BundleManifest) -> rest.BundleCreated:
+        """Keep a bundle's manifest, and have a worker warm up for it."""
+        with self.database.write() as transaction:
+            checked = bundles.add(transaction, manifest)
+        self._thread.post(lambda: self._launcher.warm(worker_kind(manifest)))
+        return rest.BundleCreated(id=manifest.id, checked=checked)
+
+    def check_bundle(self, bundle_id: str) -> Future[rest.BundleChecked]:
+        """Have a bundle loaded in a fresh process."""
+        waiting: Future[rest.BundleChecked] = Future()
+        begun = self._thread.call(partial(self._checks.begin, bundle_id, waiting))
+
+        def pass_on(done: Future[None]) -> None:
+            error = done.exception()
+            if error is not None and not waiting.done():
+                waiting.set_exception(error)
+
+        begun.add_done_callback(pass_on)
+        return waiting
+
+    def create_experiment(
+        self, owner: str, body: rest.ExperimentCreate, idempotency: Idempotency | None
+    ) -> rest.Experiment:
+        """Store an experiment and have it begin; see :func:`flow.experiments.create` for what can be wrong."""
+        experiment, new = experiment_flow.create(self._context, owner, body, idempotency)
+        if new:
+            self._thread.post(partial(self._begin, experiment.id))
+        return experiment
+
+    def kill_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
+        """End an experiment now."""
+        return self._thread.call(partial(self._kill, owner, experiment_id))
+
+    def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
+        """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""
+        if not batch.reports:
+            with self.database.read() as connection:
+                accepted = reports.standing(connection, run_id)
+            return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
+        with self.database.write() as transaction:
+            accepted = reports.accept(transaction, run_id, batch)
+        with self._touched_lock:
+            self._touched.add((run_id, any(isinstance(report, rest.MetricsReport) for report in batch.reports)))
+        if accepted.decisive:
+            self._thread.post(partial(self._runs.said_exit, run_id))
+        return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
+
+    # What the thread does.
+
+    def _publish(self, emitted: list[tuple[str, rest.Event]]) -> None:
+        self.broker.publish(emitted)
+
+    def _take_up(self) -> None:
+        with self.database.read() as connection:
+            ended = experiments.uncollected(connection)
+        self._runs.adopt_all()
+        over = self._experiments.take_up_all({run.trial_id for run in self._runs.active.values()})
+        for experiment_id in {*ended, *over}:
+            self._collect(experiment_id)
+        self._unscheduled = True
+
+    def _begin(self, experiment_id: int) -> None:
+        if self._experiments.take_up(experiment_id):
+            self._collect(experiment_id)
+        self._unscheduled = True
+
+    def _kill(self, owner: str, experiment_id: int) -> rest.Experiment:
+        live = {run.trial_id for run in self._runs.active.values()}
+        experiment, over = self._experiments.kill(experiment_id, owner, live)
+        self._runs.kill_experiment(experiment_id)
+        if over:
+            self._collect(experiment_id)
+        return experiment
+
+    def _trial_over(self, experiment_id: int, trial_id: int) -> None:
+        if self._experiments.trial_over(experiment_id, trial_id):
+            self._collect(experiment_id)
+        self._unscheduled = True
+
+    def _collect(self, experiment_id: int) -> None:
+        self._collector.submit(collection.collect, self._context, experiment_id)
+
+    def _busy(self) -> bool:
+        return bool(self._runs.active or self._checks.active or self._touched or self._unscheduled)
+
+    def _tick(self) -> None:
+        for exit in self._launcher.poll():
+            self._thread.post(partial(self._ended, exit))
+        self._runs.tick()
+        self._checks.tick()
+        self._take_touched()
+        self._experiments.refresh_progress()
+        if self._unscheduled:
+            self._schedule()
+        self._standbys = self._launcher.standbys()
+
+    def _ended(self, exit: Exit) -> None:
+        if not self._checks.ended(exit):
+            self._runs.ended(exit)
+            self._unscheduled = True
+
+    def _take_touched(self) -> None:
+        with self._touched_lock:
+            touched, self._touched = self._touched, set()
+        for run_id, has_metrics in touched:
+            run = self._runs.active.get(run_id)
+            if run is not None:
+                self._experiments.touch(run.experiment_id)
+            if has_metrics:
+                self._runs.settled(run_id)
+
+    def _schedule(self) -> None:
+        self._unscheduled = False
+        with self.database.read() as connection:
+            pending = pending_trials(connection, {run.trial_id for run in self._runs.active.values()})
+        running = running_trials(self._runs.active.values())
+        for start in plan(pending, running, [slot.id for slot in self.places.slots]):
+            self._runs.start(start.trial_id, start.slot_ids)
+        self._taken = {slot: run.trial_id for run in self._runs.active.values() for slot in run.slots}

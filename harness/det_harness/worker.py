@@ -1,0 +1,209 @@
+"""Runs the one job of a worker process: an attempt at a trial, or the check of a bundle."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from pydantic import BaseModel
+
+from det_harness import rng
+from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.host import WorkerHost
+from det_harness.lengths import periods_of
+from det_harness.link import MasterLink
+from det_harness.program import ProgramRunner, check_versions
+from det_harness.report import SpoolReporter, open_reporter
+from det_harness.schedule import Schedule, Train
+from det_harness.services import Outcome, Services
+from det_harness.user_errors import describe
+from det_native.errors import (
+    BundleCheckError,
+    BundleCorruptError,
+    CheckpointError,
+    MasterError,
+    MissingDependencyError,
+    StorageError,
+)
+from det_native.schema.environment import Ranks, TrialEnvironment
+from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.rest import UserErrorInfo
+from det_native.schema.states import ExitReason
+from det_native.storage.blobs import BlobStore
+from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.unpack import unpack_bundle
+
+logger = logging.getLogger("det_harness")
+
+EXIT_DONE = 0
+EXIT_USER_ERROR = 1
+EXIT_HARNESS_ERROR = 3
+
+CLOSE_SECONDS = 10.0
+
+_FRAMEWORKS = {"torch": "torch", "keras": "tensorflow", "estimator": "tensorflow"}
+_NOT_THE_USERS = (
+    BundleCheckError,
+    BundleCorruptError,
+    CheckpointError,
+    MasterError,
+    MissingDependencyError,
+    StorageError,
+)
+
+
+def run_job(job: TrialJob | CheckJob) -> int:
+    """Run a job in this process, which is the worker's own, and return its exit code.
+
+    Output is redirected, the environment is set, and the working directory is ``<job.directory>/work`` already.
+
+    Returns
+    -------
+    int
+        0: done, or stopped as asked; 1: an error of the user's code; 3: an error of the worker's.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=sys.stderr)
+    if isinstance(job, CheckJob):
+        from det_harness.check import check_bundle
+
+        result = check_bundle(job)
+        write_atomically(Path(job.directory) / "result.json", result)
+        return EXIT_DONE
+    return _TrialRun(job).run()
+
+
+class _TrialRun:
+    """One attempt at a trial, from unpacking to the last report."""
+
+    def __init__(self, job: TrialJob) -> None:
+        self._job = job
+        self._directory = Path(job.directory)
+        self._work = self._directory / "work"
+        self._stop = threading.Event()
+        self._environment = TrialEnvironment(
+            config=job.config,
+            hparams=job.hparams,
+            experiment_id=job.experiment_id,
+            trial_id=job.trial_id,
+            trial_seed=job.trial_seed,
+            ranks=Ranks(rank=job.rank, size=job.size),
+        )
+        searcher = job.config.get("searcher") or {}
+        self._reporter: SpoolReporter = open_reporter(
+            MasterLink(job.master_url, job.token, job.run_id),
+            self._directory / "spool",
+            metric=searcher.get("metric"),
+            smaller_is_better=bool(searcher.get("smaller_is_better", True)),
+        )
+        self._schedule: Schedule | None = None
+        self._runner: ProgramRunner | None = None
+        self._host: WorkerHost | None = None
+
+    def run(self) -> int:
+        """Train, and report how it ended."""
+        with self._terminated_by_signal():
+            try:
+                outcome = self._train()
+            except BaseException as error:  # noqa: BLE001 (the last word of this process; reported whatever it is)
+                return self._failed(error)
+            return self._ended(outcome)
+
+    def _train(self) -> Outcome:
+        job = self._job
+        blobs = BlobStore(job.blobs)
+        check_versions(job.bundle)
+        unpack_bundle(job.bundle, blobs, self._work)
+        importlib.import_module("det_native.compat")
+        importlib.import_module(_FRAMEWORKS[job.bundle.program.framework])
+        self._runner = runner = ProgramRunner(job.bundle, blobs.read, self._work)
+        self._schedule = Schedule(periods_of(self._environment))
+        services = Services(
+            environment=self._environment,
+            schedule=self._schedule,
+            reporter=self._reporter,
+            checkpoints=self._checkpoints(),
+            stop_requested=lambda: self._stop.is_set() or self._reporter.stop_requested,
+        )
+        self._host = host = WorkerHost(self._environment, runner.calls, services)
+        rng.seed_process(job.trial_seed)
+        try:
+            return host.run(runner.run)
+        finally:
+            services.checkpoints.wait()
+
+    def _checkpoints(self) -> TrialCheckpoints:
+        job = self._job
+        owner = CheckpointOwner(
+            framework=job.bundle.program.framework,
+            hparams=job.hparams,
+            experiment_id=job.experiment_id,
+            trial_id=job.trial_id,
+            run_id=job.run_id,
+            bundle_id=job.bundle_id,
+        )
+        return TrialCheckpoints(
+            CheckpointStorage(job.checkpoints),
+            owner,
+            self._reporter,
+            resume=job.resume,
+            on_start=self._reporter.started,
+        )
+
+    def _ended(self, outcome: Outcome) -> int:
+        asked = self._stop.is_set() or self._reporter.stop_requested
+        reason = ExitReason.STOPPED if outcome.stopped and asked else ExitReason.COMPLETED
+        return self._exit(reason, outcome.batches, None, EXIT_DONE)
+
+    def _failed(self, error: BaseException) -> int:
+        done = self._schedule.progress.batches if self._schedule is not None else 0
+        if self._runner is None or isinstance(error, _NOT_THE_USERS):
+            logger.error("The worker failed.", exc_info=error)
+            info = UserErrorInfo(type=type(error).__name__, message=str(error), traceback=str(error), batch=done)
+            return self._exit(ExitReason.HARNESS_ERROR, done, info, EXIT_HARNESS_ERROR)
+        info = describe(error, self._runner.source, self._failing_batch(done))
+        print(info.traceback, file=sys.stderr, flush=True)
+        return self._exit(ExitReason.USER_ERROR, done, info, EXIT_USER_ERROR)
+
+    def _failing_batch(self, done: int) -> int:
+        """Return the batch in which an exception was raised: one that was not completed, if it was one of training."""
+        if self._host is None or self._host.failure is None or self._schedule is None:
+            return done
+        return done + 1 if isinstance(self._schedule.next(), Train) else done
+
+    def _exit(self, reason: ExitReason, batches: int, error: UserErrorInfo | None, code: int) -> int:
+        report = self._reporter.exit(reason, batches, error)
+        write_atomically(self._directory / "exit.json", report)
+        if not self._reporter.close(CLOSE_SECONDS):
+            logger.warning("The master did not take the last reports; they are in the run's spool.")
+        return code
+
+    @contextmanager
+    def _terminated_by_signal(self) -> Iterator[None]:
+        """SIGTERM asks for a checkpoint and an end."""
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            self._stop.set()
+
+        previous = signal.signal(signal.SIGTERM, handle)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+
+
+def write_atomically(path: Path, model: BaseModel) -> None:
+    """Write a model as JSON so that a reader sees all of it or nothing, after a crash too."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as stream:
+        stream.write(model.model_dump_json())
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)

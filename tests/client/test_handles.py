@@ -1,0 +1,166 @@
+"""Experiments, trials and checkpoints over a local experiment on disk."""
+
+import pytest
+from local_experiments import write_experiment
+
+from det_native.client.handles import Experiment
+from det_native.client.logs import Logs
+from det_native.client.selection import top_checkpoints
+from det_native.errors import (
+    ArgumentError,
+    CheckpointNotFoundError,
+    ExperimentFailedError,
+    NotFoundError,
+    UserCodeError,
+)
+from det_native.experimental.local_source import LocalSource
+from det_native.experimental.local_store import LocalStore
+from det_native.schema import rest
+from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.states import CheckpointState, ExperimentState, TrialState
+
+
+def checkpoint(uuid: str, trial: int, batch: int, **metrics: float | str) -> rest.Checkpoint:
+    manifest = CheckpointManifest(
+        uuid=uuid,
+        framework="keras",
+        framework_version="2.15",
+        det_version="0",
+        batch=batch,
+        experiment_id=1,
+        trial_id=trial,
+        run_id=None,
+        bundle_id=None,
+        hparams={},
+        created="",
+    )
+    return rest.Checkpoint(
+        uuid=uuid,
+        trial_id=trial,
+        experiment_id=1,
+        batch=batch,
+        state=CheckpointState.COMPLETED,
+        size=3,
+        metrics=metrics,
+        location="",
+        created="",
+        manifest=manifest,
+    )
+
+
+def test_facts_of_an_experiment() -> None:
+    experiment = write_experiment(name="digits", trials=3)
+    assert experiment.id == "local-1"
+    assert experiment.state is ExperimentState.COMPLETED
+    assert experiment.name == "digits"
+    assert [trial.id for trial in experiment.trials] == [1, 2, 3]
+    assert experiment.best_trial.id == 3
+    assert experiment.best_trial.hparams == {"lr": pytest.approx(0.3)}
+    assert experiment.best_trial.state is TrialState.COMPLETED
+    assert experiment.wait() is experiment
+    assert repr(experiment) == "Experiment('local-1')"
+
+
+def test_metrics_are_dictionaries_with_their_batch() -> None:
+    experiment = write_experiment(trials=2)
+    trial = experiment.trials[1]
+    assert trial.metrics("training")[:2] == [{"batch": 1, "loss": 2.0}, {"batch": 2, "loss": 1.0}]
+    assert trial.metrics("validation") == [{"batch": 4, "val_loss": 0.5}]
+    assert experiment.metrics() == [
+        {"trial": 1, "batch": 4, "val_loss": 1.0},
+        {"trial": 2, "batch": 4, "val_loss": 0.5},
+    ]
+    with pytest.raises(ArgumentError, match='"training" or "validation"'):
+        trial.metrics("test")
+
+
+def test_history_is_of_the_best_trial() -> None:
+    assert write_experiment(trials=2).history == {"loss": [0.5], "val_loss": [0.5]}
+
+
+def test_failure_is_raised_with_the_traceback() -> None:
+    error = rest.UserErrorInfo(type="ValueError", message="bad", traceback="cell [3], line 2\nValueError: bad", cell=3)
+    experiment = write_experiment(error=error)
+    with pytest.raises(UserCodeError, match=r"Experiment local-1 failed.\ncell \[3\], line 2"):
+        experiment.wait()
+    with pytest.raises(ExperimentFailedError):
+        experiment.history  # noqa: B018 (the access is the test)
+
+
+def test_best_checkpoints_one_for_each_trial() -> None:
+    experiment = write_experiment(trials=2)
+    store = LocalStore.find("local-1")
+    store.write_checkpoints(1, [checkpoint("a", 1, 2, val_loss=0.1, acc=0.2), checkpoint("b", 1, 4, val_loss=0.3)])
+    store.write_checkpoints(2, [checkpoint("c", 2, 4, val_loss=0.2, acc=0.9), checkpoint("d", 2, 5)])
+    assert [each.uuid for each in experiment.checkpoints] == ["a", "b", "c", "d"]
+    assert experiment.top_checkpoint().uuid == "a"
+    assert [each.uuid for each in experiment.top_n_checkpoints(5)] == ["a", "c"]
+    assert experiment.top_checkpoint(sort_by="acc", smaller_is_better=False).uuid == "c"
+    assert experiment.trials[1].top_checkpoint().uuid == "c"
+    assert experiment.top_checkpoint().metrics == {"val_loss": 0.1, "acc": 0.2}
+    with pytest.raises(CheckpointNotFoundError, match="no checkpoint with a metric 'nope'.*acc, val_loss"):
+        experiment.top_checkpoint(sort_by="nope")
+    with pytest.raises(ArgumentError, match="limit"):
+        experiment.top_n_checkpoints(0)
+
+
+def test_without_any_checkpoint_the_error_says_so() -> None:
+    with pytest.raises(CheckpointNotFoundError, match="has no checkpoint; it ended as COMPLETED"):
+        write_experiment().top_checkpoint()
+
+
+def test_unvalidated_checkpoints_count_only_where_there_are_no_others() -> None:
+    found = [checkpoint("a", 1, 2), checkpoint("b", 1, 4)]
+    top = top_checkpoints(found, metric="loss", smaller_is_better=True, limit=3)
+    assert [each.uuid for each in top] == ["b"]
+    found.append(checkpoint("c", 2, 1, loss="NaN"))
+    top = top_checkpoints(found, metric="loss", smaller_is_better=True, limit=3)
+    assert [each.uuid for each in top] == ["c"]
+
+
+def test_logs_read_as_text() -> None:
+    lines = [
+        rest.LogLine(id=number, trial_id=number % 2, run_id="r", time="", stream="stdout", text=f"line {number}")
+        for number in range(4)
+    ]
+    logs = Logs(lines)
+    assert str(logs.tail(2)) == "[trial 0] line 2\n[trial 1] line 3"
+    assert str(Logs(lines[:1])) == "line 0"
+    assert len(logs.tail(0)) == 0
+    assert [line.id for line in logs] == [0, 1, 2, 3]
+
+
+def test_a_run_whose_process_died_ended_with_an_error() -> None:
+    write_experiment()
+    store = LocalStore.find("local-1")
+    active = store.experiment().model_copy(update={"state": ExperimentState.ACTIVE, "ended": None})
+    store.write_experiment(active)
+    handle = Experiment(LocalSource(store), "local-1")
+    assert handle.state is ExperimentState.ERROR
+    with pytest.raises(ExperimentFailedError, match="ended in the middle"):
+        handle.wait()
+
+
+def test_a_run_that_goes_on_can_be_waited_for_and_given_up() -> None:
+    write_experiment()
+    store = LocalStore.find("local-1")
+    done = store.experiment()
+    store.write_experiment(done.model_copy(update={"state": ExperimentState.ACTIVE}))
+    handle = Experiment(LocalSource(store), "local-1")
+    with store.lock:
+        assert handle.state is ExperimentState.ACTIVE
+        with pytest.raises(TimeoutError, match="has not ended after 0.05 s"):
+            handle.wait(timeout=0.05)
+        store.write_experiment(done)
+    assert handle.wait(timeout=30).state is ExperimentState.COMPLETED
+
+
+def test_unknown_local_experiment() -> None:
+    with pytest.raises(NotFoundError, match="'local-99'"):
+        LocalStore.find("local-99")
+    with pytest.raises(NotFoundError):
+        LocalStore.find("local-../x")
+
+
+def test_numbers_of_local_experiments_rise() -> None:
+    assert [LocalStore.create().id for _ in range(3)] == ["local-1", "local-2", "local-3"]

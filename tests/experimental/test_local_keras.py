@@ -1,0 +1,155 @@
+"""``det.experimental.keras.init(..., local=True)``: real training of a Keras model in this process."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import det_native as det  # noqa: E402 (after the check for tensorflow)
+from det_native.errors import ArgumentError, ConfigurationError, UnsupportedFeatureError  # noqa: E402
+from det_native.schema.states import ExperimentState  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+X = np.linspace(-1, 1, 50, dtype="float32").reshape(-1, 1)
+Y = 2 * X + 1
+
+
+def make_model(context: Any, units: int = 4) -> Any:
+    model = context.wrap_model(
+        tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(units), tf.keras.layers.Dense(1)])
+    )
+    model.compile("sgd", "mse", metrics=["mae"])
+    return model
+
+
+def fit(model: Any, **arguments: Any) -> Any:
+    return model.fit(X, Y, batch_size=20, verbose=0, **arguments)
+
+
+def test_without_a_configuration_it_trains_to_the_end_and_returns_kerass_history() -> None:
+    context = det.experimental.keras.init(local=True)
+    history = fit(make_model(context), validation_data=(X, Y), epochs=4)
+    assert isinstance(history, tf.keras.callbacks.History)
+    assert len(history.history["val_mae"]) == 4
+    assert history.history["loss"][-1] < history.history["loss"][0]
+
+
+def test_the_experiment_has_the_same_shape_as_elsewhere() -> None:
+    context = det.experimental.keras.init({"name": "line"}, local=True)
+    history = fit(make_model(context), validation_data=(X, Y), epochs=3)
+    experiment = context.experiment
+    assert experiment.state is ExperimentState.COMPLETED
+    assert experiment.name == "line"
+    assert experiment.history.keys() == history.history.keys()
+    for name, values in history.history.items():
+        assert experiment.history[name] == pytest.approx(values)
+    assert experiment.trials[0].metrics("validation")[-1]["batch"] == 9
+    assert experiment.top_checkpoint().batch == 9
+    assert experiment.config["records_per_epoch"] == 50
+
+
+def test_without_validation_data_the_metric_is_loss() -> None:
+    context = det.experimental.keras.init(local=True)
+    fit(make_model(context), epochs=2)
+    assert context.experiment.config["searcher"]["metric"] == "loss"
+    assert set(context.experiment.history) == {"loss", "mae"}
+    assert context.experiment.top_checkpoint().batch == 6
+
+
+def test_hyperparameters_are_one_seeded_sample() -> None:
+    config = {
+        "hyperparameters": {"units": det.Integer(2, 99), "rate": det.Double(0, 1)},
+        "reproducibility": {"experiment_seed": 3},
+    }
+    first = det.experimental.keras.init(config, local=True)
+    second = det.experimental.keras.init(config, local=True)
+    assert first.get_hparams() == second.get_hparams()
+    assert 2 <= first.get_hparam("units") <= 99
+    fit(make_model(first, first.get_hparam("units")), epochs=1)
+    assert first.experiment.trials[0].hparams["units"] == first.get_hparam("units")
+    assert first.distributed.get_rank() == 0
+    assert first.distributed.get_size() == 1
+
+
+def test_a_configuration_that_speaks_wins_with_a_warning() -> None:
+    config = {"searcher": {"name": "single", "metric": "val_mae", "max_length": {"epochs": 2}}}
+    context = det.experimental.keras.init(config, local=True)
+    with pytest.warns(UserWarning, match="searcher.max_length"):
+        history = fit(make_model(context), validation_data=(X, Y), epochs=7)
+    assert len(history.history["loss"]) == 2
+
+
+@pytest.mark.parametrize("arguments", [{"mode": "local"}, {"local": True, "test": True}])
+def test_minimal_loop(arguments: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    context = det.experimental.keras.init(None, **arguments)
+    fit(make_model(context), validation_data=(X, Y), epochs=9)
+    assert [row["batch"] for row in context.experiment.trials[0].metrics()] == [1]
+    assert ("local=True, test=True" in capsys.readouterr().out) == ("mode" in arguments)
+
+
+def test_positional_boolean_is_local() -> None:
+    assert det.experimental.keras.init(None, True).role == "local"
+    assert det.experimental.keras.init(None, False).role == "cluster"
+
+
+def test_what_is_wrong_is_said_at_init() -> None:
+    with pytest.raises(ConfigurationError, match="sercher"):
+        det.experimental.keras.init({"sercher": {}}, local=True)
+    with pytest.raises(ArgumentError, match="context_dir"):
+        det.experimental.keras.init(local=True, context_dir="no/such/folder")
+    with pytest.raises(UnsupportedFeatureError, match="slots_per_trial"):
+        det.experimental.keras.init({"resources": {"slots_per_trial": 4}})
+
+
+def test_context_directory_is_the_working_directory_until_fit_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code").mkdir()
+    seen = []
+
+    class Where(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            seen.append(Path.cwd())
+
+    for _ in range(2):  # init() can be called again, with the same relative path
+        context = det.experimental.keras.init(local=True, context_dir="code")
+        assert Path.cwd() == tmp_path / "code"
+    fit(make_model(context), epochs=1, callbacks=[Where()])
+    assert seen == [tmp_path / "code"]
+    assert Path.cwd() == tmp_path
+
+
+def test_an_exception_leaves_the_kernel_usable(tmp_path: Path) -> None:
+    class Broken(tf.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            raise ZeroDivisionError("here")
+
+    before = Path.cwd()
+    context = det.experimental.keras.init(local=True, context_dir=tmp_path)
+    model = make_model(context)
+    with pytest.raises(ZeroDivisionError, match="here"):
+        fit(model, epochs=1, callbacks=[Broken()])
+    assert Path.cwd() == before
+    assert len(fit(model, epochs=1).history["loss"]) == 1
+
+
+def test_ctrl_c_checkpoints_and_returns_the_history_so_far() -> None:
+    class Interrupt(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    context = det.experimental.keras.init(local=True)
+    history = fit(make_model(context), epochs=50, callbacks=[Interrupt()])
+    assert 2 <= len(history.history["loss"]) <= 3
+    experiment = context.experiment
+    assert experiment.state is ExperimentState.CANCELED
+    assert experiment.checkpoints
+    assert len(experiment.history["loss"]) >= 2

@@ -1,0 +1,181 @@
+"""``create(..., local=True)``: real training of a PyTorchTrial in this process."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import det_native as det  # noqa: E402 (after the check for torch)
+from det_native.errors import (  # noqa: E402
+    ArgumentError,
+    TrialDefinitionError,
+    UnsupportedFeatureError,
+)
+from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext  # noqa: E402
+from det_native.schema.states import ExperimentState  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+CONFIG: dict[str, Any] = {
+    "name": "line",
+    "searcher": {"name": "single", "metric": "error", "max_length": {"epochs": 2}},
+    "records_per_epoch": 16,
+    "hyperparameters": {"global_batch_size": 4, "lr": 0.05},
+    "min_validation_period": {"epochs": 1},
+    "reproducibility": {"experiment_seed": 5},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def torch_is_warm() -> None:
+    """Import what the first optimizer imports: it makes a cache folder and a variable for the whole process."""
+    importlib.import_module("torch._dynamo")
+
+
+class LineTrial(PyTorchTrial):
+    """Fits a line."""
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        self.context = context
+        self.model = context.wrap_model(torch.nn.Linear(1, 1))
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=context.get_hparam("lr"))
+        self.optimizer = context.wrap_optimizer(optimizer)
+
+    def _data(self) -> Any:
+        x = torch.linspace(-1, 1, 16).reshape(-1, 1)
+        return torch.utils.data.TensorDataset(x, 2 * x + 1)
+
+    def build_training_data_loader(self) -> DataLoader:
+        return DataLoader(self._data(), batch_size=self.context.get_per_slot_batch_size())
+
+    def build_validation_data_loader(self) -> DataLoader:
+        return DataLoader(self._data(), batch_size=self.context.get_per_slot_batch_size())
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        x, y = batch
+        loss = torch.nn.functional.mse_loss(self.model(x), y)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+        x, y = batch
+        return {"error": torch.nn.functional.mse_loss(self.model(x), y).item()}
+
+
+class BrokenTrial(LineTrial):
+    """Fails in its second batch."""
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        if batch_idx == 1:
+            raise ZeroDivisionError("batch 1")
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+
+def test_trains_to_the_end_and_returns_the_handle() -> None:
+    experiment = det.experimental.create(LineTrial, CONFIG, local=True)
+    assert experiment.state is ExperimentState.COMPLETED
+    assert experiment.id == "local-1"
+    (trial,) = experiment.trials
+    assert [row["batch"] for row in trial.metrics("training")] == list(range(1, 9))
+    assert [row["batch"] for row in trial.metrics("validation")] == [4, 8]
+    history = experiment.history
+    assert len(history["loss"]) == len(history["val_error"]) == 2
+    assert history["val_error"][1] < history["val_error"][0]
+    assert experiment.plot().axes
+    assert det.attach("local-1").history == history
+
+
+def test_best_checkpoint_loads_back_into_a_trial(tmp_path: Path) -> None:
+    experiment = det.experimental.create(LineTrial, CONFIG, local=True)
+    checkpoint = experiment.top_checkpoint()
+    assert checkpoint.batch == 8
+    loaded = checkpoint.load()
+    assert isinstance(loaded, LineTrial)
+    x = torch.linspace(-1, 1, 16).reshape(-1, 1)
+    error = torch.nn.functional.mse_loss(loaded.model(x), 2 * x + 1).item()
+    assert error == pytest.approx(checkpoint.metrics["error"], rel=1e-5)
+    folder = checkpoint.download(tmp_path / "checkpoint")
+    assert any(folder.iterdir())
+
+
+def test_same_seed_trains_the_same() -> None:
+    first, second = (det.experimental.create(LineTrial, CONFIG, local=True) for _ in range(2))
+    assert first.id != second.id
+    assert first.history == second.history
+
+
+def test_random_search_runs_all_trials_and_history_is_of_the_best() -> None:
+    config = CONFIG | {
+        "searcher": {"name": "random", "metric": "error", "max_length": {"batches": 4}, "max_trials": 3},
+        "hyperparameters": {"global_batch_size": 4, "lr": det.Log(-3, -1)},
+    }
+    experiment = det.experimental.create(LineTrial, config, local=True)
+    assert len(experiment.trials) == 3
+    assert len({trial.hparams["lr"] for trial in experiment.trials}) == 3
+    best = min(experiment.trials, key=lambda trial: trial.best_validation or 0)
+    assert experiment.best_trial.id == best.id
+    assert experiment.history == best.history
+
+
+def test_grid_search_runs_every_point() -> None:
+    config = CONFIG | {
+        "searcher": {"name": "grid", "metric": "error", "max_length": {"batches": 1}},
+        "hyperparameters": {"global_batch_size": 4, "lr": det.Categorical([0.1, 0.2])},
+    }
+    experiment = det.experimental.create(LineTrial, config, local=True)
+    assert [trial.hparams["lr"] for trial in experiment.trials] == [0.1, 0.2]
+
+
+def test_mode_local_is_one_minimal_loop_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = det.experimental.create(LineTrial, CONFIG, "local")
+    assert "local=True, test=True" in capsys.readouterr().out
+    assert [row["batch"] for row in experiment.trials[0].metrics("training")] == [1]
+    assert len(experiment.checkpoints) == 1
+
+
+def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept() -> None:
+    with pytest.raises(ZeroDivisionError, match="batch 1"):
+        det.experimental.create(BrokenTrial, CONFIG, local=True)
+    kept = det.attach("local-1")
+    assert kept.state is ExperimentState.ERROR
+    assert "ZeroDivisionError" in str(kept.detail().error)
+
+
+def test_trial_class_by_name_in_the_context_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "line_module.py").write_text(
+        "from pathlib import Path\n"
+        "from test_local_torch import LineTrial\n"
+        "class Named(LineTrial):\n"
+        "    def build_training_data_loader(self):\n"
+        "        assert Path('line_module.py').exists()\n"
+        "        return super().build_training_data_loader()\n"
+    )
+    before = Path.cwd()
+    experiment = det.experimental.create("line_module:Named", CONFIG, local=True, context_dir=tmp_path)
+    assert experiment.state is ExperimentState.COMPLETED
+    assert Path.cwd() == before
+    with pytest.raises(ArgumentError, match="no module 'nothing_here'"):
+        det.experimental.create("nothing_here:Named", CONFIG, local=True)
+    with pytest.raises(ArgumentError, match="no 'Nope'"):
+        det.experimental.create("test_local_torch:Nope", CONFIG, local=True)
+
+
+def test_what_is_no_trial_class_is_refused() -> None:
+    with pytest.raises(TrialDefinitionError, match="pass the class itself|Trial class"):
+        det.experimental.create(3, CONFIG, local=True)  # type: ignore[arg-type]
+    with pytest.raises(TrialDefinitionError, match="not a subclass"):
+        det.experimental.create(dict, CONFIG, local=True)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedFeatureError, match="adaptive_asha"):
+        searcher = {"name": "adaptive_asha", "metric": "error", "max_length": 4, "max_trials": 2}
+        det.experimental.create(LineTrial, CONFIG | {"searcher": searcher}, local=True)
+
+
+def test_instance_outside_any_run() -> None:
+    trial = det.experimental.create_trial_instance(LineTrial, "", CONFIG, {"global_batch_size": 2, "lr": 1.0})
+    assert isinstance(trial, LineTrial)
+    assert trial.context.get_hparam("lr") == 1.0
+    assert trial.context.get_per_slot_batch_size() == 2

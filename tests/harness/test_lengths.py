@@ -1,0 +1,58 @@
+"""Lengths of the configuration, in batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from det_harness.lengths import periods_of
+from det_native.errors import ConfigurationError
+from det_native.schema.environment import TrialEnvironment
+
+
+def environment(batch_size: int | None = 32, **config: Any) -> TrialEnvironment:
+    hparams = {} if batch_size is None else {"global_batch_size": batch_size}
+    return TrialEnvironment(config=config, hparams=hparams)
+
+
+def test_all_lengths_become_batches() -> None:
+    periods = periods_of(
+        environment(
+            searcher={"max_length": {"epochs": 2}},
+            records_per_epoch=1000,
+            scheduling_unit=7,
+            min_validation_period={"records": 320},
+            min_checkpoint_period={"batches": 5},
+            perform_initial_validation=True,
+            checkpoint_policy="all",
+        )
+    )
+    assert (periods.length, periods.validation_period, periods.checkpoint_period) == (62, 10, 5)
+    assert (periods.scheduling_unit, periods.initial_validation, periods.policy) == (7, True, "all")
+
+
+def test_a_period_of_zero_is_off_and_one_shorter_than_a_batch_is_every_batch() -> None:
+    periods = periods_of(
+        environment(
+            searcher={"max_length": 10}, min_validation_period={"batches": 0}, min_checkpoint_period={"records": 3}
+        )
+    )
+    assert (periods.validation_period, periods.checkpoint_period) == (0, 1)
+
+
+def test_lengths_in_batches_need_no_batch_size() -> None:
+    assert periods_of(environment(None, searcher={"max_length": {"batches": 3}})).length == 3
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (environment(None, searcher={"max_length": {"epochs": 1}}), "hyperparameters.global_batch_size"),
+        (environment(searcher={"max_length": {"epochs": 1}}), "records_per_epoch"),
+        (environment(searcher={"max_length": {"records": 31}}), "less than one batch"),
+    ],
+)
+def test_what_cannot_be_converted_is_named(made: TrialEnvironment, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        periods_of(made)

@@ -1,0 +1,358 @@
+"""Programs as a worker runs them: cells, values, scripts, the recorded call and what surrounds it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundles import call_in, cell, make_bundle, write_files
+
+from det_harness.host import WorkerHost
+from det_harness.inert import InertHandle
+from det_harness.program import ProgramRunner, ProgramStop
+from det_harness.services import Outcome
+from det_harness.user_errors import describe
+from det_native.errors import BundleCheckError, ProtocolMismatchError, TrialDefinitionError
+from det_native.runtime import active_host, hosted
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import CallSite, Cell
+from det_native.storage.blobs import BlobStore
+
+TRAIN = "from programs_api import train"
+
+
+class RecordingHost:
+    """Takes the recorded call without training; keeps what it was given."""
+
+    environment = TrialEnvironment(config={}, hparams={})
+
+    def __init__(self, runner: ProgramRunner) -> None:
+        self.runner = runner
+        self.payload: Any = None
+        self.others: list[Any] = []
+
+    def take_call(self, kind: str, payload: Any) -> Any:
+        if not self.runner.calls.is_recorded(kind):
+            self.others.append(payload)
+            return InertHandle(self.runner.calls.last_place)
+        self.runner.calls.taken = True
+        self.payload = payload
+        raise ProgramStop
+
+
+@pytest.fixture(autouse=True)
+def _api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training call as det_native's own are: in a module that is not the user's."""
+    package = tmp_path / "site-packages"
+    write_files(
+        package,
+        {
+            "programs_api.py": (
+                "from det_native.runtime import active_host\n"
+                "def train(payload=None, kind='create'):\n"
+                "    return active_host().take_call(kind, payload)\n"
+            )
+        },
+    )
+    monkeypatch.syspath_prepend(str(package))
+    monkeypatch.delitem(sys.modules, "programs_api", raising=False)
+
+
+def run(
+    tmp_path: Path, cells: Sequence[Cell], call: CallSite | None = None, **contents: Any
+) -> tuple[RecordingHost, ProgramRunner]:
+    blobs = BlobStore(str(tmp_path / "blobs"))
+    bundle = make_bundle(blobs, cells, call=call, **contents)
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    write_files(work, contents.get("files") or {})
+    runner = ProgramRunner(bundle, blobs.read, work)
+    host = RecordingHost(runner)
+    with hosted(host):
+        runner.run()
+    return host, runner
+
+
+def test_cells_run_in_order_up_to_the_call_and_no_further(tmp_path: Path) -> None:
+    cells = [
+        cell(3, f"{TRAIN}\nseen = [1]"),
+        cell(5, "seen.append(2)"),
+        cell(4, "train(list(seen))  # <- call\nseen.append(3)"),
+        cell(9, "raise AssertionError('never reached')"),
+    ]
+    host, runner = run(tmp_path, cells, call_in(cells))
+    assert host.payload == [1, 2]
+    assert runner.module.seen == [1, 2]
+    assert active_host() is None
+
+
+def test_values_are_bound_before_their_cell(tmp_path: Path) -> None:
+    cells = [cell(1, f"{TRAIN}\nfirst = n"), cell(2, "train((first, n))  # <- call")]
+    host, _ = run(tmp_path, cells, call_in(cells), values=[("n", 0, 10), ("n", 1, 20)])
+    assert host.payload == (10, 20)
+
+
+def test_other_calls_get_an_inert_handle(tmp_path: Path) -> None:
+    cells = [
+        cell(
+            1,
+            f"{TRAIN}\n"
+            "for lr in [0.1, 0.2, 0.3]:\n"
+            "    h = train(lr)  # <- call\n"
+            "    best = max(h.history['accuracy'])\n"
+            "    text = f'{h.history[\"loss\"][-1]:.3f} {best}'\n"
+            "    if best > 0.9: raise AssertionError\n",
+        )
+    ]
+    host, runner = run(tmp_path, cells, call_in(cells, occurrence=3))
+    assert host.others == [0.1, 0.2]
+    assert host.payload == 0.3
+    assert "cell [1], line 3" in runner.module.text
+
+
+def test_a_call_in_a_function_of_an_earlier_cell_counts_in_the_last_cell_only(tmp_path: Path) -> None:
+    cells = [
+        cell(1, f"{TRAIN}\ndef go(n):\n    return train(n)  # <- call"),
+        cell(2, "first = go(1)"),
+        cell(3, "go(2)"),
+    ]
+    host, _ = run(tmp_path, cells, call_in(cells))
+    assert (host.others, host.payload) == ([1], 2)
+
+
+def test_a_call_in_a_local_module_is_found_by_its_file(tmp_path: Path) -> None:
+    files = {"helpers/loop.py": f"{TRAIN}\ndef go():\n    train('module')\n"}
+    call = CallSite(kind="create", file="helpers/loop.py", line=3, column=4)
+    host, _ = run(tmp_path, [cell(1, "from helpers.loop import go\ngo()")], call, files=files)
+    assert host.payload == "module"
+    sys.modules.pop("helpers.loop", None), sys.modules.pop("helpers", None)
+
+
+def test_two_calls_on_one_line_are_told_apart(tmp_path: Path) -> None:
+    cells = [cell(1, f"{TRAIN}\ntrain(1); train(2)")]
+    call = CallSite(kind="create", cell=0, line=2, column=10)
+    host, _ = run(tmp_path, cells, call)
+    assert (host.others, host.payload) == ([1], 2)
+
+
+def test_the_stop_unwinds_through_finally_with_and_except_exception(tmp_path: Path) -> None:
+    cells = [
+        cell(
+            1,
+            f"{TRAIN}\nimport contextlib\nlog = []\n"
+            "@contextlib.contextmanager\ndef block():\n    try:\n        yield\n    finally:\n        log.append('with')\n"
+            "try:\n    with block():\n        train()  # <- call\n"
+            "except Exception:\n    log.append('wrong')\n"
+            "finally:\n    log.append('finally')",
+        )
+    ]
+    _, runner = run(tmp_path, cells, call_in(cells).model_copy(update={"column": 8}))
+    assert runner.module.log == ["with", "finally"]
+
+
+def test_a_swallowed_stop_is_an_error_that_names_the_cell(tmp_path: Path) -> None:
+    cells = [cell(12, f"{TRAIN}\ntry:\n    train()  # <- call\nexcept:\n    pass")]
+    with pytest.raises(TrialDefinitionError, match=r"cell \[12\].*bare `except:`"):
+        run(tmp_path, cells, call_in(cells))
+
+
+def test_a_program_that_misses_its_call_says_which(tmp_path: Path) -> None:
+    cells = [cell(7, f"{TRAIN}\nif False:\n    train()  # <- call")]
+    with pytest.raises(TrialDefinitionError, match=r"create\(\) call in cell \[7\], line 3"):
+        run(tmp_path, cells, call_in(cells))
+
+
+@pytest.mark.parametrize("leave", ["import sys; sys.exit(2)", "raise SystemExit", "exit()"])
+def test_sys_exit_is_a_clear_error(tmp_path: Path, leave: str) -> None:
+    cells = [cell(1, leave), cell(2, f"{TRAIN}\ntrain()  # <- call")]
+    with pytest.raises(TrialDefinitionError, match=r"sys\.exit"):
+        run(tmp_path, cells, call_in(cells))
+
+
+def test_top_level_await_and_futures(tmp_path: Path) -> None:
+    cells = [
+        cell(1, f"from __future__ import annotations\n{TRAIN}\nimport asyncio\nasync def double(n):\n    return 2 * n"),
+        cell(2, "def f(x: NotThere): pass\nn = await double(4)\nawait asyncio.sleep(0)"),
+        cell(3, "train(await double(n))  # <- call"),
+    ]
+    host, _ = run(tmp_path, cells, call_in(cells))
+    assert host.payload == 16
+
+
+def test_top_level_await_works_beside_a_running_loop(tmp_path: Path) -> None:
+    import asyncio
+
+    cells = [cell(1, f"{TRAIN}\nasync def f(): return 5"), cell(2, "train(await f())  # <- call")]
+
+    async def in_a_notebook() -> Any:
+        return run(tmp_path, cells, call_in(cells))[0].payload
+
+    assert asyncio.run(in_a_notebook()) == 5
+
+
+def test_classes_of_cells_pickle_and_show_their_source(tmp_path: Path) -> None:
+    cells = [
+        cell(1, "import pickle, inspect, dataclasses\n\nclass Base:\n    x = 1\n"),
+        cell(
+            2,
+            f"{TRAIN}\n@dataclasses.dataclass\nclass Point(Base):\n    a: int\n\n"
+            "    def double(self):\n        return 2 * self.a\n",
+        ),
+        cell(
+            3,
+            "same = pickle.loads(pickle.dumps(Point(3))) == Point(3)\n"
+            "train((same, inspect.getsource(Base), inspect.getsource(Point.double), inspect.getsource(Point)))  # <- call",
+        ),
+    ]
+    host, _ = run(tmp_path, cells, call_in(cells))
+    same, base, method, point = host.payload
+    assert same
+    assert base == "class Base:\n    x = 1\n"
+    assert "return 2 * self.a" in method
+    assert point.startswith("@dataclasses.dataclass\nclass Point(Base):")
+
+
+def test_display_prints_and_get_ipython_is_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [
+        cell(
+            1,
+            f"{TRAIN}\ndisplay({{'a': 1}}, 'two')\nget_ipython().run_line_magic('matplotlib', 'inline')\n"
+            "train(bool(get_ipython()))  # <- call",
+        )
+    ]
+    host, _ = run(tmp_path, cells, call_in(cells))
+    assert host.payload is False
+    assert capsys.readouterr().out == "{'a': 1}\n'two'\n"
+    import builtins
+
+    assert not hasattr(builtins, "display")
+
+
+def test_a_script_runs_as_main_with_its_arguments_and_folder(tmp_path: Path) -> None:
+    script = (
+        f"{TRAIN}\nimport sys, os, side\n"
+        "def main():\n"
+        "    train((sys.argv, __name__, side.VALUE, os.getcwd(), sys.modules['__main__'].main is main))\n"
+        "if __name__ == '__main__':\n    sys.exit(main())\n"
+    )
+    files = {"code/train.py": script, "code/side.py": "VALUE = 7"}
+    call = CallSite(kind="create", file="code/train.py", line=4, column=4)
+    before = (sys.argv, list(sys.path), sys.modules["__main__"])
+    host, _ = run(tmp_path, [], call, files=files, command=["code/train.py", "--lr", "0.1"])
+    sys.modules.pop("side", None)
+    arguments, name, value, directory, is_main = host.payload
+    assert arguments == ["code/train.py", "--lr", "0.1"]
+    assert (name, value, is_main) == ("__main__", 7, True)
+    assert Path(directory) == tmp_path / "work"
+    assert (sys.argv, list(sys.path), sys.modules["__main__"]) == before
+
+
+def test_another_python_is_refused_before_anything_is_unpickled(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> Any:
+            return (pytest.fail, ("unpickled",))
+
+    cells = [cell(1, f"{TRAIN}\ntrain()  # <- call")]
+    with pytest.raises(BundleCheckError, match=r"Python 3\.1"):
+        run(tmp_path, cells, call_in(cells), values=[("trap", 0, Trap())], python="3.1.0")
+    with pytest.raises(ProtocolMismatchError, match="protocol 99"):
+        run(tmp_path, cells, call_in(cells), values=[("trap", 0, Trap())], protocol=99)
+
+
+class FailingServices:
+    """Stands for the services of a controller that is never reached."""
+
+
+def error_of(tmp_path: Path, cells: Sequence[Cell], **contents: Any) -> Any:
+    """Run a program that fails; returns the description of the error."""
+    blobs = BlobStore(str(tmp_path / "blobs"))
+    bundle = make_bundle(blobs, cells, call=None, **contents)
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    write_files(work, contents.get("files") or {})
+    runner = ProgramRunner(bundle, blobs.read, work)
+    host = RecordingHost(runner)
+    with hosted(host), pytest.raises(BaseException) as caught:  # noqa: PT011 (any error of a user's)
+        runner.run()
+    return describe(caught.value, runner.source, batch=4)
+
+
+def test_an_error_shows_the_users_frames_by_cell_and_line(tmp_path: Path) -> None:
+    cells = [
+        cell(3, "import json\n\ndef parse(text):\n    return json.loads(text)\n"),
+        cell(7, "x = 1\n\nparse('{')"),
+    ]
+    info = error_of(tmp_path, cells)
+    assert (info.type, info.cell, info.line, info.file, info.batch) == ("JSONDecodeError", 3, 4, None, 4)
+    assert "  Cell [7], line 3\n    parse('{')\n" in info.traceback
+    assert "  Cell [3], line 4, in parse\n    return json.loads(text)\n" in info.traceback
+    assert "frames of json]" in info.traceback
+    assert "decoder.py" not in info.traceback
+    assert info.traceback.splitlines()[-1].startswith("json.decoder.JSONDecodeError: Expecting")
+
+
+def test_a_chained_error_tells_both_in_order(tmp_path: Path) -> None:
+    info = error_of(tmp_path, [cell(1, "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('b') from e")])
+    first, second = info.traceback.split("direct cause")
+    assert "ZeroDivisionError" in first
+    assert second.endswith("ValueError: b")
+
+
+def test_a_syntax_error_names_cell_and_line(tmp_path: Path) -> None:
+    info = error_of(tmp_path, [cell(8, "a = 1\nb = = 2")])
+    assert (info.type, info.cell, info.line) == ("SyntaxError", 8, 2)
+    assert "Cell [8], line 2" in info.traceback
+
+
+def test_an_error_in_a_local_module_names_its_file(tmp_path: Path) -> None:
+    info = error_of(tmp_path, [cell(1, "import broken_part\nbroken_part.f()")], files={"broken_part.py": "def f():\n    nope\n"})
+    sys.modules.pop("broken_part", None)
+    assert (info.file, info.line, info.cell) == ("broken_part.py", 2, None)
+    assert "File broken_part.py, line 2, in f" in info.traceback
+
+
+def host_for(tmp_path: Path, source: str, controller: Any) -> tuple[WorkerHost, ProgramRunner]:
+    cells = [cell(2, source)]
+    blobs = BlobStore(str(tmp_path / "blobs"))
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    runner = ProgramRunner(make_bundle(blobs, cells, call=call_in(cells)), blobs.read, work)
+
+    class Host(WorkerHost):
+        def _controller(self, payload: Any) -> Any:
+            return controller
+
+    services: Any = FailingServices()
+    return Host(RecordingHost.environment, runner.calls, services), runner
+
+
+class Fails:
+    def run(self) -> Outcome:
+        raise ZeroDivisionError("in train_batch")
+
+
+class Ends:
+    def run(self) -> Outcome:
+        return Outcome(batches=3)
+
+
+def test_a_failed_training_stays_failed_even_if_the_cell_hides_it(tmp_path: Path) -> None:
+    hiding = f"{TRAIN}\ntry:\n    train()  # <- call\nexcept Exception:\n    print('hidden')"
+    host, runner = host_for(tmp_path, hiding, Fails())
+    with pytest.raises(ZeroDivisionError, match="in train_batch"):
+        host.run(runner.run)
+
+
+def test_the_outcome_of_the_controller_is_returned(tmp_path: Path) -> None:
+    host, runner = host_for(tmp_path, f"{TRAIN}\ntrain()  # <- call", Ends())
+    assert host.run(runner.run) == Outcome(batches=3)
+
+
+def test_a_second_call_after_the_training_is_the_swallowed_stop(tmp_path: Path) -> None:
+    again = f"{TRAIN}\nwhile True:\n    try:\n        train()  # <- call\n    except BaseException as e:\n        if type(e).__name__ != 'ProgramStop': raise"
+    host, runner = host_for(tmp_path, again, Ends())
+    with pytest.raises(TrialDefinitionError, match="went on after its training call"):
+        host.run(runner.run)
