@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from det_native.client.connect import connect
-from det_native.client.session import Session
 
 from det_native import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.model import Bundle, Capture
+from det_native.client.connect import connect
+from det_native.client.session import Session
 from det_native.client.upload import upload_bundle
 from det_native.schema.manifests import Program
 
@@ -67,8 +67,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def session(master_home: Path) -> Iterator[Session]:
-    yield connect()
+def session(master_home: Path) -> Session:
+    return connect()
 
 
 def _capture(folder: Path) -> Bundle:

@@ -345,7 +345,7 @@ def _fault(path: str, target: str, found: os.stat_result) -> str | None:
         return "no plain file (a pipe, socket or device)"
     if "\\" in target or not _is_text(target):
         return "a name that cannot be used on another machine"
-    if not os.access(path, os.R_OK):
+    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
         return "cannot be read: Permission denied"
     return None
 

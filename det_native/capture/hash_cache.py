@@ -79,11 +79,16 @@ class HashCache:
         The SQLite file; default :func:`default_cache_path`.
     clock : callable, optional
         Wall clock in ns, that of the file system's times.
+    busy_seconds : float
+        How long to wait for another kernel that writes the file.
     """
 
-    def __init__(self, path: Path | None = None, *, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, path: Path | None = None, *, clock: Callable[[], int] = time.time_ns, busy_seconds: float = 2.0
+    ) -> None:
         self._path = path or default_cache_path()
         self._clock = clock
+        self._busy_seconds = busy_seconds
         self._known: dict[str, FileHash] = {}
         self.files_read = 0
 
@@ -125,7 +130,7 @@ class HashCache:
         """Drop what is remembered of files, here and on disk."""
         for path in paths:
             self._known.pop(path, None)
-        with self._database() as database:
+        with self._database(write=True) as database:
             if database is not None:
                 database.executemany("DELETE FROM hashes WHERE path = ?", [(path,) for path in paths])
 
@@ -135,7 +140,7 @@ class HashCache:
 
     def _recall(self, paths: Sequence[str], stats: dict[str, FileStat]) -> None:
         """Take over from disk what still holds."""
-        with self._database() as database:
+        with self._database(write=False) as database:
             if database is None:
                 return
             for start in range(0, len(paths), _QUERY):
@@ -203,21 +208,21 @@ class HashCache:
             return
         day = self._clock() // 1_000_000_000 // _DAY
         rows = [(path, *one.stat[:4], one.sha256, day) for path, one in hashes.items()]
-        with self._database() as database:
+        with self._database(write=True) as database:
             if database is not None:
                 database.executemany("INSERT OR REPLACE INTO hashes VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
                 database.execute("DELETE FROM hashes WHERE day < ?", (day - _KEEP_DAYS,))
 
     @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection | None]:
-        """Yield the open file in a transaction, or None where there can be none.
+    def _database(self, *, write: bool) -> Iterator[sqlite3.Connection | None]:
+        """Yield the open file, to write to in a transaction, or None where there can be none.
 
         It is opened anew each time, which costs less than reading one file: nothing is shared between threads or
         inherited by forks.
         """
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            database = sqlite3.connect(self._path, timeout=2.0, isolation_level=None)
+            database = sqlite3.connect(self._path, timeout=self._busy_seconds, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
             logger.debug("No file hashes are remembered in %s: %s", self._path, error)
             yield None
@@ -225,15 +230,17 @@ class HashCache:
         with closing(database):
             try:
                 _prepare(database)
+                if write:
+                    database.execute("BEGIN IMMEDIATE")
                 os.chmod(self._path, 0o600)
             except (OSError, sqlite3.Error) as error:
                 self._distrust(error)
                 yield None
                 return
             try:
-                database.execute("BEGIN IMMEDIATE")
                 yield database
-                database.execute("COMMIT")
+                if database.in_transaction:
+                    database.execute("COMMIT")
             except sqlite3.Error as error:
                 self._distrust(error)
 

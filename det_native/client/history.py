@@ -34,8 +34,9 @@ def keras_history(
     ends : sequence of int
         The batch after which each epoch ends, rising; see ``epoch_ends``.
     running : bool
-        Whether a training row holds Keras's running means over the epoch so far (its last row is then the epoch's
-        value) or one batch each (the epoch's value is their mean).
+        True for Keras: a training row holds the running means over the epoch so far, so that its last row is the
+        epoch's value, and validation metrics are named ``val_...`` (a run without validation data repeats its training
+        metrics instead, which are not wanted twice). Otherwise a row is one batch, and the epoch's value their mean.
 
     Returns
     -------
@@ -49,6 +50,8 @@ def keras_history(
             history.setdefault(name, []).append(values[-1] if running else _mean(values))
     for rows in _split(validation, ends):
         for name in _names(rows):
+            if running and not name.startswith("val_"):
+                continue
             last = [as_number(row.metrics[name]) for row in rows if row.metrics.get(name) is not None][-1]
             history.setdefault(validation_name(name), []).append(last)
     return history

@@ -219,7 +219,12 @@ class Session:
                     raise self._unreachable(error) from error
                 _pause(attempt)
                 continue
-            if response.ok and not response.is_redirect:
+            accepted = response.ok and not response.is_redirect
+            if not (accepted and stream):
+                # Read now, and let go of: an exception that somebody keeps would keep the connection open.
+                _ = response.content
+                response.raw.close()
+            if accepted:
                 return response
             if response.status_code not in _REPEATED_STATUSES or last or not repeatable:
                 raise self._refusal(response, path)

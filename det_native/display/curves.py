@@ -13,6 +13,8 @@ from det_native.client.history import validation_name
 MAX_POINTS = 2_000
 MAX_TRIALS = 50
 
+Points = tuple[list[int], list[float]]
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -74,21 +76,35 @@ def thin(batches: list[int], values: list[float], limit: int = MAX_POINTS) -> tu
 
 
 def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> None:
-    for kind in ("training", "validation"):
-        validation = kind == "validation"
-        for name, batches, values in _series(trial.metrics(kind)):
-            label = f"{name} (trial {trial.id})" if several else _label(name, validation)
-            curve = Curve(label, validation, *thin(batches, values), best=best)
+    training = dict(_series(trial.metrics("training")))
+    validation = {
+        name: points
+        for name, points in _series(trial.metrics("validation"))
+        if not _repeats(points, training.get(name))
+    }
+    for kind in (training, validation):
+        for name, (batches, values) in kind.items():
+            validated = kind is validation
+            label = f"{name} (trial {trial.id})" if several else _label(name, validated)
+            curve = Curve(label, validated, *thin(batches, values), best=best)
             curves.panels.setdefault(panel_of(name), []).append(curve)
+
+
+def _repeats(points: Points, others: Points | None) -> bool:
+    """Whether points lie on a training curve: a run without validation data is "validated" by its training metrics."""
+    if others is None:
+        return False
+    known = dict(zip(*others, strict=True))
+    return all(known.get(batch) == value for batch, value in zip(*points, strict=True))
 
 
 def _label(name: str, validation: bool) -> str:
     return validation_name(name) if validation else name
 
 
-def _series(rows: Iterable[dict[str, Any]]) -> Iterable[tuple[str, list[int], list[float]]]:
-    """Yield name, batches and values of every metric that is a finite number somewhere."""
-    found: dict[str, tuple[list[int], list[float]]] = {}
+def _series(rows: Iterable[dict[str, Any]]) -> Iterable[tuple[str, Points]]:
+    """Return name, batches and values of every metric that is a finite number somewhere."""
+    found: dict[str, Points] = {}
     for row in rows:
         for name, value in row.items():
             if name == "batch" or isinstance(value, bool) or not isinstance(value, int | float):
@@ -98,5 +114,4 @@ def _series(rows: Iterable[dict[str, Any]]) -> Iterable[tuple[str, list[int], li
             batches, values = found.setdefault(name, ([], []))
             batches.append(row["batch"])
             values.append(float(value))
-    for name, (batches, values) in found.items():
-        yield name, batches, values
+    return found.items()

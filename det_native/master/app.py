@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
 from det_native.master.api.app import create_app
 from det_native.master.flow.jobs import Places
+from det_native.master.home import token
 from det_native.master.launch.base import Launcher
 from det_native.master.service import Service
+from det_native.schema.home import Home
 from det_native.schema.rest import SlotInfo
 
 
@@ -40,7 +42,7 @@ def build(
     database_url : str, optional
         SQLAlchemy URL; ``DET_DATABASE``, else SQLite in `home`, by default.
     hosts : iterable of str
-        Names under which the master may be addressed, besides those of loopback.
+        Names under which the master may be addressed, besides that in `url` and those of loopback.
 
     Raises
     ------
@@ -52,17 +54,5 @@ def build(
         (home / folder).mkdir(exist_ok=True, mode=0o700)
     chosen = database_url or os.environ.get("DET_DATABASE") or f"sqlite:///{home / 'det.db'}"
     places = Places(home=home, url=url, slots=tuple(slots))
-    service = Service(places, launcher, token=read_token(home / "token"), database_url=chosen)
-    return service, create_app(service, hosts=hosts)
-
-
-def read_token(path: Path) -> str:
-    """Return the user's token, made on the first call; the file is readable for its user only."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    token = secrets.token_urlsafe(32)
-    with open(descriptor, "w") as file:
-        file.write(token)
-    return token
+    service = Service(places, launcher, token=token(Home(home)), database_url=chosen)
+    return service, create_app(service, hosts=[*hosts, urlsplit(url).hostname or ""])

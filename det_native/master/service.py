@@ -162,6 +162,14 @@ class Service:
         self._thread.post(lambda: self._launcher.warm(worker_kind(manifest)))
         return rest.BundleCreated(id=manifest.id, checked=checked)
 
+    def bundle_created(self, bundle_id: str) -> rest.BundleCreated:
+        """Return whether a bundle is here and has passed the check; a worker warms up for it."""
+        with self.database.read() as connection:
+            manifest = bundles.get(connection, bundle_id)
+            checked = bundles.is_checked(connection, bundle_id)
+        self._thread.post(lambda: self._launcher.warm(worker_kind(manifest)))
+        return rest.BundleCreated(id=bundle_id, checked=checked)
+
     def check_bundle(self, bundle_id: str) -> Future[rest.BundleChecked]:
         """Have a bundle loaded in a fresh process."""
         waiting: Future[rest.BundleChecked] = Future()
@@ -267,10 +275,10 @@ class Service:
                 self._runs.settled(run_id)
 
     def _schedule(self) -> None:
-        self._unscheduled = False
         with self.database.read() as connection:
             pending = pending_trials(connection, {run.trial_id for run in self._runs.active.values()})
         running = running_trials(self._runs.active.values())
         for start in plan(pending, running, [slot.id for slot in self.places.slots]):
             self._runs.start(start.trial_id, start.slot_ids)
+        self._unscheduled = False
         self._taken = {slot: run.trial_id for run in self._runs.active.values() for slot in run.slots}

@@ -74,7 +74,7 @@ class DecisionThread:
         with self._changed:
             self._steps.append(step)
             self._changed.notify()
-        if self._waiter is not None:
+        if self._waiter is not None and not self._closing:
             self._waiter.wake()
 
     def call(self, step: Callable[[], T]) -> Future[T]:

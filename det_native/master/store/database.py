@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from det_native.errors import MissingDependencyError
+from det_native.errors import MasterError, MissingDependencyError
 from det_native.master.store import encoding, migrate
 from det_native.master.store.lease import Lease
 from det_native.master.store.pyramid import Tails
@@ -64,6 +64,7 @@ class Database:
         self._on_commit = on_commit
         self._writer = threading.Lock()
         self._tails = Tails()
+        self._closed = False
         self._engine = _engine(self.url)
         self._lease = Lease(self.url, self._engine)
         self._lease.acquire()
@@ -102,11 +103,15 @@ class Database:
 
     def close(self) -> None:
         """Close all connections and let another master have the database."""
-        self._engine.dispose()
-        self._lease.release()
+        with self._writer:
+            self._closed = True
+            self._engine.dispose()
+            self._lease.release()
 
     @contextmanager
     def _connect(self, *, write: bool) -> Iterator[Connection]:
+        if self._closed:
+            raise MasterError("The master is shutting down.")
         with self._engine.connect() as connection:
             connection = connection.execution_options(det_write=write)
             with connection.begin():

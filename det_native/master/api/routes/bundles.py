@@ -66,7 +66,14 @@ def get_bundle(bundle_id: Hash, service: TheService) -> Response:
         return reply(bundles.get(connection, bundle_id))
 
 
+@router.get("/bundles/{bundle_id}/created", response_model=BundleCreated, responses=refusals(404))
+def get_bundle_created(bundle_id: Hash, service: TheService) -> Response:
+    """Say whether a bundle is here and has passed the check; all that an unchanged directory costs to submit again."""
+    return reply(service.bundle_created(bundle_id))
+
+
 @router.post("/bundles/{bundle_id}/check", response_model=BundleChecked, responses=refusals(404))
 async def check_bundle(bundle_id: Hash, service: TheService) -> Response:
     """Load a bundle in a fresh process, without running its cells; a pass is remembered."""
-    return reply(await asyncio.wrap_future(service.check_bundle(bundle_id)))
+    checked = await asyncio.wrap_future(service.check_bundle(bundle_id))
+    return reply(checked)

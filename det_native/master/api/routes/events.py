@@ -38,7 +38,7 @@ def stream_events(
     after: Annotated[int, Query(ge=0, le=LARGEST, description="Only events with a larger id.")] = 0,
     last_event_id: Annotated[int | None, Header(ge=0, le=LARGEST, description="Wins over `after`.")] = None,
 ) -> Response:
-    """Stream what happened after an event, then what happens. A reader that was cut off continues with Last-Event-ID."""
+    """Stream what happened after an event, then what happens; whoever was cut off continues with Last-Event-ID."""
     if experiment_id is not None:
         with service.database.read() as connection:
             experiments.get(connection, experiment_id, owner)

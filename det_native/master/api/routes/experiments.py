@@ -58,7 +58,8 @@ def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheO
 @router.post("/{experiment_id}/kill", response_model=Experiment, responses=refusals(404))
 async def kill_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
     """End an experiment now; its trials become CANCELED."""
-    return reply(await asyncio.wrap_future(service.kill_experiment(owner, experiment_id)))
+    experiment = await asyncio.wrap_future(service.kill_experiment(owner, experiment_id))
+    return reply(experiment)
 
 
 @router.get("/{experiment_id}/trials", response_model=list[Trial], responses=refusals(404))

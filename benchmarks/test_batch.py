@@ -1,0 +1,212 @@
+"""Cost of one training batch over a bare hand-written loop with the same loader."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from det_harness.controllers.torch import PyTorchTrialController
+from det_harness.local import run_local
+from torch import nn
+from torch.utils.data import Dataset
+
+from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
+from det_native.schema.loading import load_config
+
+BATCHES = 2000
+
+
+class InMemory(Dataset[Any]):
+    """Rows of tensors, fetched a batch at a time, so that the loader is cheap for both sides."""
+
+    def __init__(self, *tensors: torch.Tensor) -> None:
+        self.tensors = tensors
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def __getitem__(self, index: int) -> Any:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        rows = torch.tensor(indices)
+        return tuple(tensor[rows] for tensor in self.tensors)
+
+
+def as_fetched(batch: Any) -> Any:
+    """Collate nothing: the dataset gives whole batches."""
+    return batch
+
+
+class TinyTrial(PyTorchTrial):
+    """MLP 64-64-10, batches of 32, SGD; the loss is kept every batch and reported."""
+
+    inputs, hidden = 64, 64
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        self.context = context
+        self.model = context.wrap_model(self.make_model())
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.01))
+
+    @staticmethod
+    def make_model() -> nn.Module:
+        return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+
+    @staticmethod
+    def make_dataset() -> InMemory:
+        generator = torch.Generator().manual_seed(0)
+        return InMemory(
+            torch.randn(32 * 500, 64, generator=generator), torch.randint(10, (32 * 500,), generator=generator)
+        )
+
+    def build_training_data_loader(self) -> DataLoader:
+        return DataLoader(self.make_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched)
+
+    def build_validation_data_loader(self) -> DataLoader:
+        dataset = self.make_dataset()
+        return DataLoader(InMemory(*(tensor[:32] for tensor in dataset.tensors)), batch_size=32, collate_fn=as_fetched)
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        inputs, labels = batch
+        loss = nn.functional.cross_entropy(self.model(inputs), labels)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+        inputs, labels = batch
+        return {"val_loss": nn.functional.cross_entropy(self.model(inputs), labels)}
+
+
+class Clock:
+    """Takes the time of the batches alone: from the first ``train_batch`` to the last."""
+
+    def __init__(self) -> None:
+        self.first = self.last = 0.0
+        self.batches = 0
+
+    def tick(self) -> None:
+        self.last = time.perf_counter()
+        self.first = self.first or self.last
+        self.batches += 1
+
+    @property
+    def per_batch(self) -> float:
+        return (self.last - self.first) / (self.batches - 1)
+
+
+def _epochs(loader: torch.utils.data.DataLoader[Any]) -> Iterator[Any]:
+    while True:
+        yield from loader
+
+
+def _ours(folder: Path, trial_class: type[TinyTrial], batches: int) -> float:
+    clock = Clock()
+
+    class Timed(trial_class):  # type: ignore[valid-type, misc]
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+            clock.tick()
+            return dict(super().train_batch(batch, epoch_idx, batch_idx))
+
+    config = load_config(
+        {
+            "hyperparameters": {"global_batch_size": 32},
+            "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": batches}},
+            "checkpoint_policy": "none",
+        },
+        local=True,
+    ).model_dump(mode="json")
+    run_local(
+        lambda services: PyTorchTrialController(Timed, services),
+        config=config,
+        hparams={"global_batch_size": 32},
+        trial_seed=0,
+        directory=folder,
+        framework="torch",
+    )
+    return clock.per_batch
+
+
+def _bare(trial_class: type[TinyTrial], batches: int) -> float:
+    loader = DataLoader(trial_class.make_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched).get_data_loader(
+        repeat=True
+    )
+    model = trial_class.make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    clock = Clock()
+    iterator = iter(loader)
+    for _ in range(batches):
+        inputs, labels = next(iterator)
+        clock.tick()
+        loss = nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return clock.per_batch
+
+
+class MediumModel(nn.Module):
+    """Transformer of 4 layers, d = 128, on 64 tokens; the mean over the tokens is classified."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Linear(1, 128)
+        layer = nn.TransformerEncoderLayer(128, 4, 512, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+        self.head = nn.Linear(128, 10)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.head(self.encoder(self.embed(inputs.unsqueeze(-1))).mean(dim=1))
+
+
+class MediumTrial(TinyTrial):
+    """The same loop around a model of some 60 ms a step."""
+
+    @staticmethod
+    def make_model() -> nn.Module:
+        return MediumModel()
+
+    @staticmethod
+    def make_dataset() -> InMemory:
+        generator = torch.Generator().manual_seed(0)
+        return InMemory(torch.randn(320, 64, generator=generator), torch.randint(10, (320,), generator=generator))
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread: the figure is the cost around the step, not the step's parallelism."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def _per_batch(result: Any, _: float) -> float:
+    return float(result)
+
+
+def test_tiny(paired: Any, tmp_path: Path) -> None:
+    folders = iter(range(1000))
+    paired(
+        "one batch, tiny MLP, over a bare loop",
+        lambda: _ours(tmp_path / str(next(folders)), TinyTrial, BATCHES),
+        lambda: _bare(TinyTrial, BATCHES),
+        goal=1.30,
+        value=_per_batch,
+    )
+
+
+def test_medium(paired: Any, tmp_path: Path) -> None:
+    folders = iter(range(1000))
+    paired(
+        "one batch, medium transformer, over a bare loop",
+        lambda: _ours(tmp_path / str(next(folders)), MediumTrial, 20),
+        lambda: _bare(MediumTrial, 20),
+        goal=1.01,
+        rounds=11,
+        value=_per_batch,
+    )

@@ -1,0 +1,131 @@
+"""Kinds of live values, told by their type alone: nothing is imported, copied or called."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import fractions
+import os
+import pathlib
+import re
+import types
+from collections import Counter, OrderedDict, defaultdict, deque
+from typing import Any
+
+_IMMUTABLE = (
+    *(int, float, complex, str, bytes, bool, type(None), type(...), range, slice, enum.Enum, decimal.Decimal),
+    *(fractions.Fraction, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, pathlib.PurePath),
+    *(re.Pattern, os.PathLike),
+)
+_CALLABLE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+_CONTAINERS: dict[type, str] = {
+    list: "list",
+    deque: "list",
+    dict: "dict",
+    OrderedDict: "dict",
+    defaultdict: "dict",
+    Counter: "dict",
+    set: "set",
+}
+_LOOKED_AT = 200
+
+
+def type_names(value: object) -> list[str]:
+    """Return ``module.Name`` of the value's type and its bases."""
+    return [f"{base.__module__}.{base.__qualname__}" for base in type(value).__mro__]
+
+
+def type_name(value: object) -> str:
+    """Return the name of the value's type as users know it: ``numpy.ndarray``, ``threading.Lock``."""
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return _KNOWN_AS.get(name, name.removeprefix("builtins.").removeprefix("__main__."))
+
+
+_KNOWN_AS = {
+    "_thread.lock": "threading.Lock",
+    "_thread.RLock": "threading.RLock",
+    "_io.TextIOWrapper": "an open file",
+    "_io.BufferedReader": "an open file",
+    "_io.BufferedWriter": "an open file",
+    "_io.BufferedRandom": "an open file",
+    "_io.FileIO": "an open file",
+    "builtins.generator": "a generator",
+    "builtins.coroutine": "a coroutine",
+    "builtins.async_generator": "a generator",
+}
+
+
+def kind_of(value: Any) -> str | None:
+    """Return what kind of thing a value is, as far as that says how it can change; None if nothing is known.
+
+    ``immutable``, ``callable``, ``module``, ``table`` (pandas), ``array`` (numpy, owning its memory), ``array view``,
+    ``tensor`` (torch), ``dataset`` (tf.data, whose methods return new ones), ``list``, ``dict``, ``set``, or
+    ``data list`` and so on if nothing in it can hold code.
+    """
+    if isinstance(value, types.ModuleType):
+        return "module"
+    if isinstance(value, _CALLABLE):
+        return "callable"
+    if isinstance(value, _IMMUTABLE):
+        return "immutable"
+    if isinstance(value, tuple | frozenset):
+        return "immutable" if all(kind_of(element) == "immutable" for element in list(value)[:_LOOKED_AT]) else None
+    if type(value) in _CONTAINERS:
+        kind = _CONTAINERS[type(value)]
+        return f"data {kind}" if _is_data(value, 0) else kind
+    return _library_kind(value)
+
+
+def _library_kind(value: Any) -> str | None:
+    names = type_names(value)
+    if "numpy.ndarray" in names:
+        return "array" if value.base is None else "array view"
+    if "numpy.generic" in names:
+        return "immutable"
+    if any(name.startswith("pandas.") and name.rsplit(".", 1)[1] in {"DataFrame", "Series", "Index"} for name in names):
+        return "table"
+    if "torch.Tensor" in names:
+        return "tensor"
+    if any(name.startswith("tensorflow.python.data.") and name.endswith("DatasetV2") for name in names):
+        return "dataset"
+    if any(name.startswith("tensorflow.python.framework.") and name.endswith("Tensor") for name in names):
+        return "immutable"
+    return None
+
+
+def _is_data(value: Any, depth: int) -> bool:
+    """Whether a container holds plain data only, as far as a look at its first elements shows."""
+    if type(value) not in _CONTAINERS and not isinstance(value, tuple):
+        return kind_of(value) in {"immutable", "table", "array", "array view", "tensor"}
+    if depth > 4 or len(value) > 100_000:
+        return False
+    elements = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
+    return all(_is_data(element, depth + 1) for element in elements[:_LOOKED_AT]) and len(elements) <= _LOOKED_AT * 50
+
+
+def size_of(value: Any) -> int | None:
+    """Return the bytes that a value takes if its type tells at once (arrays, tensors, tables, text), else None."""
+    names = type_names(value)
+    if "numpy.ndarray" in names:
+        return int(value.nbytes)
+    if "torch.Tensor" in names:
+        return int(value.numel() * value.element_size())
+    if any(name.startswith("pandas.") for name in names) and hasattr(value, "memory_usage"):
+        usage = value.memory_usage(deep=False)
+        return int(usage.sum()) if hasattr(usage, "sum") else int(usage)
+    if any(name.startswith("tensorflow.python.framework.") and name.endswith("EagerTensor") for name in names):
+        return int(value.numpy().nbytes)
+    if isinstance(value, bytes | bytearray | str):
+        return len(value)
+    return None
+
+
+def human_size(size: float) -> str:
+    """Return ``200.0 MB`` for 200 000 000 bytes."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError("unreachable")

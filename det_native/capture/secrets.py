@@ -1,0 +1,131 @@
+"""Strings that look like secrets: by the name they have, or by their form."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_NAME = re.compile(r"(?i)(secret|token|passw|api_?key|access_?key|private_?key|credential)")
+#: Words that make a name with ``token`` one of text processing, not of authentication.
+_TEXT_WORDS = frozenset(
+    ["tokenizer", "tokenize", "tokenized", "tokens", "pad", "eos", "bos", "unk", "mask", "sep", "cls", "start", "end", "stop", "special", "id", "ids", "type", "index", "idx", "count", "max", "min", "num", "vocab", "size", "length", "len", "word", "pattern", "path", "file", "dir", "url", "name", "column", "col"]
+)
+_PATTERNS = [
+    re.compile(pattern)
+    for pattern in (
+        r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{16}\b",
+        r"\bgh[pousr]_[A-Za-z0-9]{20,}\b",
+        r"\bgithub_pat_[A-Za-z0-9_]{20,}\b",
+        r"\bglpat-[A-Za-z0-9_-]{16,}\b",
+        r"\bsk-[A-Za-z0-9_-]{16,}\b",
+        r"\bxox[abprs]-[A-Za-z0-9-]{10,}\b",
+        r"\bhf_[A-Za-z0-9]{20,}\b",
+        r"\bAIza[A-Za-z0-9_-]{30,}\b",
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+        r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
+        r"\b[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]{3,}@",
+    )
+]
+_PLACEHOLDER = re.compile(r"^(|\*+|x+|<.*>|\[.*\]|\{.*\}|\$.*|\.{3}|your[-_ ].*|changeme|none|null|true|false)$", re.I)
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Where a string stands that looks like a secret; never what it says."""
+
+    line: int
+    name: str
+    kind: str
+
+
+def name_is_secret(name: str) -> bool:
+    """Whether a variable, key or argument of this name is likely to hold a secret."""
+    match = _NAME.search(name)
+    if match is None:
+        return False
+    if match[1].lower() != "token":
+        return True
+    words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+    return not words & _TEXT_WORDS
+
+
+def looks_secret(text: str, name: str = "") -> bool:
+    """Whether a string, known by `name`, looks like a secret."""
+    if any(pattern.search(text) for pattern in _PATTERNS):
+        return True
+    return bool(name) and name_is_secret(name) and not _PLACEHOLDER.match(text.strip()) and not _is_prose(text)
+
+
+def _is_prose(text: str) -> bool:
+    return len(text.split()) > 2
+
+
+def find_secrets(source: str) -> Iterator[Secret]:
+    """Yield where literal secrets stand in Python source."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return
+    found: set[tuple[int, int]] = set()
+    for node in ast.walk(tree):
+        for name, value in _named_values(node):
+            if _is_text(value) and looks_secret(value.value, name):
+                found.add((value.lineno, value.col_offset))
+                yield Secret(value.lineno, name, "by its name" if not looks_secret(value.value) else "by its form")
+    for node in ast.walk(tree):
+        if _is_text(node) and (node.lineno, node.col_offset) not in found and looks_secret(node.value):
+            yield Secret(node.lineno, "", "by its form")
+
+
+def environment_reads(source: str) -> list[str]:
+    """Return the names of environment variables that look like secrets and that the source reads."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"os.getenv", "os.environ.get", "getenv"}:
+            key = node.args[0] if node.args else None
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
+            key = node.slice if isinstance(node.ctx, ast.Load) else None
+        else:
+            continue
+        if key is not None and _is_text(key) and name_is_secret(key.value):
+            names.append(key.value)
+    return list(dict.fromkeys(names))
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield _name_of(target), node.value
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                yield from ((_name_of(t), v) for t, v in zip(target.elts, node.value.elts, strict=False))
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield _name_of(node.target), node.value
+    elif isinstance(node, ast.keyword):
+        yield node.arg or "", node.value
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield key.value, value
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        arguments = [*node.args.posonlyargs, *node.args.args]
+        for argument, default in zip(reversed(arguments), reversed(node.args.defaults), strict=False):
+            yield argument.arg, default
+        for argument, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+            if value is not None:
+                yield argument.arg, value
+
+
+def _name_of(target: ast.expr) -> str:
+    if isinstance(target, ast.Name):
+        return target.id
+    if isinstance(target, ast.Attribute):
+        return target.attr
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        return str(target.slice.value)
+    return ""

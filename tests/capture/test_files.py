@@ -1,0 +1,183 @@
+"""Which files of a context directory travel, and what is said about the others."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from det_native.capture.files import scan_directory, scan_tree
+from det_native.errors import ArgumentError, BundleTooLargeError, CaptureError
+
+
+def make(root: Path, *names: str, content: bytes = b"x") -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def targets(root: Path) -> list[str]:
+    return [file.target for file in scan_directory(root)]
+
+
+def notes(root: Path) -> dict[str, str]:
+    return {row.what: row.note for row in scan_tree(root).rows}
+
+
+def test_files_come_by_target_with_forward_slashes(tmp_path: Path) -> None:
+    make(tmp_path, "train.py", "data/b.csv", "data/a.csv", ".env", "deep/er/x")
+    found = scan_directory(tmp_path)
+    assert [file.target for file in found] == [".env", "data/a.csv", "data/b.csv", "deep/er/x", "train.py"]
+    assert [file.path for file in found] == [tmp_path / file.target for file in found]
+
+
+def test_what_nobody_means_to_send_is_left_out(tmp_path: Path) -> None:
+    make(
+        tmp_path, ".git/config", "sub/.git/HEAD", ".ipynb_checkpoints/n.ipynb", "__pycache__/m.pyc", "pkg/__pycache__/x"
+    )
+    make(tmp_path, "old.pyc", "node_modules/a/index.js", ".mypy_cache/x", ".DS_Store", "x.egg-info/PKG-INFO", ".venv/x")
+    make(tmp_path, "my environment/pyvenv.cfg", "my environment/bin/python", "conda/conda-meta/history", "conda/bin/x")
+    make(tmp_path, "tagged/CACHEDIR.TAG", "tagged/blob", "keep.py", "git/notes", "venv/plain_folder.py")
+    assert targets(tmp_path) == ["git/notes", "keep.py", "venv/plain_folder.py"]
+    (row,) = scan_tree(tmp_path).rows
+    assert row.status == "not sent"
+    assert ".git/" in row.what
+
+
+def test_detignore_adds_takes_back_and_stays_here(tmp_path: Path) -> None:
+    make(tmp_path, "a.csv", "keep.csv", "data/b.csv", "runs/1/log", "sub/runs/x", "build/out", "src/build/x")
+    make(tmp_path, "node_modules/m.js", "env/pyvenv.cfg", "env/x.py", "lib.pyc", ".git/config")
+    (tmp_path / ".detignore").write_text(
+        "# comment\n*.csv\n!keep.csv\nruns/\n/build\n!node_modules/\n!env/\n!lib.pyc\n\n"
+    )
+    expected = ["env/pyvenv.cfg", "env/x.py", "keep.csv", "lib.pyc", "node_modules/m.js", "src/build/x"]
+    assert targets(tmp_path) == expected
+    (tmp_path / ".detignore").write_text("*\n!*.py\n")
+    make(tmp_path, "train.py")
+    assert targets(tmp_path) == ["train.py"]
+
+
+def test_only_the_detignore_at_the_root_counts(tmp_path: Path) -> None:
+    make(tmp_path, "sub/.detignore", "sub/x", content=b"*\n")
+    assert targets(tmp_path) == ["sub/.detignore", "sub/x"]
+
+
+def test_a_wrong_line_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".detignore").write_text("*.csv\n!\n")
+    with pytest.raises(CaptureError, match="line 2"):
+        scan_directory(tmp_path)
+
+
+def test_links_inside_are_followed_as_content(tmp_path: Path) -> None:
+    make(tmp_path, "data/real.csv", "shared/tools/t.py")
+    (tmp_path / "alias.csv").symlink_to("data/real.csv")
+    (tmp_path / "tools").symlink_to("shared/tools")
+    assert targets(tmp_path) == ["alias.csv", "data/real.csv", "shared/tools/t.py", "tools/t.py"]
+
+
+def test_links_out_broken_ones_and_loops_are_reported(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    make(root, "a/x", "ok.py")
+    make(tmp_path, "outside/secret", "root-neighbour/secret")
+    (root / "out").symlink_to("../outside")
+    (root / "out.txt").symlink_to(tmp_path / "outside" / "secret")
+    (root / "near").symlink_to("../root-neighbour")
+    (root / "broken").symlink_to("nowhere")
+    (root / "ring").symlink_to("ring")
+    (root / "a" / "up").symlink_to("..")
+    (root / "a" / "self").symlink_to(".")
+    assert targets(root) == ["a/x", "ok.py"]
+    found = notes(root)
+    assert set(found) == {"out", "out.txt", "near", "broken", "ring", "a/up", "a/self"}
+    assert "outside of the context directory" in found["out"]
+    assert "outside" in found["near"]
+    assert "lies in" in found["a/up"]
+
+
+def test_two_folders_that_link_to_each_other_end(tmp_path: Path) -> None:
+    make(tmp_path, "a/x", "b/y")
+    (tmp_path / "a" / "b").symlink_to("../b")
+    (tmp_path / "b" / "a").symlink_to("../a")
+    assert targets(tmp_path) == ["a/b/y", "a/x", "b/a/x", "b/y"]
+
+
+def test_what_is_no_plain_file_is_reported_and_never_opened(tmp_path: Path) -> None:
+    make(tmp_path, "x")
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        previous = os.getcwd()
+        os.chdir(tmp_path)
+        try:
+            listener.bind("sock")
+        finally:
+            os.chdir(previous)
+        assert targets(tmp_path) == ["x"]
+        assert set(notes(tmp_path)) == {"pipe", "sock"}
+
+
+def test_names_that_cannot_travel_are_reported(tmp_path: Path) -> None:
+    make(tmp_path, "good", "back\\slash")
+    with open(os.fsencode(tmp_path) + b"/bad\xff", "wb") as stream:
+        stream.write(b"x")
+    assert targets(tmp_path) == ["good"]
+    assert len(notes(tmp_path)) == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes another user's place for a moment")
+def test_unreadable_files_and_folders_are_reported() -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        root = Path(name)
+        root.chmod(0o755)
+        make(root, "open.py", "closed.py", "locked/x")
+        (root / "closed.py").chmod(0)
+        (root / "locked").chmod(0)
+        os.seteuid(65534)
+        try:
+            assert targets(root) == ["open.py"]
+            assert set(notes(root)) == {"closed.py", "locked/"}
+        finally:
+            os.seteuid(0)
+
+
+def test_over_the_limit_the_ten_largest_are_listed_with_a_hint(tmp_path: Path) -> None:
+    for index in range(15):
+        make(tmp_path, f"f{index:02}.bin", content=b"x" * (100_000 + index * 100_000))
+    with pytest.raises(BundleTooLargeError) as caught:
+        scan_directory(tmp_path, limit=5_000_000)
+    names = [problem.where for problem in caught.value.problems]
+    assert names == [f"f{index:02}.bin" for index in range(14, 4, -1)]
+    assert ".detignore" in str(caught.value)
+    assert "1.4 MB" in caught.value.problems[0].what
+    total = sum(100_000 + index * 100_000 for index in range(15))
+    assert len(scan_directory(tmp_path, limit=total)) == 15
+    with pytest.raises(BundleTooLargeError):
+        scan_directory(tmp_path, limit=total - 1)
+
+
+def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
+    make(tmp_path, "file")
+    for wrong in (tmp_path / "file", tmp_path / "none"):
+        with pytest.raises(ArgumentError, match="context_dir"):
+            scan_directory(wrong)
+
+
+def test_an_unchanged_directory_gives_the_same_scan_and_any_change_another(tmp_path: Path) -> None:
+    make(tmp_path, "a", "d/b", "d/c")
+    scan = scan_tree(tmp_path)
+    assert scan_tree(tmp_path) is scan
+    (tmp_path / "a").write_bytes(b"longer")
+    changed = scan_tree(tmp_path)
+    assert changed is not scan
+    assert [file.stat.size for file in changed.files] == [6, 1, 1]
+    (tmp_path / "d" / "b").unlink()
+    assert [file.target for file in scan_tree(tmp_path).files] == ["a", "d/c"]
+    make(tmp_path, "d/b2")
+    assert [file.target for file in scan_tree(tmp_path).files] == ["a", "d/b2", "d/c"]
+    (tmp_path / ".detignore").write_text("d/\n")
+    assert [file.target for file in scan_tree(tmp_path).files] == ["a"]
+    os.rename(tmp_path / "a", tmp_path / "z")
+    assert [file.target for file in scan_tree(tmp_path).files] == ["z"]

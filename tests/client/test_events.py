@@ -1,0 +1,225 @@
+"""The event stream over connections that break, and waiting on it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from local_experiments import write_experiment
+
+from det_native.client import waiting
+from det_native.client.events import EventFeed, EventStream, parse_frames
+from det_native.client.progress import ExperimentProgress
+from det_native.client.rendering import PlainProgress
+from det_native.client.source import Source
+from det_native.errors import MasterUnreachableError
+from det_native.experimental.local_source import LocalSource
+from det_native.experimental.local_store import LocalStore
+from det_native.schema import rest
+from det_native.schema.states import ExperimentState
+
+
+def experiment(state: ExperimentState, **changes: object) -> rest.Experiment:
+    write_experiment()
+    detail = LocalStore.find("local-1").experiment()
+    return rest.Experiment.model_validate(
+        detail.model_dump(exclude={"report"}) | {"state": state, "progress": 0.0, "trials": 1} | changes
+    )
+
+
+def event(number: int, *, state: str = "ACTIVE") -> rest.Event:
+    return rest.Event(id=number, type="experiment", experiment_id=1, trial_id=None, data={"state": state})
+
+
+class Script:
+    """Connections that deliver events up to a cut, as a master does that is restarted again and again."""
+
+    def __init__(self, events: list[rest.Event], cuts: list[int]) -> None:
+        self.events = events
+        self.cuts = list(cuts)
+        self.asked: list[int] = []
+        self.closed = 0
+
+    def __call__(self, after: int) -> ScriptedConnection:
+        self.asked.append(after)
+        cut = self.cuts.pop(0) if self.cuts else None
+        if cut == 0:
+            raise MasterUnreachableError("away")
+        wanted = [event for event in self.events if event.id > after]
+        return ScriptedConnection(self, wanted if cut is None else wanted[:cut], broken=cut is not None)
+
+
+class ScriptedConnection:
+    def __init__(self, script: Script, events: list[rest.Event], *, broken: bool) -> None:
+        self._script = script
+        self._events = events
+        self._broken = broken
+
+    def lines(self) -> Iterator[str]:
+        yield ": ping"
+        for found in self._events:
+            yield from (f"id: {found.id}", f"event: {found.type}", f"data: {found.model_dump_json()}", "")
+        if self._broken:
+            yield "data: {half an ev"
+            raise MasterUnreachableError("cut")
+
+    def close(self) -> None:
+        self._script.closed += 1
+
+
+def test_frames() -> None:
+    lines = [": comment", "id: 4", "data: a", "data:b", "", "", "event: x", "", "data: last"]
+    assert [(frame.id, frame.data) for frame in parse_frames(lines)] == [("4", ["a", "b"])]
+
+
+def test_stream_ends_with_the_experiment() -> None:
+    script = Script([event(1), event(2, state="COMPLETED"), event(3)], [])
+    assert [found.id for found in EventStream(script, lambda: False)] == [1, 2]
+
+
+def test_a_stream_closed_by_the_master_ends_if_the_experiment_has() -> None:
+    script = Script([event(1)], [])
+    assert [found.id for found in EventStream(script, lambda: True)] == [1]
+
+
+@given(count=st.integers(0, 12), cuts=st.lists(st.integers(0, 3), max_size=2), after=st.integers(0, 5))
+def test_every_event_arrives_once_and_in_order_whatever_breaks(count: int, cuts: list[int], after: int) -> None:
+    events = [event(number) for number in range(1, count + 1)]
+    events.append(event(max(count, after) + 1, state="CANCELED"))
+    script = Script(events, cuts)
+    found = [got.id for got in EventStream(script, lambda: False, after)]
+    assert found == [wanted.id for wanted in events if wanted.id > after]
+    assert script.asked[0] == after
+    assert script.asked == sorted(script.asked)
+
+
+def test_a_master_that_stays_away_is_an_error() -> None:
+    stream = EventStream(Script([], [0] * 100), lambda: False, patience=0.05)
+    with pytest.raises(MasterUnreachableError, match="away"):
+        next(stream)
+
+
+def test_closing_ends_a_wait_from_another_thread() -> None:
+    opened, closed = threading.Event(), threading.Event()
+
+    class Silent:
+        def lines(self) -> Iterator[str]:
+            opened.set()
+            closed.wait(30)
+            yield from ()
+
+        def close(self) -> None:
+            closed.set()
+
+    stream = EventStream(lambda after: Silent(), lambda: False)
+    thread = threading.Thread(target=lambda: list(stream))
+    thread.start()
+    assert opened.wait(30)
+    stream.close()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+class EventfulSource(LocalSource):
+    """A local experiment whose events are given."""
+
+    def __init__(self, store: LocalStore, events: list[rest.Event | Exception]) -> None:
+        super().__init__(store)
+        self.given = events
+
+    def events(self, experiment_id: int | str, after: int = 0) -> Iterator[rest.Event]:
+        for found in self.given:
+            if isinstance(found, Exception):
+                raise found
+            if found.id == 99:
+                self._store.write_experiment(self._store.experiment().model_copy(update={"state": "COMPLETED"}))
+            yield found
+
+
+class Seen(PlainProgress):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.fractions: list[float] = []
+
+    def update(self, fraction: float, text: str) -> None:
+        self.fractions.append(fraction)
+
+    def message(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def active_source(events: list[rest.Event | Exception]) -> Source:
+    active = experiment(ExperimentState.ACTIVE)
+    store = LocalStore.find("local-1")
+    trial = store.trials()[0].model_copy(update={"state": "RUNNING", "batches": 0, "target_batches": 4})
+    store.write_trial(trial)
+    detail = store.experiment().model_copy(update={"state": ExperimentState.ACTIVE, "progress": active.progress})
+    store.write_experiment(detail)
+    return EventfulSource(store, events)
+
+
+def typed(number: int, kind: str, data: dict[str, object]) -> rest.Event:
+    return rest.Event.model_validate(
+        {"id": number, "type": kind, "experiment_id": 1, "trial_id": 1, "data": data}
+    )
+
+
+def test_waiting_shows_progress_and_errors_at_once() -> None:
+    error = rest.UserErrorInfo(
+        type="ValueError", message="bad", traceback="  cell [3], line 2\nValueError: bad", cell=3, line=2, batch=2
+    )
+    done = experiment(ExperimentState.COMPLETED).model_dump(mode="json")
+    source = active_source(
+        [
+            typed(5, "metrics", {"kind": "training", "batch": 2, "metrics": {"loss": 0.5}}),
+            typed(6, "error", error.model_dump(mode="json")),
+            typed(99, "experiment", done),
+        ]
+    )
+    store = LocalStore.find("local-1")
+    view = Seen()
+    with store.lock:  # held by whoever runs it
+        assert waiting.wait(source, "local-1", view) == 99
+    assert view.fractions == [0.0, 0.5, 0.5, 1.0]
+    assert view.lines == ["Trial 1 failed after 2 batches in cell [3], line 2:\n  cell [3], line 2\nValueError: bad"]
+
+
+def test_an_error_of_the_reading_thread_is_raised_where_it_is_waited() -> None:
+    source = active_source([MasterUnreachableError("gone")])
+    with LocalStore.find("local-1").lock, pytest.raises(MasterUnreachableError, match="gone"):
+        waiting.wait(source, "local-1", Seen())
+
+
+def test_ctrl_c_leaves_the_experiment_running_and_says_so() -> None:
+    class Interrupted(Seen):
+        def update(self, fraction: float, text: str) -> None:
+            if fraction > 0:
+                raise KeyboardInterrupt
+
+    source = active_source([typed(5, "metrics", {"kind": "training", "batch": 2, "metrics": {}})])
+    view = Interrupted()
+    with LocalStore.find("local-1").lock:
+        with pytest.raises(KeyboardInterrupt):
+            waiting.wait(source, "local-1", view)
+        assert source.experiment("local-1").state is ExperimentState.ACTIVE
+    assert "goes on running" in view.lines[0]
+
+
+def test_feed_gives_up_in_time_and_leaves_no_thread() -> None:
+    write_experiment()
+    store = LocalStore.find("local-1")
+    with store.lock, EventFeed(LocalSource(store), "local-1") as feed, pytest.raises(TimeoutError):
+        feed.next(0.01)
+
+
+def test_progress_of_a_search_counts_all_trials() -> None:
+    progress = ExperimentProgress(experiment(ExperimentState.ACTIVE, trials=4))
+    trial = LocalStore.find("local-1").trials()[0]
+    progress.update_trials(
+        [trial, trial.model_copy(update={"id": 2, "state": "RUNNING", "batches": 1, "target_batches": 2})]
+    )
+    assert progress.fraction == pytest.approx(1.5 / 4)
+    assert "1/4 trials" in progress.text

@@ -1,0 +1,286 @@
+"""The HTTP session against a real server that answers as it is told."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from det_native import PROTOCOL, __version__
+from det_native.client.connect import check_version
+from det_native.client.session import Session, is_loopback, normal_url
+from det_native.errors import (
+    ArgumentError,
+    AuthenticationError,
+    FencedError,
+    MasterUnreachableError,
+    NotFoundError,
+    ProtocolMismatchError,
+    RequestError,
+)
+from det_native.schema.rest import ErrorBody, Health
+
+TOKEN = "a-token-that-nobody-must-see"
+
+
+@dataclass
+class Server:
+    """Answers with what is in `answers`, in turn (status, JSON or bytes), and remembers what was asked."""
+
+    url: str = ""
+    answers: list[tuple[int, Any]] = field(default_factory=list)
+    requests: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
+    connections: set[int] = field(default_factory=set)
+
+    def answer(self, status: int, body: Any = None) -> None:
+        """Have the next request answered so."""
+        self.answers.append((status, body))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server in a thread."""
+    state = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            state.connections.add(self.client_address[1])
+            length = self.headers.get("Content-Length")
+            body = self.rfile.read(int(length)) if length else b""
+            if self.headers.get("Transfer-Encoding") == "chunked":
+                while size := int(self.rfile.readline(), 16):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+            state.requests.append((self.command, self.path, dict(self.headers.items()), body))
+            status, answer = state.answers.pop(0)
+            if status == 0:
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
+            content = answer if isinstance(answer, bytes) else b"" if answer is None else json.dumps(answer).encode()
+            self.send_response(status)
+            if status in (301, 307):
+                self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_DELETE = _answer  # noqa: N815 - names that http.server calls
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    state.url = f"http://127.0.0.1:{http.server_address[1]}"
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield state
+    http.shutdown()
+    http.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def session(server: Server) -> Iterator[Session]:
+    """A session with the server."""
+    made = Session(server.url, TOKEN)
+    yield made
+    made.close()
+
+
+def test_a_request_carries_the_token_and_protocol_and_gives_json(server: Server, session: Session) -> None:
+    server.answer(200, {"id": 3})
+    assert session.get("/experiments/3", limit=5, before=None, all=True) == {"id": 3}
+    method, path, headers, _ = server.requests[0]
+    assert (method, path) == ("GET", "/api/v1/experiments/3?limit=5&all=true")
+    assert headers["Authorization"] == f"Bearer {TOKEN}"
+    assert headers["X-Det-Protocol"] == str(PROTOCOL)
+
+
+def test_the_token_is_not_in_any_representation(session: Session) -> None:
+    assert TOKEN not in repr(session)
+    assert TOKEN not in str(vars(session))
+    assert session.url in repr(session)
+
+
+def test_a_netrc_does_not_replace_the_token(
+    server: Server, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login other password other\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    server.answer(200, {})
+    session.get("/master")
+    assert server.requests[0][2]["Authorization"] == f"Bearer {TOKEN}"
+
+
+def test_a_proxy_is_not_asked_for_this_machine(
+    server: Server, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    server.answer(200, {"ok": True})
+    assert session.get("/master") == {"ok": True}
+
+
+def test_connections_are_kept(server: Server, session: Session) -> None:
+    for _ in range(3):
+        server.answer(200, {})
+        session.get("/master")
+    assert len(server.connections) == 1
+
+
+def test_bodies_are_json_bytes_or_produced_while_sent(server: Server, session: Session) -> None:
+    for _ in range(3):
+        server.answer(201, None)
+    assert session.post("/a", {"x": [1, None]}) is None
+    session.post("/b", data=b"raw", headers={"Content-Type": "application/x"}, params={"kill": True})
+    session.post("/c", data=iter([b"one", b"two"]))
+    assert [json.loads(server.requests[0][3]), *(request[3] for request in server.requests[1:])] == [
+        {"x": [1, None]},
+        b"raw",
+        b"onetwo",
+    ]
+    assert server.requests[1][1] == "/api/v1/b?kill=true"
+    assert server.requests[1][2]["Content-Type"] == "application/x"
+
+
+@pytest.mark.parametrize("failure", [0, 503])
+def test_what_is_safe_to_repeat_is_repeated(server: Server, session: Session, failure: int) -> None:
+    for send in (
+        lambda: session.get("/x"),
+        lambda: session.delete("/x"),
+        lambda: session.post("/x", {}, headers={"Idempotency-Key": "k"}),
+    ):
+        server.answer(failure)
+        server.answer(200, {"ok": True})
+        assert send() == {"ok": True}
+    assert len(server.requests) == 6
+
+
+def test_what_may_have_had_an_effect_is_not_repeated(server: Server, session: Session) -> None:
+    server.answer(0)
+    with pytest.raises(MasterUnreachableError):
+        session.post("/experiments", {})
+    server.answer(503, {"error": "busy"})
+    with pytest.raises(RequestError, match="busy"):
+        session.post("/experiments", {})
+    server.answer(0)
+    with pytest.raises(MasterUnreachableError):
+        session.post("/blobs", data=iter([b"x"]), headers={"Idempotency-Key": "k"})
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "path", "expected"),
+    [
+        (401, "/master", AuthenticationError),
+        (404, "/trials/9", NotFoundError),
+        (409, "/bundles", RequestError),
+        (409, "/runs/abc/reports", FencedError),
+        (422, "/experiments", RequestError),
+        (426, "/master", ProtocolMismatchError),
+        (307, "/master", RequestError),
+    ],
+)
+def test_refusals_become_errors_of_ours(
+    server: Server, session: Session, status: int, path: str, expected: type[Exception]
+) -> None:
+    server.answer(status, {"error": "There is no trial 9.", "missing": ["0" * 64]})
+    with pytest.raises(expected) as caught:
+        session.get(path)
+    assert type(caught.value) is expected
+    assert TOKEN not in str(caught.value)
+    if isinstance(caught.value, RequestError) and status != 307:
+        assert caught.value.status == status
+        assert str(caught.value) == "There is no trial 9."
+        assert caught.value.body == ErrorBody(error="There is no trial 9.", missing=["0" * 64])
+
+
+def test_a_refusal_that_is_not_a_masters_is_told_by_its_status(server: Server, session: Session) -> None:
+    server.answer(500, b"<html>oops</html>")
+    with pytest.raises(RequestError, match="HTTP 500") as caught:
+        session.get("/x")
+    assert caught.value.body is None
+
+
+def test_nobody_there_says_what_to_do() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        session = Session(f"http://127.0.0.1:{unused.getsockname()[1]}", TOKEN, attempts=2)
+        with pytest.raises(MasterUnreachableError, match=r"refused.*det up"):
+            session.get("/master")
+
+
+def test_a_stream_is_read_as_it_comes_and_a_break_is_told(server: Server, session: Session) -> None:
+    server.answer(200, b"data: 1\n\ndata: 2\n\n")
+    with session.stream("/events", experiment_id=1, headers={"Last-Event-ID": "4"}) as response:
+        assert [line for line in response.iter_lines(decode_unicode=True) if line] == ["data: 1", "data: 2"]
+    assert server.requests[0][2]["Last-Event-ID"] == "4"
+    server.answer(404, {"error": "no such experiment"})
+    with pytest.raises(NotFoundError, match="no such experiment"), session.stream("/events", experiment_id=2):
+        pass
+
+
+def test_something_else_at_the_address_is_no_master(server: Server, session: Session) -> None:
+    server.answer(200, {"hello": "world"})
+    with pytest.raises(MasterUnreachableError, match="no det_native master"):
+        session.health()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("127.0.0.1:80", "http://127.0.0.1:80"),
+        ("localhost:80/", "http://localhost:80"),
+        ("http://[::1]:80", "http://[::1]:80"),
+        ("cluster.example:443", "https://cluster.example:443"),
+        (" https://cluster.example/det/ ", "https://cluster.example/det"),
+    ],
+)
+def test_addresses_are_completed(given: str, expected: str) -> None:
+    assert normal_url(given) == expected
+
+
+@pytest.mark.parametrize("given", ["http://cluster.example:80", "ftp://127.0.0.1", "https://", "https://me:pw@host"])
+def test_unsafe_or_malformed_addresses_are_refused(given: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        normal_url(given)
+    assert "pw" not in str(caught.value)
+
+
+def test_a_name_that_only_looks_like_this_machine_is_not_it() -> None:
+    assert not is_loopback("http://127.0.0.1.example")
+    assert not is_loopback("http://localhost.example")
+    assert is_loopback("http://127.9.9.9:1")
+
+
+class TestVersions:
+    def test_another_protocol_says_which_side_to_renew(self) -> None:
+        older = Health(version="0.0.9", protocol=PROTOCOL - 1)
+        with pytest.raises(ProtocolMismatchError, match="`det down` and `det up`"):
+            check_version(older, "http://127.0.0.1:1")
+        with pytest.raises(ProtocolMismatchError, match="upgraded"):
+            check_version(older, "https://cluster.example")
+        with pytest.raises(ProtocolMismatchError, match=r"pip install det-native==9\.0\.0"):
+            check_version(Health(version="9.0.0", protocol=PROTOCOL + 1), "https://cluster.example")
+
+    def test_an_older_master_of_the_same_protocol_is_one_warning(self, recwarn: pytest.WarningsRecorder) -> None:
+        check_version(Health(version="0.0.1", protocol=PROTOCOL), "http://127.0.0.1:1")
+        assert len(recwarn) == 1
+        assert "older" in str(recwarn[0].message)
+        check_version(Health(version=__version__, protocol=PROTOCOL), "http://127.0.0.1:1")
+        check_version(Health(version="99.0.0", protocol=PROTOCOL), "http://127.0.0.1:1")
+        assert len(recwarn) == 1

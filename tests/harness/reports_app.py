@@ -1,0 +1,88 @@
+"""A small real master's end for reports: a uvicorn server that keeps what arrives and can be told to misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+
+from det_native.schema.rest import BestMetric, ErrorBody, Report, ReportBatch, ReportsAccepted
+
+
+@dataclass
+class ReportsMaster:
+    """Stores reports as the real one does: in order, without gaps, repeats changing nothing."""
+
+    reports: list[Report] = field(default_factory=list)
+    arrivals: list[float] = field(default_factory=list)
+    requests: int = 0
+    best: float | None = None
+    stop: bool = False
+    refuse: int = 0
+    lose_replies: int = 0
+    port: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def wait_for(self, condition: Callable[[], bool], timeout: float = 10.0) -> None:
+        with self.changed:
+            assert self.changed.wait_for(condition, timeout), f"not within {timeout} s; reports: {self.reports}"
+
+    def app(self) -> FastAPI:
+        app = FastAPI()
+
+        @app.post("/api/v1/runs/{run_id}/reports")
+        async def reports(run_id: str, request: Request) -> Response:
+            body = await request.body()
+            with self.changed:
+                self.requests += 1
+                answer = self._store(body)
+                self.changed.notify_all()
+            return answer
+
+        @app.get("/api/v1/runs/{run_id}/best")
+        async def best(run_id: str) -> BestMetric:
+            return BestMetric(value=self.best)
+
+        return app
+
+    def _store(self, body: bytes) -> Response:
+        if self.refuse:
+            return JSONResponse(ErrorBody(error=f"refused with {self.refuse}").model_dump(), self.refuse)
+        for report in ReportBatch.model_validate_json(body).reports:
+            if report.seq == len(self.reports) + 1:
+                self.reports.append(report)
+                self.arrivals.append(time.monotonic())
+            elif report.seq > len(self.reports) + 1:
+                return JSONResponse(ErrorBody(error="gap").model_dump(), 400)
+        if self.lose_replies:
+            self.lose_replies -= 1
+            return JSONResponse(ErrorBody(error="busy").model_dump(), 503)
+        return JSONResponse(ReportsAccepted(through=len(self.reports), stop=self.stop).model_dump())
+
+
+@contextmanager
+def serving(master: ReportsMaster) -> Iterator[None]:
+    """Serve on a free port (or on the port that it had before) until the end of the block."""
+    config = uvicorn.Config(master.app(), host="127.0.0.1", port=master.port, log_level="warning", ws="none")
+    server = uvicorn.Server(config)
+    listening = config.bind_socket()
+    master.port = listening.getsockname()[1]
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listening.close()
