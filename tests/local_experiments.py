@@ -55,4 +55,3 @@ def write_experiment(
         )
     )
     return Experiment(LocalSource(store), store.id)
-

@@ -104,7 +104,7 @@ class CodeRegistry:
 
 
 def import_path(environment: Mapping[str, Binding], path: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the full dotted path if `path` starts with an imported name (``("np", "abs")`` -> numpy, abs), else None."""
+    """Return the full dotted path of `path` if it starts with an imported name (``("np", "abs")``: numpy, abs)."""
     binding = environment.get(path[0])
     if binding is None or binding.origin.kind != "import":
         return None

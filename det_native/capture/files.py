@@ -38,7 +38,7 @@ _NOTHING = FileStat(0, 0, 0, 0, 0)
 _LARGEST = 10
 _NAMED = 8
 
-_scans: dict[Path, DirectoryScan] = {}
+_scans: dict[Path, tuple[DirectoryScan, _Rules]] = {}
 _rules: dict[Path, _Rules] = {}
 
 
@@ -100,11 +100,14 @@ def scan_tree(root: Path) -> DirectoryScan:
     if not root.is_dir():
         kind = "is a file" if root.exists() else "does not exist"
         raise ArgumentError(f"context_dir: {str(root)!r} {kind}; give the directory that holds your code.")
-    previous = _scans.get(root)
-    walk = _Walk(root, _read_rules(root), previous)
+    rules = _read_rules(root)
+    previous, rules_then = _scans.get(root, (None, None))
+    if rules is not rules_then:
+        previous = None
+    walk = _Walk(root, rules, previous)
     walk.run()
     scan = walk.result(previous)
-    _scans[root] = scan
+    _scans[root] = (scan, rules)
     return scan
 
 
@@ -255,7 +258,10 @@ class _Walk:
         inner: list[_Folder] = []
         for entry in entries:
             target = prefix + entry.name
-            if entry.is_symlink():
+            before = self._before.get(target)
+            if before is not None and entry.is_file(follow_symlinks=False):
+                self._add(entry, target, before)
+            elif entry.is_symlink():
                 followed = self._follow(entry, target, above)
                 if followed:
                     inner.append(followed)
@@ -263,7 +269,7 @@ class _Walk:
                 if not self._ignores_folder(target, entry.name):
                     inner.append((f"{target}/", entry.path, (*above, f"{above[-1]}/{entry.name}")))
             elif not self._ignores_file(target, entry.name):
-                self._add(entry, target)
+                self._add(entry, target, before)
         return inner
 
     def _is_environment(self, prefix: str, entries: list[os.DirEntry[str]]) -> bool:
@@ -305,17 +311,16 @@ class _Walk:
         elif is_folder:
             return f"{target}/", entry.path, (*above, real)
         else:
-            self._add(entry, target)
+            self._add(entry, target, self._before.get(target))
         return None
 
-    def _add(self, entry: os.DirEntry[str], target: str) -> None:
+    def _add(self, entry: os.DirEntry[str], target: str, before: ScannedFile | None) -> None:
         try:
             found = entry.stat()
         except OSError as error:
             self._not_sent.append((target, f"cannot be read: {error.strerror}"))
             return
         now = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
-        before = self._before.get(target)
         if before is not None and before.stat == now:
             self._files.append(before)
             return

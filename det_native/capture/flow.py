@@ -184,7 +184,7 @@ class _Follower:
     def _step(self, step: Step) -> None:
         self.step = step
         for table in (self.flow.needs, self.flow.missing):
-            table[step.index] = {}  
+            table[step.index] = {}
         for names in (self.flow.binds, self.flow.changes):
             names[step.index] = set()
         if step.clears:
@@ -362,7 +362,10 @@ class _Follower:
     def _change(self, event: Change, inside: bool = False) -> None:
         binding = self.environment.get(event.name)
         if binding is None:
-            if event.name not in ALWAYS_THERE and event.how != "call":
+            kind = self.facts.kinds.get(event.name)
+            if event.name not in ALWAYS_THERE and (
+                event.how != "call" or chain_changes(event.chain, kind, event.in_place)
+            ):
                 self.flow.touched[event.name] = self.step.index
             return
         if event.how == "call" and not self._call_changes(event, binding, inside):

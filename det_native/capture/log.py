@@ -101,6 +101,7 @@ class ExecutionLog:
         self.shell = shell
         self.executions: list[LoggedExecution] = []
         self.calls: list[CallRecord] = []
+        self.attached = time.time()
         self._running: list[LoggedExecution | None] = []
 
     @property

@@ -10,7 +10,45 @@ from dataclasses import dataclass
 _NAME = re.compile(r"(?i)(secret|token|passw|api_?key|access_?key|private_?key|credential)")
 #: Words that make a name with ``token`` one of text processing, not of authentication.
 _TEXT_WORDS = frozenset(
-    ["tokenizer", "tokenize", "tokenized", "tokens", "pad", "eos", "bos", "unk", "mask", "sep", "cls", "start", "end", "stop", "special", "id", "ids", "type", "index", "idx", "count", "max", "min", "num", "vocab", "size", "length", "len", "word", "pattern", "path", "file", "dir", "url", "name", "column", "col"]
+    [
+        "tokenizer",
+        "tokenize",
+        "tokenized",
+        "tokens",
+        "pad",
+        "eos",
+        "bos",
+        "unk",
+        "mask",
+        "sep",
+        "cls",
+        "start",
+        "end",
+        "stop",
+        "special",
+        "id",
+        "ids",
+        "type",
+        "index",
+        "idx",
+        "count",
+        "max",
+        "min",
+        "num",
+        "vocab",
+        "size",
+        "length",
+        "len",
+        "word",
+        "pattern",
+        "path",
+        "file",
+        "dir",
+        "url",
+        "name",
+        "column",
+        "col",
+    ]
 )
 _PATTERNS = [
     re.compile(pattern)
@@ -71,31 +109,36 @@ def find_secrets(source: str) -> Iterator[Secret]:
     found: set[tuple[int, int]] = set()
     for node in ast.walk(tree):
         for name, value in _named_values(node):
-            if _is_text(value) and looks_secret(value.value, name):
+            text = _text_of(value)
+            if text is not None and looks_secret(text, name):
                 found.add((value.lineno, value.col_offset))
-                yield Secret(value.lineno, name, "by its name" if not looks_secret(value.value) else "by its form")
+                yield Secret(value.lineno, name, "by its form" if looks_secret(text) else "by its name")
     for node in ast.walk(tree):
-        if _is_text(node) and (node.lineno, node.col_offset) not in found and looks_secret(node.value):
-            yield Secret(node.lineno, "", "by its form")
+        text = _text_of(node) if isinstance(node, ast.expr) else None
+        if isinstance(node, ast.expr) and text is not None and (node.lineno, node.col_offset) not in found:
+            if looks_secret(text):
+                yield Secret(node.lineno, "", "by its form")
 
 
 def environment_reads(source: str) -> list[str]:
     """Return the names of environment variables that look like secrets and that the source reads."""
     names = []
     for node in ast.walk(ast.parse(source)):
+        key: ast.expr | None
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"os.getenv", "os.environ.get", "getenv"}:
             key = node.args[0] if node.args else None
         elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
             key = node.slice if isinstance(node.ctx, ast.Load) else None
         else:
             continue
-        if key is not None and _is_text(key) and name_is_secret(key.value):
-            names.append(key.value)
+        name = _text_of(key) if key is not None else None
+        if name is not None and name_is_secret(name):
+            names.append(name)
     return list(dict.fromkeys(names))
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _text_of(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -113,12 +156,16 @@ def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 yield key.value, value
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        arguments = [*node.args.posonlyargs, *node.args.args]
-        for argument, default in zip(reversed(arguments), reversed(node.args.defaults), strict=False):
-            yield argument.arg, default
-        for argument, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-            if value is not None:
-                yield argument.arg, value
+        yield from _defaults(node.args)
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for argument, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
+        yield argument.arg, default
+    for argument, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if value is not None:
+            yield argument.arg, value
 
 
 def _name_of(target: ast.expr) -> str:

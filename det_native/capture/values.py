@@ -55,7 +55,7 @@ _NEVER: dict[str, str] = {
     "asyncio.events.AbstractEventLoop": "loop",
     "_contextvars.ContextVar": "context variable",
 }
-_NEVER_TYPES = (
+_NEVER_TYPES: tuple[type, ...] = (
     *(types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, types.FrameType, types.TracebackType),
     *(type(iter([])), type(iter(())), type(iter({})), map, zip, filter, enumerate),
 )
@@ -153,6 +153,8 @@ def encode(
             return encoded
     elif (size := size_of(value)) is not None and size > limit:
         raise _too_large(value, size)
+    elif isinstance(value, list | tuple | dict | set | frozenset) and 2 * len(value) > limit:
+        raise _too_large(value, None)
     return _pickle(name, value, declared=declared, limit=limit, is_local=is_local)
 
 
@@ -233,30 +235,40 @@ def _pickle(name: str, value: Any, *, declared: bool, limit: int, is_local: Call
 def _inspect(
     name: str, part: Any, declared: bool, limit: int, is_local: Callable[[str], bool], modules: set[str]
 ) -> None:
-    if isinstance(part, str):
-        if not declared and looks_secret(part, name):
-            raise CannotSendError("looks like a secret", kind="secret")
-        return
+    """Look at one object inside a value that is being pickled."""
     if isinstance(part, int | float | bytes | bool | type(None)):
         return
-    if isinstance(part, dict) and not declared:
-        for key, inner in part.items():
-            if isinstance(key, str) and isinstance(inner, str) and looks_secret(inner, key):
-                raise CannotSendError("holds what looks like a secret", kind="secret")
+    if not declared:
+        _refuse_secrets(name, part)
+        if (size := size_of(part)) is not None and size > limit:
+            raise _too_large(part, size)
+    if isinstance(part, str):
+        return
     kind = never_sent(part)
     if kind is not None:
         raise _refusal(part, kind)
-    if not declared and (size := size_of(part)) is not None and size > limit:
-        raise _too_large(part, size)
+    _note_home(part, is_local, modules)
+
+
+def _refuse_secrets(name: str, part: Any) -> None:
+    if isinstance(part, str) and looks_secret(part, name):
+        raise CannotSendError("looks like a secret", kind="secret")
+    if isinstance(part, dict):
+        for key, inner in part.items():
+            if isinstance(key, str) and isinstance(inner, str) and looks_secret(inner, key):
+                raise CannotSendError("holds what looks like a secret", kind="secret")
+
+
+def _note_home(part: Any, is_local: Callable[[str], bool], modules: set[str]) -> None:
+    """Where the code of an object lives: in a cell, which cannot be pickled, or in a module of the user's."""
     if isinstance(part, types.ModuleType):
-        if is_local(part.__name__):
-            modules.add(part.__name__)
-        return
-    owner = part if isinstance(part, type | types.FunctionType) else type(part)
-    home = getattr(owner, "__module__", None) or ""
-    if home == "__main__" and not isinstance(part, types.BuiltinFunctionType):
-        raise CannotSendError(
-            f"is made of `{owner.__qualname__}`, which a cell defines", kind="notebook", remedy=owner.__qualname__
-        )
+        home = part.__name__
+    else:
+        owner = part if isinstance(part, type | types.FunctionType) else type(part)
+        home = getattr(owner, "__module__", None) or ""
+        if home == "__main__" and not isinstance(part, types.BuiltinFunctionType):
+            raise CannotSendError(
+                f"is made of `{owner.__qualname__}`, which a cell defines", kind="notebook", remedy=owner.__qualname__
+            )
     if home and is_local(home):
         modules.add(home)

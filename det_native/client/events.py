@@ -15,8 +15,8 @@ from det_native.errors import MasterUnreachableError
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState
 
-FIRST_BACKOFF = 0.1
-LONGEST_BACKOFF = 5.0
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
 PATIENCE = 60.0
 
 
@@ -87,6 +87,8 @@ class EventStream(Iterator[rest.Event]):
         Id of the last event that is known already.
     patience : float
         Seconds without any connection after which the error is raised.
+    pause : float
+        Seconds before the first try to connect again; it doubles up to 5 s.
 
     Raises
     ------
@@ -96,7 +98,15 @@ class EventStream(Iterator[rest.Event]):
         From ``next``, if it refuses.
     """
 
-    def __init__(self, connect: Connector, has_ended: HasEnded, after: int = 0, *, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        connect: Connector,
+        has_ended: HasEnded,
+        after: int = 0,
+        *,
+        patience: float = PATIENCE,
+        pause: float = FIRST_PAUSE,
+    ) -> None:
         self._connect = connect
         self._has_ended = has_ended
         self._last = after
@@ -106,7 +116,7 @@ class EventStream(Iterator[rest.Event]):
         self._frames: Iterator[Frame] | None = None
         self._finished = False
         self._failing_since: float | None = None
-        self._backoff = FIRST_BACKOFF
+        self._first_pause = self._pause = pause
 
     def __next__(self) -> rest.Event:
         while not self._finished and not self._closed.is_set():
@@ -138,9 +148,9 @@ class EventStream(Iterator[rest.Event]):
             if self._has_ended():
                 self._finished = True
             else:
-                self._closed.wait(FIRST_BACKOFF)
+                self._closed.wait(self._first_pause)
             return None
-        self._failing_since, self._backoff = None, FIRST_BACKOFF
+        self._failing_since, self._pause = None, self._first_pause
         event = rest.Event.model_validate_json("\n".join(frame.data))
         if event.id <= self._last:
             return None
@@ -155,8 +165,8 @@ class EventStream(Iterator[rest.Event]):
             self._failing_since = time.monotonic()
         if time.monotonic() - self._failing_since >= self._patience:
             raise error
-        self._closed.wait(self._backoff)
-        self._backoff = min(self._backoff * 2, LONGEST_BACKOFF)
+        self._closed.wait(self._pause)
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)
 
     def _drop(self) -> None:
         connection, self._connection, self._frames = self._connection, None, None

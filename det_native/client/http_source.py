@@ -16,7 +16,7 @@ from det_native.client.source import Source
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
 
-_PAGE = 10_000
+_PAGE = 10_000  # what the master gives at most for logs
 _STREAM_CHUNK = 4096
 _FILE_CHUNK = 1 << 20
 

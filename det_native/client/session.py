@@ -58,6 +58,19 @@ class _Bearer(AuthBase):
         return request
 
 
+class _Adapter(HTTPAdapter):
+    """Closes its connections when told to; urllib3 waits for the garbage collector to find that nobody uses them."""
+
+    def close(self) -> None:
+        """Close all connections."""
+        pools = self.poolmanager.pools
+        for key in pools.keys():  # noqa: SIM118 - the container cannot be iterated itself
+            pool = pools.get(key)
+            if pool is not None:
+                pool.close()
+        super().close()
+
+
 class Session:
     """A connection to a master, kept alive between requests; threads may share it.
 
@@ -88,7 +101,7 @@ class Session:
         self._http.headers.update({PROTOCOL_HEADER: str(PROTOCOL), "User-Agent": f"det_native/{__version__}"})
         # A proxy cannot reach this machine's loopback for us.
         self._http.trust_env = not is_loopback(self.url)
-        adapter = HTTPAdapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
+        adapter = _Adapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
         self._http.mount("http://", adapter)
         self._http.mount("https://", adapter)
 
@@ -219,12 +232,7 @@ class Session:
                     raise self._unreachable(error) from error
                 _pause(attempt)
                 continue
-            accepted = response.ok and not response.is_redirect
-            if not (accepted and stream):
-                # Read now, and let go of: an exception that somebody keeps would keep the connection open.
-                _ = response.content
-                response.raw.close()
-            if accepted:
+            if response.ok and not response.is_redirect:
                 return response
             if response.status_code not in _REPEATED_STATUSES or last or not repeatable:
                 raise self._refusal(response, path)
@@ -284,12 +292,17 @@ def normal_url(url: str) -> str:
     ArgumentError
         If it is no HTTP address, or plain HTTP to another machine.
     """
-    text = url.strip().rstrip("/")
+    text = url.strip()
     if "://" not in text:
         text = f"{'http' if is_loopback(f'http://{text}') else 'https'}://{text}"
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ArgumentError(f'The master\'s address {url!r} is not of the form "https://host:port".')
+    text = text.rstrip("/")
+    try:
+        parts = urlsplit(text)
+        complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an IPv6 address that is none
+        complete = False
+    if not complete or parts.query or parts.fragment:
+        raise ArgumentError('The master\'s address is not of the form "https://host:port".')
     if parts.username is not None:
         raise ArgumentError("The master's address must not hold a name or password; the token goes into DET_TOKEN.")
     if parts.scheme == "http" and not is_loopback(text):

@@ -121,7 +121,7 @@ def _deliver(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[Sha25
     if folder is not None:
         try:
             return _deposit(bundle, hashes, folder)
-        except StorageError as error:
+        except (StorageError, OSError) as error:
             logger.debug("The blobs are sent instead, since %s cannot be written: %s", folder, error)
     return _send_missing(session, bundle, hashes)
 

@@ -16,7 +16,7 @@ from det_native.schema import rest
 
 Loader = Callable[[rest.Checkpoint, Path], Any]
 
-_TRY_SECONDS = 0.5
+_TRY_SECONDS = 0.2
 
 
 class LocalSource(Source):

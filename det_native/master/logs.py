@@ -42,6 +42,7 @@ def set_up_logging(path: Path, *, background: bool) -> None:
     if not background:
         handlers.append(logging.StreamHandler())
     logging.basicConfig(level=logging.INFO, format=_FORMAT, handlers=handlers, force=True)
-    # One line for each migration step is of no use to anybody.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    # A line for each migration step and each phase of the start is of no use to anybody.
+    for chatty in ("alembic", "uvicorn"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     logging.captureWarnings(True)

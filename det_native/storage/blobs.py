@@ -281,15 +281,21 @@ class BlobWriter:
         if self._descriptor is None:
             raise StorageError(f"Blob {self._sha256} cannot be copied to {self._folder.uri}.")
         self._copied = True
-        while not self.complete:
-            length = min(BLOCK, self._size - self._taken)
-            write_all(self._descriptor, [BLOCK_HEADER.pack(frames.RAW, length, length)])
-            end = self._taken + length
-            while self._taken < end:
-                count = os.sendfile(self._descriptor, source, self._taken, end - self._taken)
-                if not count:
-                    raise FrameError("The file became shorter while it was read.")
-                self._taken += count
+        try:
+            while not self.complete:
+                self._copy_block(self._descriptor, source)
+        except OSError as error:
+            raise StorageError(f"Blob {self._sha256} cannot be stored: {error}.") from error
+
+    def _copy_block(self, descriptor: int, source: int) -> None:
+        length = min(BLOCK, self._size - self._taken)
+        write_all(descriptor, [BLOCK_HEADER.pack(frames.RAW, length, length)])
+        end = self._taken + length
+        while self._taken < end:
+            count = os.sendfile(descriptor, source, self._taken, end - self._taken)
+            if not count:
+                raise FrameError("The file became shorter while it was read.")
+            self._taken += count
 
     def commit(self) -> None:
         """Let the blob appear in the store.

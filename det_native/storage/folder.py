@@ -99,7 +99,7 @@ class LocalFolder:
         """
         try:
             return os.stat(self._prefix + key).st_size > 0
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
     def size(self, key: str) -> int:

@@ -47,7 +47,7 @@ EXIT_DONE = 0
 EXIT_USER_ERROR = 1
 EXIT_HARNESS_ERROR = 3
 
-CLOSE_SECONDS = 10.0
+CLOSE_SECONDS = 5.0
 
 _FRAMEWORKS = {"torch": "torch", "keras": "tensorflow", "estimator": "tensorflow"}
 _NOT_THE_USERS = (

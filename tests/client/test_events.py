@@ -19,7 +19,7 @@ from det_native.errors import MasterUnreachableError
 from det_native.experimental.local_source import LocalSource
 from det_native.experimental.local_store import LocalStore
 from det_native.schema import rest
-from det_native.schema.states import ExperimentState
+from det_native.schema.states import ExperimentState, TrialState
 
 
 def experiment(state: ExperimentState, **changes: object) -> rest.Experiment:
@@ -90,14 +90,14 @@ def test_every_event_arrives_once_and_in_order_whatever_breaks(count: int, cuts:
     events = [event(number) for number in range(1, count + 1)]
     events.append(event(max(count, after) + 1, state="CANCELED"))
     script = Script(events, cuts)
-    found = [got.id for got in EventStream(script, lambda: False, after)]
+    found = [got.id for got in EventStream(script, lambda: False, after, pause=0.001)]
     assert found == [wanted.id for wanted in events if wanted.id > after]
     assert script.asked[0] == after
     assert script.asked == sorted(script.asked)
 
 
 def test_a_master_that_stays_away_is_an_error() -> None:
-    stream = EventStream(Script([], [0] * 100), lambda: False, patience=0.05)
+    stream = EventStream(Script([], [0] * 100), lambda: False, patience=0.02, pause=0.001)
     with pytest.raises(MasterUnreachableError, match="away"):
         next(stream)
 
@@ -135,7 +135,9 @@ class EventfulSource(LocalSource):
             if isinstance(found, Exception):
                 raise found
             if found.id == 99:
-                self._store.write_experiment(self._store.experiment().model_copy(update={"state": "COMPLETED"}))
+                self._store.write_experiment(
+                    self._store.experiment().model_copy(update={"state": ExperimentState.COMPLETED})
+                )
             yield found
 
 
@@ -154,7 +156,7 @@ class Seen(PlainProgress):
 def active_source(events: list[rest.Event | Exception]) -> Source:
     active = experiment(ExperimentState.ACTIVE)
     store = LocalStore.find("local-1")
-    trial = store.trials()[0].model_copy(update={"state": "RUNNING", "batches": 0, "target_batches": 4})
+    trial = store.trials()[0].model_copy(update={"state": TrialState.RUNNING, "batches": 0, "target_batches": 4})
     store.write_trial(trial)
     detail = store.experiment().model_copy(update={"state": ExperimentState.ACTIVE, "progress": active.progress})
     store.write_experiment(detail)
@@ -162,9 +164,7 @@ def active_source(events: list[rest.Event | Exception]) -> Source:
 
 
 def typed(number: int, kind: str, data: dict[str, object]) -> rest.Event:
-    return rest.Event.model_validate(
-        {"id": number, "type": kind, "experiment_id": 1, "trial_id": 1, "data": data}
-    )
+    return rest.Event.model_validate({"id": number, "type": kind, "experiment_id": 1, "trial_id": 1, "data": data})
 
 
 def test_waiting_shows_progress_and_errors_at_once() -> None:
@@ -219,7 +219,7 @@ def test_progress_of_a_search_counts_all_trials() -> None:
     progress = ExperimentProgress(experiment(ExperimentState.ACTIVE, trials=4))
     trial = LocalStore.find("local-1").trials()[0]
     progress.update_trials(
-        [trial, trial.model_copy(update={"id": 2, "state": "RUNNING", "batches": 1, "target_batches": 2})]
+        [trial, trial.model_copy(update={"id": 2, "state": TrialState.RUNNING, "batches": 1, "target_batches": 2})]
     )
     assert progress.fraction == pytest.approx(1.5 / 4)
     assert "1/4 trials" in progress.text

@@ -98,7 +98,7 @@ def test_best_checkpoints_one_for_each_trial() -> None:
     assert experiment.top_checkpoint(sort_by="acc", smaller_is_better=False).uuid == "c"
     assert experiment.trials[1].top_checkpoint().uuid == "c"
     assert experiment.top_checkpoint().metrics == {"val_loss": 0.1, "acc": 0.2}
-    with pytest.raises(CheckpointNotFoundError, match="no checkpoint with a metric 'nope'.*acc, val_loss"):
+    with pytest.raises(CheckpointNotFoundError, match=r"no checkpoint with a metric 'nope'.*acc, val_loss"):
         experiment.top_checkpoint(sort_by="nope")
     with pytest.raises(ArgumentError, match="limit"):
         experiment.top_n_checkpoints(0)
@@ -149,7 +149,7 @@ def test_a_run_that_goes_on_can_be_waited_for_and_given_up() -> None:
     handle = Experiment(LocalSource(store), "local-1")
     with store.lock:
         assert handle.state is ExperimentState.ACTIVE
-        with pytest.raises(TimeoutError, match="has not ended after 0.05 s"):
+        with pytest.raises(TimeoutError, match=r"has not ended after 0\.05 s"):
             handle.wait(timeout=0.05)
         store.write_experiment(done)
     assert handle.wait(timeout=30).state is ExperimentState.COMPLETED

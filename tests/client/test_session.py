@@ -227,7 +227,7 @@ def test_nobody_there_says_what_to_do() -> None:
 def test_a_stream_is_read_as_it_comes_and_a_break_is_told(server: Server, session: Session) -> None:
     server.answer(200, b"data: 1\n\ndata: 2\n\n")
     with session.stream("/events", experiment_id=1, headers={"Last-Event-ID": "4"}) as response:
-        assert [line for line in response.iter_lines(decode_unicode=True) if line] == ["data: 1", "data: 2"]
+        assert [line for line in response.iter_lines() if line] == [b"data: 1", b"data: 2"]
     assert server.requests[0][2]["Last-Event-ID"] == "4"
     server.answer(404, {"error": "no such experiment"})
     with pytest.raises(NotFoundError, match="no such experiment"), session.stream("/events", experiment_id=2):
@@ -254,7 +254,7 @@ def test_addresses_are_completed(given: str, expected: str) -> None:
     assert normal_url(given) == expected
 
 
-@pytest.mark.parametrize("given", ["http://cluster.example:80", "ftp://127.0.0.1", "https://", "https://me:pw@host"])
+@pytest.mark.parametrize("given", ["http://cluster.example:80", "ftp://127.0.0.1", "https://", "https://me:pw@host", "host:x"])
 def test_unsafe_or_malformed_addresses_are_refused(given: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         normal_url(given)

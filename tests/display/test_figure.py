@@ -4,9 +4,9 @@ import subprocess
 import sys
 
 import pytest
-from local_experiments import write_experiment
 from hypothesis import given
 from hypothesis import strategies as st
+from local_experiments import write_experiment
 
 from det_native.display.curves import panel_of, thin
 from det_native.display.figure import CurvesFigure

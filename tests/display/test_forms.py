@@ -3,9 +3,9 @@
 import base64
 from html.parser import HTMLParser
 
-from local_experiments import write_experiment
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from local_experiments import write_experiment
 
 from det_native.display.html import experiment_html, trial_html
 from det_native.schema.rest import UserErrorInfo
@@ -80,9 +80,7 @@ names = st.text(max_size=20).map(lambda text: f"<script>alert(1)</script>{text}\
 
 @settings(max_examples=30, deadline=None)
 @given(name=names, hparam=names, value=names, metric=names, message=names)
-def test_nothing_from_outside_becomes_html(
-    name: str, hparam: str, value: str, metric: str, message: str
-) -> None:
+def test_nothing_from_outside_becomes_html(name: str, hparam: str, value: str, metric: str, message: str) -> None:
     error = UserErrorInfo(type=name, message=message, traceback=message)
     experiment = write_experiment(name=name, trials=2, hparams={hparam: value}, metric=metric, error=error)
     for html in (experiment_html(experiment), trial_html(experiment.trials[0], b"png")):

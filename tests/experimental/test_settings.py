@@ -53,9 +53,7 @@ def test_paths_become_absolute_and_names_unique(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").touch()
     (tmp_path / "data.csv").touch()
-    found = settings(
-        context_dir="code", command=["train.py", "-x"], values=["a", "b", "a"], include=["data.csv"]
-    )
+    found = settings(context_dir="code", command=["train.py", "-x"], values=["a", "b", "a"], include=["data.csv"])
     assert found.context_dir == (tmp_path / "code").resolve()
     assert found.command == ("train.py", "-x")
     assert found.values == ("a", "b")

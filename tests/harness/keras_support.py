@@ -117,6 +117,8 @@ class Session:
         self.recorder = Recorder()
         self.runs: list[Run] = []
         self._batch_to_stop: int | None = None
+        self.after_batch: Callable[[int], None] | None = None
+        self.seen: Any = None
         self._model: Any = None
         self.role: Any = "local"
         self.context = TFKerasNativeContext(environment(self.config), on_fit=self._fit, role="local")
@@ -134,6 +136,8 @@ class Session:
         self._batch_to_stop = batch
 
     def _stop(self) -> bool:
+        if self.after_batch is not None:
+            self.after_batch(int(self._model.optimizer.iterations))
         return self._batch_to_stop is not None and int(self._model.optimizer.iterations) >= self._batch_to_stop
 
 

@@ -25,6 +25,7 @@ def fresh_model() -> Any:
     TFKerasNativeContext(TrialEnvironment({}, {}, trial_seed=SEED)).release_model(model)
     for variable, value in zip(_variables(model), values, strict=True):
         variable.assign(value)
+    model.optimizer.learning_rate.assign(0.001)
     model.stop_training = False
     seeded()
     return model

@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 import uvicorn
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
 from det_native import PROTOCOL
 from det_native.master.app import build
@@ -126,12 +125,12 @@ class World:
 
 @dataclass
 class Master:
-    """A master under test, spoken to in-process."""
+    """A master under test, spoken to over loopback."""
 
     service: Service
     app: FastAPI
     launcher: MemoryLauncher
-    client: TestClient
+    client: httpx.Client
     token: str
 
     @property
@@ -290,15 +289,15 @@ def running_master(
     service.start()
     try:
         headers = {"Authorization": f"Bearer {token}"}
-        with TestClient(app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False) as client:
+        with served(app, service) as url, httpx.Client(base_url=url, headers=headers, timeout=DEADLINE) as client:
             yield Master(service, app, launcher, client, token)
     finally:
         service.close()
 
 
 @contextmanager
-def served(app: FastAPI) -> Iterator[str]:
-    """Serve an application on loopback; gives its address."""
+def served(app: FastAPI, service: Service) -> Iterator[str]:
+    """Serve a master on loopback; gives its address. Streams end with the service's broker."""
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False))
     started = threading.Event()
     startup = server.startup
@@ -315,5 +314,6 @@ def served(app: FastAPI) -> Iterator[str]:
         port = server.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}"
     finally:
+        service.broker.close()
         server.should_exit = True
         thread.join(DEADLINE)

@@ -41,13 +41,13 @@ def refusals(*expected: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": ErrorBody, "description": _SENTENCES[code]} for code in codes}
 
 
-def the_service(request: Request) -> Service:
-    """Return the master behind the interface."""
+async def the_service(request: Request) -> Service:
+    """Return the master behind the interface. (A coroutine, so that FastAPI does not call it in a thread.)"""
     service: Service = request.app.state.service
     return service
 
 
-def the_owner(request: Request) -> str:
+async def the_owner(request: Request) -> str:
     """Return whose token the request came with."""
     return str(request.state.owner)
 

@@ -165,8 +165,16 @@ class Standby:
 
 
 def resolved(kind: WorkerKind) -> WorkerKind:
-    """Fill in the interpreter; a link is kept as it is, since a virtual environment's is what makes it one."""
-    return WorkerKind(kind.framework, os.path.abspath(kind.executable or sys.executable), kind.fingerprint)
+    """Fill in the interpreter, in one form of the several names that it has in its environment.
+
+    ``python`` and ``python3.11`` of one virtual environment are the same; what they link to is not, since the folder of
+    the link is what makes the environment.
+    """
+    path = os.path.abspath(kind.executable or sys.executable)
+    target = os.path.realpath(path)
+    sibling = os.path.join(os.path.dirname(path), os.path.basename(target))
+    same = os.path.realpath(sibling) == target and os.path.exists(sibling)
+    return WorkerKind(kind.framework, sibling if same else path, kind.fingerprint)
 
 
 def job_line(job_json: str) -> bytes:

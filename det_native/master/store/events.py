@@ -18,6 +18,8 @@ EventType = Literal["experiment", "trial", "metrics", "checkpoint", "error"]
 KEPT_HINTS = 1024
 PRUNE_EVERY = 256
 
+_INSERT = insert(events)
+
 
 def emit(
     transaction: Transaction,
@@ -29,9 +31,8 @@ def emit(
 ) -> rest.Event:
     """Store an event and have it told once the transaction is committed."""
     data = finite(data)
-    result = transaction.connection.execute(
-        insert(events).values(owner=owner, type=type, experiment_id=experiment_id, trial_id=trial_id, data=data)
-    )
+    row = {"owner": owner, "type": type, "experiment_id": experiment_id, "trial_id": trial_id, "data": data}
+    result = transaction.connection.execute(_INSERT, row)
     assert result.inserted_primary_key is not None
     event = rest.Event(
         id=int(result.inserted_primary_key[0]), type=type, experiment_id=experiment_id, trial_id=trial_id, data=data

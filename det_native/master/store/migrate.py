@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from alembic.config import Config
@@ -14,6 +15,8 @@ from sqlalchemy import Connection
 from det_native import __version__
 from det_native.errors import MasterStartError
 from det_native.master.store.tables import metadata
+
+logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells of every plugin that it has
 
 
 def configuration() -> Config:

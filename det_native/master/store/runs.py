@@ -6,9 +6,10 @@ import hashlib
 import secrets
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, Update, bindparam, func, insert, select, update
 
 from det_native.master.store import trials as trial_store
 from det_native.master.store.database import Transaction
@@ -137,7 +138,15 @@ def end(transaction: Transaction, run_id: str) -> None:
 
 def update_row(transaction: Transaction, run_id: str, **values: Any) -> None:
     """Set columns of a run (for the modules of the store)."""
-    transaction.connection.execute(update(runs).where(runs.c.run_id == run_id).values(**values))
+    transaction.connection.execute(
+        _update(tuple(values)), {"the_run": run_id, **{f"new_{name}": value for name, value in values.items()}}
+    )
+
+
+@lru_cache(maxsize=64)
+def _update(names: tuple[str, ...]) -> Update:
+    new = {name: bindparam(f"new_{name}", type_=runs.c[name].type) for name in names}
+    return update(runs).where(runs.c.run_id == bindparam("the_run")).values(new)
 
 
 def _query() -> Select[Any]:

@@ -14,8 +14,9 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.controllers import keras_state
-from det_harness.controllers.keras_data import make_feed, validation_arguments
+from det_harness.controllers.keras_data import make_feed, queue_arguments, validation_arguments
 from det_harness.controllers.keras_loop import TrainingCallbacks
+from det_harness.controllers.keras_sequences import View
 from det_harness.lengths import periods_of
 from det_harness.metrics import checked_validation, is_best
 from det_harness.schedule import Periods
@@ -83,6 +84,7 @@ class KerasController:
                 self._fit(callbacks)
             finally:
                 callbacks.leave_model()
+                self._close()
         callbacks.finish()
         self.services.checkpoints.wait()
         batches = schedule.progress.batches
@@ -104,7 +106,7 @@ class KerasController:
         running = keras_state.metric_values(self.call.model)
         found = self.call.original("evaluate")(
             **self.validation,
-            **self._queue(),
+            **self._validation_queue(),
             callbacks=callbacks,
             return_dict=True,
             _use_cached_eval_dataset=True,
@@ -141,13 +143,19 @@ class KerasController:
         """Return whether the user's code, the master or a signal asks for an early end."""
         return self.services.stop_requested() or self.call.context.get_stop_requested()
 
-    def _queue(self) -> dict[str, Any]:
-        return {name: self.call.arguments[name] for name in ("workers", "use_multiprocessing", "max_queue_size")}
+    def _close(self) -> None:
+        self.feed.close()
+        view = self.validation.get("x")
+        if isinstance(view, View):
+            view.close()
+
+    def _validation_queue(self) -> dict[str, Any]:
+        return queue_arguments(self.call, threads=not isinstance(self.validation.get("x"), View))
 
     def _fit(self, callbacks: TrainingCallbacks) -> None:
         arguments = self.call.arguments
         given: dict[str, Any] = {
-            **self._queue(),
+            **self._validation_queue(),
             "epochs": self.epochs(),
             "initial_epoch": arguments["initial_epoch"],
             "steps_per_epoch": self.steps,

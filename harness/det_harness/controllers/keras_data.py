@@ -11,17 +11,15 @@ import math
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import tensorflow as tf
 
-from det_harness.controllers.keras_sequences import ArrayBatches, SequenceBatches, View, permutation
+from det_harness.controllers.keras_arrays import array_batches, packed
+from det_harness.controllers.keras_sequences import ArrayBatches, SequenceBatches, View
 from det_native.keras.data import Data, Kind
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
-
-_FOREVER = np.iinfo(np.int64).max
 
 
 class Feed(Protocol):
@@ -45,6 +43,9 @@ class Feed(Protocol):
 
     def save(self, folder: Path) -> None:
         """Write what :meth:`attach` needs into a checkpoint."""
+
+    def close(self) -> None:
+        """End what reads ahead."""
 
 
 def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
@@ -70,11 +71,9 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
         rows = tf.data.Dataset.from_tensor_slices(packed(data))
         return _DatasetFeed((rows.shuffle(int(data.records or 0), seed) if shuffle else rows).batch(batch_size))
     if data.kind is Kind.ARRAY_LIKES:
-        return _IndexedFeed(
-            call, View(ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed), steps)
-        )
-    threads = call.arguments["workers"] > 1 and not call.arguments["use_multiprocessing"]
-    return _IndexedFeed(call, View(SequenceBatches(data.x, bool(shuffle), seed, isolate=not threads), steps))
+        rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed)
+        return _IndexedFeed(call, View(rows, steps))
+    return _IndexedFeed(call, _view_of_sequence(call, data.x, bool(shuffle), seed, steps))
 
 
 def validation_arguments(call: FitCall, environment: TrialEnvironment) -> dict[str, Any]:
@@ -82,6 +81,8 @@ def validation_arguments(call: FitCall, environment: TrialEnvironment) -> dict[s
     data, steps = call.validation, call.arguments["validation_steps"]
     if data is None:
         return {}
+    if data.kind is Kind.SEQUENCE and _threads(call) > 1:
+        return {"x": _view_of_sequence(call, data.x, False, 0, steps or len(data.x), pass_on=True), "steps": steps}
     if not data.kind.indexed:
         return {"x": data.x, "steps": steps}
     records = int(data.records or 0)
@@ -99,73 +100,6 @@ def validation_arguments(call: FitCall, environment: TrialEnvironment) -> dict[s
     else:
         dataset = View(ArrayBatches(packed(data), records, size, False, 0), math.ceil(records / size))
     return {"x": dataset, "steps": steps}
-
-
-def packed(data: Data) -> tuple[Any, ...]:
-    """Return ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``: floats in Keras's precision, no weights missing."""
-    parts: tuple[Any, ...] = (data.x,)
-    if data.sample_weight is not None:
-        parts = (data.x, data.y, _complete(data.sample_weight, int(data.records or 0)))
-    elif data.y is not None:
-        parts = (data.x, data.y)
-    return tuple(_tensors(part) for part in parts)
-
-
-def array_batches(
-    rows: tuple[Any, ...],
-    records: int,
-    batch_size: int,
-    *,
-    shuffle: bool | str = False,
-    seed: int = 0,
-    first_batch: int = 0,
-    epochs: int = _FOREVER,
-) -> tf.data.Dataset:
-    """Return batches of arrays, epoch after epoch, from batch number `first_batch` of all.
-
-    Parameters
-    ----------
-    rows : structure of tensors
-        Their first dimension is `records`.
-    shuffle : bool or "batch"
-        True orders the rows of every epoch anew; ``"batch"`` orders whole batches, and the rows within each.
-    """
-    per_epoch = math.ceil(records / batch_size)
-    rest = records % batch_size
-
-    @tf.autograph.experimental.do_not_convert
-    def order(epoch: Any) -> Any:
-        if not shuffle:
-            return epoch, tf.range(records, dtype=tf.int64)
-        indices = tf.numpy_function(
-            lambda number: permutation(seed, int(number), records, batch_size if shuffle == "batch" else 1),
-            [epoch],
-            tf.int64,
-        )
-        return epoch, tf.ensure_shape(indices, [records])
-
-    @tf.autograph.experimental.do_not_convert
-    def cut(epoch: Any, indices: Any) -> tf.data.Dataset:
-        skipped = tf.where(epoch == first_batch // per_epoch, np.int64(first_batch % per_epoch), np.int64(0))
-        indices = indices[skipped * batch_size :]
-        whole = tf.shape(indices, tf.int64)[0] // batch_size * batch_size
-        batches = tf.data.Dataset.from_tensor_slices(tf.reshape(indices[:whole], [-1, batch_size]))
-        if rest:
-            batches = batches.concatenate(tf.data.Dataset.from_tensors(indices[whole:]))
-        return batches
-
-    @tf.autograph.experimental.do_not_convert
-    def gather(indices: Any, whole: Any) -> Any:
-        return tf.nest.map_structure(lambda array: tf.gather(array, indices, axis=0), whole)
-
-    start = first_batch // per_epoch
-    numbers = tf.data.Dataset.range(start, _FOREVER if epochs == _FOREVER else start + epochs)
-    # One permutation ahead is enough, and several at once would get in each other's way.
-    orders = numbers.map(order).prefetch(1)
-    batches = tf.data.Dataset.zip((orders.flat_map(cut), tf.data.Dataset.from_tensors(rows).repeat()))
-    options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False
-    return batches.map(gather, num_parallel_calls=tf.data.AUTOTUNE).with_options(options).prefetch(tf.data.AUTOTUNE)
 
 
 class _ArrayFeed:
@@ -201,6 +135,9 @@ class _ArrayFeed:
 
     def save(self, folder: Path) -> None:
         """Nothing to write."""
+
+    def close(self) -> None:
+        """Nothing to end."""
 
 
 class _DatasetFeed:
@@ -260,6 +197,9 @@ class _DatasetFeed:
                 reason,
             )
 
+    def close(self) -> None:
+        """Nothing to end."""
+
 
 class _IndexedFeed:
     """A Sequence, ours or the user's, read through a view that starts at the right batch of the right epoch."""
@@ -275,7 +215,7 @@ class _IndexedFeed:
 
     def arguments(self, batches: int) -> dict[str, Any]:
         self._view.start(batches)
-        return {"x": self._view, **_queue(self._call)}
+        return {"x": self._view, **queue_arguments(self._call, threads=False)}
 
     def first(self) -> Any:
         return self._view[0]
@@ -288,6 +228,10 @@ class _IndexedFeed:
 
     def save(self, folder: Path) -> None:
         """Nothing to write."""
+
+    def close(self) -> None:
+        """End the threads of the view."""
+        self._view.close()
 
 
 class _GeneratorFeed:
@@ -307,7 +251,7 @@ class _GeneratorFeed:
         if batches:
             logger.info("Pulling the first %d batches of the generator again, to continue after them.", batches)
             self._stream.skip(batches)
-        return {"x": self._stream, **_queue(self._call)}
+        return {"x": self._stream, **queue_arguments(self._call)}
 
     def first(self) -> Any:
         return self._stream.peek()
@@ -321,42 +265,29 @@ class _GeneratorFeed:
     def save(self, folder: Path) -> None:
         """Nothing to write."""
 
-
-def _queue(call: FitCall) -> dict[str, Any]:
-    return {name: call.arguments[name] for name in ("workers", "use_multiprocessing", "max_queue_size")}
-
-
-def _complete(sample_weight: Any, records: int) -> Any:
-    """Fill in ones for outputs without weights, as Keras does."""
-    if isinstance(sample_weight, dict):
-        return {name: np.ones(records) if part is None else part for name, part in sample_weight.items()}
-    if isinstance(sample_weight, list | tuple):
-        return [np.ones(records) if part is None else part for part in sample_weight]
-    return sample_weight
+    def close(self) -> None:
+        """Nothing to end."""
 
 
-def _tensors(part: Any) -> Any:
-    """Return a structure of tensors; lists become tuples, as tf.data wants them."""
-    if isinstance(part, dict):
-        return {name: _tensors(value) for name, value in part.items()}
-    if isinstance(part, list | tuple):
-        return tuple(_tensors(value) for value in part)
-    if type(part).__module__.startswith("pandas."):
-        array = part.to_numpy()
-        part = array[:, None] if array.ndim == 1 else array
-    if type(part).__module__.startswith("scipy.sparse"):
-        return _sparse_tensor(part.tocoo())
-    if isinstance(part, np.ndarray):
-        floating = np.issubdtype(part.dtype, np.floating)
-        return tf.convert_to_tensor(part, dtype=tf.keras.backend.floatx() if floating else None)
-    return tf.convert_to_tensor(part) if isinstance(part, tf.Variable) else part
+def queue_arguments(call: FitCall, *, threads: bool = True) -> dict[str, Any]:
+    """Return the arguments for Keras's queues; with `threads` False, for data that read ahead themselves."""
+    names = ("workers", "use_multiprocessing", "max_queue_size")
+    arguments = {name: call.arguments[name] for name in names}
+    if not threads and _threads(call) > 1:
+        arguments["workers"] = 1
+    return arguments
 
 
-def _sparse_tensor(matrix: Any) -> Any:
-    floating = np.issubdtype(matrix.dtype, np.floating)
-    values = matrix.data.astype(tf.keras.backend.floatx()) if floating else matrix.data
-    indices = np.stack([matrix.row, matrix.col], axis=1).astype(np.int64)
-    return tf.sparse.reorder(tf.SparseTensor(indices, values, matrix.shape))
+def _threads(call: FitCall) -> int:
+    return 1 if call.arguments["use_multiprocessing"] else int(call.arguments["workers"])
+
+
+def _view_of_sequence(
+    call: FitCall, sequence: Any, shuffle: bool, seed: int, steps: int, *, pass_on: bool = False
+) -> View:
+    threads = _threads(call)
+    batches = SequenceBatches(sequence, shuffle, seed, isolate=threads <= 1)
+    return View(batches, steps, threads=threads, ahead=call.arguments["max_queue_size"], pass_on=pass_on)
 
 
 def _has_python_state(dataset: Any) -> bool:

@@ -128,7 +128,9 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         """Take back what was put into the model."""
         model = self.model
         model._training_state = None
-        model.__dict__.pop("_should_eval", None)
+        # Keras keeps the validation data of a fit that raised, and would validate the next fit on them.
+        for name in ("_should_eval", "_eval_data_handler"):
+            model.__dict__.pop(name, None)
         if self._train_function is not None:
             model.train_function = self._train_function
 
@@ -138,10 +140,11 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         if stop:
             self._schedule.request_stop()
         self._schedule.trained(self._done)
-        ended = self._done >= self._schedule.periods.length
-        if ended:
+        if self._done - self._epoch_start >= self._controller.steps:
+            return
+        if self._done >= self._schedule.periods.length:
             self.model.stop_training = True
-        if ended or self.model.stop_training or self._done - self._epoch_start >= self._controller.steps:
+        if self.model.stop_training:
             return
         self._act()
         if self._finished:
@@ -167,8 +170,15 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
                 return
             elif isinstance(action, Finish):
                 self._finished = True
-                self.model.stop_training = True
+                # Where Keras ends by itself it is left to: told to stop, it would not end its queues.
+                if self._done - self._epoch_start < self._controller.steps or not self._in_last_epoch():
+                    self.model.stop_training = True
                 return
+
+    def _in_last_epoch(self) -> bool:
+        controller = self._controller
+        last = controller.epochs() - int(controller.call.arguments["initial_epoch"]) - 1
+        return self._epoch_start >= last * controller.steps
 
     def _validate(self, metrics: dict[str, Any] | None) -> None:
         if not metrics and self._controller.validation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -112,32 +113,53 @@ class ArrayBatches:
 class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no types
     """What Keras reads: the batches of the present epoch, from where training stands.
 
-    Keras's queues call ``on_epoch_end`` more than once in an epoch; this one ignores them, and its owner says when an
-    epoch is over.
+    Several threads read ahead here instead of in Keras's own queue, which ends every epoch of threads with a wait of
+    five seconds.
 
     Parameters
     ----------
     batches : Batches
     steps : int
         Batches of an epoch of training; more than there are start over.
+    threads : int
+        Threads that read ahead; up to 1 means that the reader itself reads.
+    ahead : int
+        Batches to read ahead at most.
+    pass_on : bool
+        Whether ``on_epoch_end`` of Keras's reaches the batches; otherwise their owner says when an epoch is over.
     """
 
-    def __init__(self, batches: Batches, steps: int) -> None:
+    def __init__(
+        self, batches: Batches, steps: int, *, threads: int = 1, ahead: int = 10, pass_on: bool = False
+    ) -> None:
         self._batches = batches
         self._steps = steps
+        self._threads = threads
+        self._ahead = ahead
+        self._pass_on = pass_on
         self._epoch = 0
         self._offset = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._reading: dict[int, Future[Any]] = {}
         self.error: BaseException | None = None
 
     def __len__(self) -> int:
         return self._steps - self._offset
 
     def __getitem__(self, number: int) -> Any:
-        try:
-            return self._batches.get(self._epoch, number + self._offset)
-        except BaseException as error:
-            self.error = error
-            raise
+        if self._threads <= 1:
+            return self._read(self._epoch, number + self._offset)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="det-native-sequence")
+        for wanted in range(number, min(number + 1 + self._ahead, len(self))):
+            if wanted not in self._reading:
+                self._reading[wanted] = self._pool.submit(self._read, self._epoch, wanted + self._offset)
+        return self._reading.pop(number).result()
+
+    def on_epoch_end(self) -> None:
+        """Take Keras's word for the end of an epoch only if asked to: its queues give it more than once."""
+        if self._pass_on:
+            self.begin_epoch(self._epoch)
 
     def start(self, batches: int) -> None:
         """Go to the batch after the first `batches` of all; the user's Sequence hears of the epochs before."""
@@ -148,5 +170,20 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
 
     def begin_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch that follows on the present one."""
+        self.close()
         self._batches.epoch_ended(self._epoch)
         self._epoch, self._offset = epoch, 0
+
+    def close(self) -> None:
+        """End the reading ahead; it begins again with the next batch."""
+        self._reading.clear()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def _read(self, epoch: int, number: int) -> Any:
+        try:
+            return self._batches.get(epoch, number)
+        except BaseException as error:
+            self.error = error
+            raise

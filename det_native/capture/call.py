@@ -1,0 +1,152 @@
+"""The way into capture for ``init()``, ``fit()``, ``create()`` and ``train_and_evaluate()``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from det_native.capture.calls import note_call
+from det_native.capture.cells import HEADLINE, Request, capture_cells
+from det_native.capture.log import CallRecord, current_log
+from det_native.capture.model import Capture
+from det_native.capture.script import capture_script
+from det_native.errors import ArgumentError, CaptureError, Problem
+from det_native.schema.manifests import CallKind, Framework
+
+
+def capture_call(
+    kind: CallKind,
+    payload: object = None,
+    *,
+    framework: Framework,
+    init_executions: Sequence[int] | None = None,
+    values: Sequence[str] = (),
+    include: Sequence[str | os.PathLike[str]] = (),
+    context_dir: str | os.PathLike[str] | None = None,
+    command: Sequence[str] | None = None,
+    call: CallRecord | None = None,
+) -> Capture:
+    """Return the program, values and files that the training call being made needs.
+
+    To be called from inside the call; the place of the call is found from the stack.
+
+    Parameters
+    ----------
+    kind : {'fit', 'create', 'train_and_evaluate'}
+    payload : object, optional
+        What the call was given: a Trial class, or an object whose attributes are the model, the data and so on. Names
+        of the notebook that hold one of them are needed.
+    framework : {'torch', 'keras', 'estimator'}
+    init_executions : sequence of int, optional
+        What ``running_execution()`` gave when ``init()`` was called; those executions are always sent. By default the
+        last one that calls a det_native ``init()``.
+    values : sequence of str
+        Names to send by value instead of running the cells that make them.
+    include : sequence of path
+        Files and folders outside the notebook's folder that are to be sent.
+    context_dir : path, optional
+        Working directory of the code, sent whole.
+    command : sequence of str, optional
+        A script with arguments, to run instead of what made the call.
+    call : CallRecord, optional
+        What ``note_call()`` returned for this call; by default the call is noted here.
+
+    Raises
+    ------
+    ArgumentError
+        An argument has no meaning; the message names it.
+    CaptureError
+        Something that the call needs cannot be sent; lists every reason with its cell.
+    """
+    record = call if call is not None else note_call(kind)
+    request = Request(
+        framework,
+        kind,
+        tuple(init_executions) if init_executions is not None else None,
+        tuple(_parts(payload)),
+        tuple(_names(values)),
+        tuple(_existing(include)),
+        _directory(context_dir),
+    )
+    log = current_log()
+    if command or log is None or log.running is None:
+        return _with_includes(capture_script(request, record, command or None), request)
+    if record is None:
+        raise CaptureError(
+            HEADLINE,
+            [Problem("", f"{kind}() was not called from a cell that the notebook logged.", "Call it from a cell.")],
+        )
+    return _with_includes(capture_cells(request, log, record, notebook_folder()), request)
+
+
+def notebook_folder() -> Path:
+    """Return the folder of the running notebook: as the server or VS Code tells it, else the working directory."""
+    log = current_log()
+    names = log.shell.user_ns if log is not None else {}
+    for name in (os.environ.get("JPY_SESSION_NAME"), names.get("__session__"), names.get("__vsc_ipynb_file__")):
+        if (
+            isinstance(name, str)
+            and name.endswith(".ipynb")
+            and Path(name).is_absolute()
+            and Path(name).parent.is_dir()
+        ):
+            return Path(name).parent
+    return Path.cwd()
+
+
+def _parts(payload: object) -> list[object]:
+    """The objects that a call was given."""
+    if payload is None or isinstance(payload, type):
+        return [payload] if payload is not None else []
+    attributes = dict(getattr(payload, "__dict__", {}))
+    parts: list[object] = [payload]
+    for value in attributes.values():
+        parts.extend(
+            value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
+        )
+    return [part for part in parts if not isinstance(part, int | float | str | bytes | bool | type(None))]
+
+
+def _names(values: Sequence[str]) -> list[str]:
+    if isinstance(values, str):
+        raise ArgumentError(f"values must be a list of names, not a string: values=[{values!r}].")
+    for name in values:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ArgumentError(f"values must hold names of variables, as strings; got {name!r:.80}.")
+    return list(dict.fromkeys(values))
+
+
+def _existing(include: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    if isinstance(include, str | os.PathLike):
+        raise ArgumentError(f"include must be a list of paths: include=[{str(include)!r}].")
+    paths = [Path(path).expanduser().resolve() for path in include]
+    for path in paths:
+        if not path.exists():
+            raise ArgumentError(f"include names {str(path)!r}, which does not exist.")
+    return paths
+
+
+def _directory(context_dir: str | os.PathLike[str] | None) -> Path | None:
+    if context_dir is None or not str(context_dir):
+        return None
+    path = Path(context_dir).expanduser().resolve()
+    if not path.is_dir():
+        raise ArgumentError(f"context_dir: {str(path)!r} is not a directory.")
+    return path
+
+
+def _with_includes(capture: Capture, request: Request) -> Capture:
+    """Add the files named in ``include=`` that are not sent already."""
+    from det_native.capture.data import files_in
+    from det_native.capture.model import SourceFile
+
+    root = (request.context_dir or notebook_folder()).resolve()
+    sent = {file.path.resolve() for file in capture.files}
+    for path in request.include:
+        base = root if root in path.parents else path.parent
+        for file in [path] if path.is_file() else files_in(path):
+            if file not in sent and not (request.context_dir is not None and root in file.parents):
+                sent.add(file)
+                capture.files.append(SourceFile(file, file.relative_to(base).as_posix(), "named in include="))
+    return capture

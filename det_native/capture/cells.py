@@ -1,0 +1,389 @@
+"""A call made in a notebook: which cells, values and files it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from det_native.capture.bindings import HISTORY_NAMES
+from det_native.capture.calls import cell_line, occurrence
+from det_native.capture.data import collect_data
+from det_native.capture.events import Bind, Call, Event
+from det_native.capture.explain import (
+    execution_rows,
+    missing_problem,
+    remade_rows,
+    risk_warnings,
+    secret_problems,
+    secret_rows,
+)
+from det_native.capture.flow import Missing
+from det_native.capture.live import executions_of, facts_of, flat
+from det_native.capture.log import MAGIC_FILES, CallRecord, ExecutionLog, LoggedExecution
+from det_native.capture.model import Capture, CapturedValue
+from det_native.capture.modules import collect_modules, imported_modules, is_local
+from det_native.capture.slicer import Execution, Slice, slice_log
+from det_native.capture.stale import stale_modules
+from det_native.capture.transform import transform
+from det_native.capture.values import TOTAL_LIMIT, CannotSendError, Encoded, encode
+from det_native.errors import CaptureError, Problem
+from det_native.schema.manifests import CallKind, CallSite, Cell, Framework, Program
+
+HEADLINE = "The call cannot be sent as it stands:"
+_HISTORY = re.compile(r"^_i?\d+$")
+_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call asks of capture; see ``capture_call``."""
+
+    framework: Framework
+    kind: CallKind
+    init_executions: tuple[int, ...] | None = None
+    needed: tuple[object, ...] = ()
+    values: tuple[str, ...] = ()
+    include: tuple[Path, ...] = ()
+    context_dir: Path | None = None
+
+
+def capture_cells(request: Request, log: ExecutionLog, record: CallRecord, folder: Path) -> Capture:
+    """Capture a call made in a cell.
+
+    Parameters
+    ----------
+    request : Request
+    log : ExecutionLog
+    record : CallRecord
+        Where the call was made.
+    folder : Path
+        The notebook's folder.
+
+    Raises
+    ------
+    CaptureError
+        With everything that stands in the way.
+    """
+    return _CellCapture(request, log, record, folder).run()
+
+
+@dataclass
+class _CellCapture:
+    request: Request
+    log: ExecutionLog
+    record: CallRecord
+    folder: Path
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    encoded: dict[str, Encoded] = field(default_factory=dict)
+    cuts: dict[str, int] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.namespace: Mapping[str, Any] = self.log.shell.user_ns
+        self.calling = self.record.running
+        self.executions = executions_of(self.log, self.calling)
+        self.facts = facts_of(self.executions, self.namespace)
+
+    def run(self) -> Capture:
+        found = self._slice()
+        self._declare(found)
+        for _ in range(_ROUNDS):
+            found = self._slice()
+            if not self._cut_more(found):
+                break
+        self.problems.extend(found.problems)
+        self.warnings.extend(found.warnings)
+        self._check_missing(found)
+        self._check_total()
+        included = sorted(found.included)
+        capture = Capture(self._program(found, included))
+        capture.values = self._values(found, included)
+        self._add_files(capture, found, included)
+        self._explain(capture, found, included)
+        if self.problems:
+            raise CaptureError(HEADLINE, list(dict.fromkeys(self.problems)))
+        capture.warnings = list(dict.fromkeys(self.warnings))
+        return capture
+
+    # The slice and what is sent by value.
+
+    def _slice(self) -> Slice:
+        identities = {id(thing) for thing in self.request.needed}
+        names = [name for name, value in self.namespace.items() if id(value) in identities and name[:1] != "_"]
+        bound = {name for execution in self.executions for s in execution.statements for name in _bound(s.events)}
+        return slice_log(
+            self.executions,
+            self.calling,
+            self.record.running_line,
+            needed=sorted(set(names) & bound),
+            forced=self._init_executions(),
+            cuts=self.cuts,
+            facts=self.facts,
+        )
+
+    def _init_executions(self) -> tuple[int, ...]:
+        """Executions that called ``init()``: as the caller says, else the last that does so by the look of it."""
+        given = self.request.init_executions
+        if given is not None:
+            return tuple(index for index in given if index <= self.calling)
+        if self.request.kind == "create":
+            return ()
+        calls = [e.index for e in self.executions if not e.failed and not e.skipped and _calls_init(e)]
+        return tuple(calls[-1:])
+
+    def _declare(self, found: Slice) -> None:
+        """Cut the slice at the names that the user declared in ``values=``."""
+        for name in self.request.values:
+            if name not in self.namespace:
+                self.problems.append(
+                    Problem(f"values={name!r}", "there is no such name in the notebook.", "Run the cell that sets it.")
+                )
+                continue
+            after = found.flow.touched.get(name, -1)
+            if after >= self.calling:
+                self.warnings.append(
+                    f"values={name!r}: the cell that makes the call sets `{name}` itself, so its code is sent and not the "
+                    "value."
+                )
+                continue
+            try:
+                self.encoded[name] = encode(name, self.namespace[name], declared=True, is_local=is_local)
+            except CannotSendError as error:
+                self._refuse_declared(name, error)
+                continue
+            self.cuts[name] = after
+
+    def _refuse_declared(self, name: str, error: CannotSendError) -> None:
+        if error.kind == "notebook":
+            self.warnings.append(
+                f"values={name!r}: `{name}` {error}; its cell runs again instead, so that the classes are the same."
+            )
+            return
+        self.problems.append(Problem("", f"Cannot send `{name}` ({error}), declared in values=.", error.remedy))
+
+    def _cut_more(self, found: Slice) -> bool:
+        """Decide to send more by value: loop variables that live at the call, and names whose source is gone."""
+        before = len(self.cuts)
+        touched = found.flow.touched
+        for name in sorted(found.loops - self.cuts.keys() - self.refused):
+            if name in self.namespace and touched.get(name, -1) < self.calling:
+                self._try(name, touched.get(name, -1))
+        for missing, user in found.missing:
+            name = missing.name
+            if name in self.cuts or name in self.refused or not self._is_sendable_name(name):
+                continue
+            if touched.get(name, -1) < user.index:
+                self._try(name, touched.get(name, -1))
+        return len(self.cuts) > before
+
+    def _is_sendable_name(self, name: str) -> bool:
+        return name in self.namespace and name not in HISTORY_NAMES and not _HISTORY.match(name)
+
+    def _try(self, name: str, after: int) -> None:
+        value = self.namespace[name]
+        try:
+            if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
+                raise CannotSendError("defined out of sight", kind="notebook")
+            self.encoded[name] = encode(name, value, declared=False, is_local=is_local)
+        except CannotSendError:
+            self.refused.add(name)
+            return
+        self.cuts[name] = after
+
+    def _check_missing(self, found: Slice) -> None:
+        for missing, user in found.missing:
+            if missing.name in PROVIDED or not self._matters(missing, user, found):
+                continue
+            self.problems.append(missing_problem(missing, user, self.namespace, self.executions, self.cuts, is_local))
+
+    def _matters(self, missing: Missing, user: Execution, found: Slice) -> bool:
+        if missing.name in HISTORY_NAMES or _HISTORY.match(missing.name):
+            return missing.certain
+        if missing.name not in self.namespace:
+            return user.index == self.calling and len(missing.path) > 1
+        return missing.certain or found.flow.touched.get(missing.name, -1) < user.index
+
+    def _check_total(self) -> None:
+        sizes = {n: len(e.content) for n, e in self.encoded.items() if n not in self.request.values}
+        if sum(sizes.values()) > TOTAL_LIMIT:
+            largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:10]
+            names = ", ".join(f"`{name}`" for name in largest)
+            self.problems.append(
+                Problem(
+                    "",
+                    f"Values sent without being declared come to more than 8 MiB together: {names}.",
+                    f"Declare the large ones: init(..., values={largest[:3]!r}).",
+                )
+            )
+
+    # The program.
+
+    def _program(self, found: Slice, included: list[int]) -> Program:
+        cells = []
+        for index in included:
+            logged = self.log.executions[index]
+            cells.append(
+                Cell(
+                    number=logged.number,
+                    cell_id=logged.cell_id,
+                    source=transform(logged.source).source,
+                    reason=found.included[index],
+                )
+            )
+        return Program(
+            kind="cells", framework=self.request.framework, cells=tuple(cells), call=self._call_site(included)
+        )
+
+    def _call_site(self, included: list[int]) -> CallSite:
+        record = self.record
+        times = occurrence(record)
+        owner = self._owner(included)
+        if owner is None:
+            return CallSite(
+                kind=self.request.kind,
+                file=self._relative(record.file),
+                line=record.line,
+                column=record.column,
+                occurrence=times,
+            )
+        line, column = _position(record, owner)
+        return CallSite(
+            kind=self.request.kind, cell=included.index(owner.index), line=line, column=column, occurrence=times
+        )
+
+    def _owner(self, included: list[int]) -> LoggedExecution | None:
+        """The execution whose code made the call."""
+        running = self.log.executions[self.calling]
+        if self.record.file in MAGIC_FILES or self.record.file in running.files:
+            return running
+        for index in reversed(included):
+            if self.record.file in self.log.executions[index].files:
+                return self.log.executions[index]
+        if self.log.owner_of(self.record.file) is not None:
+            owner = self.log.owner_of(self.record.file)
+            label = (
+                self.executions[owner.index].label if owner is not None and owner.index <= self.calling else "A cell"
+            )
+            self.problems.append(
+                Problem("", f"{label} holds the call, but is not sent.", "Tag it det-include, or run it again.")
+            )
+            return running
+        return None
+
+    def _relative(self, file: str) -> str:
+        path = Path(file).resolve()
+        for root in self._roots():
+            if root.resolve() in path.parents:
+                return path.relative_to(root.resolve()).as_posix()
+        return path.name
+
+    def _values(self, found: Slice, included: list[int]) -> list[CapturedValue]:
+        values = []
+        for name, first in sorted(found.by_value.items()):
+            user = next(position for position, index in enumerate(included) if index >= first)
+            encoded = self.encoded[name]
+            how = "declared" if name in self.request.values else "sent by value"
+            values.append(
+                CapturedValue(
+                    name, encoded.codec, encoded.content, user, f"{how}: {encoded.description}", self._label(first)
+                )
+            )
+        for name in self.request.values:
+            if name in self.cuts and name not in found.by_value:
+                self.warnings.append(f"values={name!r}: the call does not need `{name}`, so it is not sent.")
+        return values
+
+    def _label(self, index: int) -> str:
+        number = self.executions[index].number
+        return f"[{number}]" if number is not None else ""
+
+    # Files.
+
+    def _roots(self) -> list[Path]:
+        context = [self.request.context_dir] if self.request.context_dir is not None else []
+        return [*context, self.folder]
+
+    def _add_files(self, capture: Capture, found: Slice, included: list[int]) -> None:
+        sources = [(transform(self.log.executions[i].source).source, self._label(i)) for i in included]
+        names = [(name, label) for source, label in sources for name in imported_modules(source)]
+        for value in capture.values:
+            names.extend((module, value.cell) for module in sorted(self.encoded[value.name].modules))
+        if capture.program.call is not None and capture.program.call.file is not None:
+            names.append((Path(capture.program.call.file).stem, ""))
+        modules = collect_modules(names, self._roots(), self.request.include, self.request.context_dir)
+        self.problems.extend(modules.problems)
+        self.warnings.extend(modules.warnings)
+        self.warnings.extend(stale_modules(modules.names, self.log))
+        code = [
+            *sources,
+            *((file.path.read_text("utf-8"), file.target) for file in modules.files if _is_python(file.path)),
+        ]
+        root = self.request.context_dir or self.folder
+        data = collect_data(code, root, Path.cwd(), self.request.context_dir)
+        self.warnings.extend(data.warnings)
+        capture.files = [*modules.files, *data.files]
+        capture.rows.extend([*modules.rows, *data.rows])
+        for file in modules.files:
+            if _is_python(file.path) and file.path not in self.request.include:
+                text = file.path.read_text("utf-8")
+                self.problems.extend(secret_problems(text, file.target, self.request.values, form_only=True))
+
+    # The report.
+
+    def _explain(self, capture: Capture, found: Slice, included: list[int]) -> None:
+        last = self.executions[self.calling]
+        for index in included:
+            logged, execution = self.log.executions[index], self.executions[index]
+            source = transform(logged.source).source
+            self.problems.extend(secret_problems(source, execution.label, self.request.values))
+            capture.rows.extend(secret_rows(source, self._label(index)))
+            capture.rows.extend(execution_rows(logged, execution, found.included[index]))
+            names = sorted(found.used.get(index, ()))
+            capture.rows.extend(remade_rows(names, self.namespace, execution))
+            if execution is not last or logged.duration is not None:
+                self.warnings.extend(risk_warnings(logged, execution, found.flow.risks.get(index, []), names))
+        for execution in self.executions:
+            if not execution.failed:
+                capture.requirements.extend(transform(execution.text).requirements)
+        capture.requirements = list(dict.fromkeys(capture.requirements))
+        early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
+        if early:
+            numbers = ", ".join(f"[{e.number}]" for e in early)
+            self.warnings.append(
+                f"Cells {numbers} ran before det_native was imported: they are counted as successful, and how long they "
+                "took is not known."
+            )
+
+
+#: Names that the harness provides on a worker.
+PROVIDED = frozenset({"display", "get_ipython", "open", "exit", "quit", "__session__"})
+
+
+def _position(record: CallRecord, owner: LoggedExecution) -> tuple[int, int]:
+    """Line and column of the call in the source that is sent."""
+    transformed = transform(owner.source)
+    if record.file in MAGIC_FILES and record.magic_line is not None and not owner.source.lstrip().startswith("%%"):
+        line = cell_line(transformed.kernel_lines, owner.source, record.magic_line, False)
+        return line, transformed.magic_columns.get(line, 0) + record.column
+    body = record.file in MAGIC_FILES or owner.files.get(record.file, 0) > 0
+    return cell_line(transformed.kernel_lines, owner.source, record.line, body), record.column
+
+
+def _calls_init(execution: Execution) -> bool:
+    return any(
+        isinstance(event, Call) and event.callee[-1] == "init" and "experimental" in execution.text
+        for statement in execution.statements
+        for event in flat(statement.events)
+    )
+
+
+def _is_python(path: Path) -> bool:
+    return path.suffix == ".py"
+
+
+def _bound(events: Sequence[Event]) -> set[str]:
+    return {event.name for event in flat(events) if isinstance(event, Bind)}

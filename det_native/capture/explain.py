@@ -1,0 +1,205 @@
+"""Sentences and rows of the capture report: what travels and why, what does not, what is risky."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from det_native.capture.facts import size_of, type_name
+from det_native.capture.flow import Missing
+from det_native.capture.log import LoggedExecution
+from det_native.capture.secrets import environment_reads, find_secrets
+from det_native.capture.slicer import Execution
+from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
+from det_native.errors import Problem
+from det_native.schema.rest import CaptureRow
+
+#: Seconds above which running a cell again is worth a warning.
+SLOW = 60.0
+
+
+def missing_problem(
+    missing: Missing,
+    user: Execution,
+    namespace: Mapping[str, Any],
+    executions: Sequence[Execution],
+    cuts: Mapping[str, int],
+    is_local: Callable[[str], bool],
+) -> Problem:
+    """Say why a name that nothing in the log binds stands in the way, and what to do."""
+    name = missing.name
+    by = missing.path[-2] if len(missing.path) > 1 else f"{user.label[0].lower()}{user.label[1:]}"
+    if name not in namespace:
+        return _undefined(name, by, executions)
+    if (name.startswith("_") and (name.strip("_i").isdigit() or not name.strip("_"))) or name in {"In", "Out"}:
+        return Problem("", f"{user.label} uses `{name}`, the notebook's history.", "Give the result a name of its own.")
+    if name in cuts:
+        return Problem(
+            "",
+            f"{user.label} uses `{name}`, which no executed cell defines and which a later cell changed; its earlier value is "
+            "gone.",
+            f"Set `{name}` in a cell and run the notebook from there.",
+        )
+    value = namespace[name]
+    try:
+        if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
+            return _undefined(name, by, executions)
+        encode(name, value, declared=False, is_local=is_local)
+    except CannotSendError as error:
+        return _unsendable(missing, user, value, error, by, executions)
+    return Problem(
+        "",
+        f"`{name}` is used by {by}, but no executed cell sets the value that it had there.",
+        f"Run the cell that sets it, then submit again, or send its present value: values=['{name}'].",
+    )
+
+
+def _undefined(name: str, by: str, executions: Sequence[Execution]) -> Problem:
+    user = by if " " in by else f"{by}"
+    hidden = [e for e in executions if e.magics or _mentions(e, name)]
+    skipped = [e for e in executions if e.skipped and name in e.text]
+    remedy = "Run the cell that defines it, then submit again."
+    if skipped:
+        return Problem(
+            "",
+            f"`{name}` is used by {user}, but {_lower(skipped[-1].label)}, which defines it, is tagged det-skip.",
+            "Remove the tag.",
+        )
+    why = "the cell was edited or the kernel restarted"
+    if hidden:
+        what = hidden[-1].magics[0] if hidden[-1].magics else hidden[-1].language or "exec()"
+        why = f"{_lower(hidden[-1].label)} runs code out of sight with `{what}`"
+        remedy = "Write that code into a cell or import it, then submit again."
+    return Problem("", f"`{name}` is used by {user} but no executed cell defines it ({why}).", remedy)
+
+
+def _mentions(execution: Execution, name: str) -> bool:
+    runs_text = "exec(" in execution.text or "eval(" in execution.text or execution.language is not None
+    return runs_text and name in execution.text
+
+
+def _unsendable(
+    missing: Missing, user: Execution, value: Any, error: CannotSendError, by: str, executions: Sequence[Execution]
+) -> Problem:
+    name = missing.name
+    route = f": {' -> '.join(missing.path)}" if len(missing.path) > 1 else ""
+    if error.kind == "large":
+        return Problem(
+            "",
+            f"{user.label} uses `{name}` ({error}){route}. Values over 1 MiB are not sent with an experiment.",
+            f"Load it inside your data function, or declare it: init(..., values=['{name}']).",
+        )
+    if error.kind == "secret":
+        return Problem(
+            "",
+            f"`{name}`, used by {by}, {error}; it is not sent unasked.",
+            f"Read it from os.environ and pass it by environment.environment_variables, or send it on purpose: "
+            f"values=['{name}'].",
+        )
+    if error.kind == "notebook":
+        what = f"`{name}` {error}" if error.remedy else f"`{name}`"
+        return Problem(
+            "",
+            f"{what}; it is used by {by}, but no executed cell makes it (the cell was edited or the kernel restarted).",
+            "Run the cell that makes it, then submit again.",
+        )
+    return Problem("", f"Cannot send `{name}` ({type_name(value)}), used in {by}.", error.remedy)
+
+
+def secret_problems(source: str, where: str, consent: Collection[str], form_only: bool = False) -> Iterator[Problem]:
+    """Literal secrets in code that would be sent; never what they say.
+
+    Parameters
+    ----------
+    source : str
+    where : str
+        The cell or file, for the message.
+    consent : collection of str
+        Names that the user declared in ``values=``: sending those is asked for.
+    form_only : bool
+        Only report what looks like a key by its form.
+    """
+    for secret in find_secrets(source):
+        if secret.name in consent or (form_only and secret.kind == "by its name"):
+            continue
+        named = f"`{secret.name}` holds a string that" if secret.name else "a string"
+        variable = secret.name.upper() if secret.name.isidentifier() else "MY_SECRET"
+        send = f", or send it on purpose: values=['{secret.name}']" if secret.name.isidentifier() else ""
+        yield Problem(
+            f"{where}, line {secret.line}",
+            f"{named} looks like a secret ({secret.kind}); secrets are not sent unasked.",
+            f"Read it with os.environ['{variable}'] and set environment.environment_variables in the configuration{send}.",
+        )
+
+
+def secret_rows(source: str, label: str) -> Iterator[CaptureRow]:
+    """Environment variables that hold secrets and that the worker will need."""
+    for name in environment_reads(source):
+        yield CaptureRow(
+            what=name,
+            how="environment",
+            size=0,
+            cell=label,
+            status="not sent",
+            note="pass it by environment.environment_variables in the configuration",
+        )
+
+
+def execution_rows(logged: LoggedExecution, execution: Execution, reason: str) -> Iterator[CaptureRow]:
+    """One row for each included execution: why, and how long it took."""
+    took = f"took {human_time(logged.duration)}" if logged.duration is not None else "duration not known"
+    if logged.succeeded is None:
+        took = "running"
+    early = "" if logged.recorded else "; ran before det_native was imported, counted as successful"
+    cell = f"[{execution.number}]" if execution.number is not None else ""
+    yield CaptureRow(what=f"cell {cell}".strip(), how="runs again", size=0, cell=cell, note=f"{reason}; {took}{early}")
+
+
+def remade_rows(names: Sequence[str], namespace: Mapping[str, Any], execution: Execution) -> Iterator[CaptureRow]:
+    """Large values that are not sent: the cell that makes them runs again."""
+    for name in names:
+        size = size_of(namespace[name]) if name in namespace else None
+        if size is not None and size > VALUE_LIMIT:
+            yield CaptureRow(
+                what=name,
+                how="made again",
+                size=size,
+                cell=f"[{execution.number}]",
+                status="not sent",
+                note=f"its cell runs again on the worker; values=['{name}'] sends it instead",
+            )
+
+
+def risk_warnings(
+    logged: LoggedExecution, execution: Execution, risks: Sequence[str], names: Sequence[str]
+) -> Iterator[str]:
+    """A cell that is slow, or does what nobody wants repeated unasked."""
+    reasons = []
+    if logged.duration is not None and logged.duration > SLOW:
+        reasons.append(f"took {human_time(logged.duration)}")
+    for risk in dict.fromkeys(risks):
+        kind, _, what = risk.partition(": ")
+        reasons.append(
+            {"network": "uses the network", "delete": "deletes files", "shell": "runs a shell command"}[kind]
+            + f" ({what})"
+        )
+    if reasons:
+        shown = ", ".join(repr(name) for name in names if not name.startswith("<")) or "..."
+        yield (
+            f"{execution.label} {' and '.join(reasons)}. It will run once per trial and once per restart; values=[{shown}] "
+            "sends the result instead."
+        )
+
+
+def human_time(seconds: float) -> str:
+    """Return ``1 min 15 s`` for 75 seconds."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "under 0.1 s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _lower(label: str) -> str:
+    return label[0].lower() + label[1:]

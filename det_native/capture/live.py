@@ -1,0 +1,121 @@
+"""From the log and the live namespace to what the slicer works on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from det_native.capture.analysis import Statement, analyse
+from det_native.capture.calls import cell_line
+from det_native.capture.events import Bind, Branch, Change, Code, Event, Read, Star
+from det_native.capture.facts import kind_of
+from det_native.capture.flow import Facts
+from det_native.capture.log import ExecutionLog, LoggedExecution
+from det_native.capture.modules import is_local
+from det_native.capture.slicer import Execution
+from det_native.capture.transform import Transformed, transform
+
+
+def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
+    """Return the executions up to and with index `until`, transformed and analysed."""
+    taken: dict[int, set[int]] = {}
+    for call in log.calls:
+        taken.setdefault(call.running, set()).add(call.running_line)
+    return [
+        _execution(logged, transform(logged.source), frozenset(taken.get(logged.index, ())))
+        for logged in log.executions[: until + 1]
+    ]
+
+
+def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozenset[int]) -> Execution:
+    failed = logged.succeeded is False
+    language = transformed.language
+    statements: tuple[Statement, ...] = ()
+    if language is None and not transformed.error and (logged.ran or not failed):
+        statements = analyse(transformed.source)
+    elif language is None and transformed.error and not failed:
+        language = "syntax that only IPython understands"
+    failed_line = None
+    if failed and logged.error_line is not None:
+        body = max(logged.files.values(), default=0) > 0
+        failed_line = cell_line(transformed.kernel_lines, logged.source, logged.error_line, body)
+    return Execution(
+        logged.index,
+        logged.number,
+        logged.cell,
+        statements,
+        language if statements or logged.ran else None,
+        transformed.shell,
+        transformed.hidden,
+        _changed_names(transformed.repeated),
+        failed,
+        failed_line,
+        "det-skip" in logged.tags,
+        "det-include" in logged.tags,
+        transformed.clears,
+        taken,
+        logged.source,
+    )
+
+
+def _changed_names(source: str) -> frozenset[str]:
+    if not source.strip():
+        return frozenset()
+    try:
+        statements = analyse(source)
+    except SyntaxError:
+        return frozenset()
+    changes = [e for s in statements for e in flat(s.events) if isinstance(e, Change)]
+    return frozenset(change.name for change in changes if change.accumulates)
+
+
+def flat(events: Iterable[Event]) -> Iterable[Event]:
+    """All events, those in branches too."""
+    for event in events:
+        if isinstance(event, Branch):
+            for alternative in event.alternatives:
+                yield from flat(alternative)
+        else:
+            yield event
+
+
+def facts_of(executions: Sequence[Execution], namespace: Mapping[str, Any]) -> Facts:
+    """Look at the live values of the names that the log mentions."""
+    names: set[str] = set()
+    stars: dict[tuple[str, int], frozenset[str]] = {}
+    modules: set[str] = set()
+    for execution in executions:
+        for statement in execution.statements:
+            _mentioned(statement.events, names, stars, modules)
+    kinds = {name: kind for name in names & namespace.keys() if (kind := kind_of(namespace[name])) is not None}
+    return Facts(kinds, stars, frozenset(module for module in modules if is_local(module)))
+
+
+def _mentioned(
+    events: Iterable[Event], names: set[str], stars: dict[tuple[str, int], frozenset[str]], modules: set[str]
+) -> None:
+    for event in flat(events):
+        if isinstance(event, Bind | Read | Change):
+            names.add(event.name)
+        if isinstance(event, Bind):
+            if event.origin.kind == "import":
+                modules.add(event.origin.module.partition(".")[0])
+            for code in event.codes:
+                _mentioned_later(code, names)
+        elif isinstance(event, Star):
+            stars[event.module, event.level] = star_names(event.module)
+            modules.add(event.module.partition(".")[0])
+
+
+def _mentioned_later(code: Code, names: set[str]) -> None:
+    names.update(code.reads)
+
+
+def star_names(module: str) -> frozenset[str]:
+    """Return the names that ``from module import *`` binds, none if the module is not loaded."""
+    loaded = sys.modules.get(module)
+    if loaded is None:
+        return frozenset()
+    public = getattr(loaded, "__all__", None)
+    return frozenset(public if public is not None else (name for name in vars(loaded) if not name.startswith("_")))

@@ -1,0 +1,138 @@
+"""Does every name that a program uses come from somewhere? Pure: on source text and lists of names."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import symtable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from det_native.errors import Problem
+from det_native.schema.manifests import Program
+
+#: Names that every module has, or that the harness provides.
+_PROVIDED = frozenset(dir(builtins)) | {
+    *("__name__", "__doc__", "__file__", "__builtins__", "__spec__", "__loader__", "__package__", "__annotations__"),
+    *("display", "get_ipython"),
+}
+
+
+def check_bundle_names(
+    program: Program, values: Collection[str], star_names: Callable[[str], Iterable[str] | None] | None = None
+) -> list[Problem]:
+    """Return a problem for each name that a cell uses and nothing binds: no earlier cell, value or builtin.
+
+    Names used inside functions may be bound by any cell, as they are looked up when the function runs.
+
+    Parameters
+    ----------
+    program : Program
+        Of kind ``cells``; a script has nothing to check.
+    values : collection of str
+        Names that are sent by value.
+    star_names : callable, optional
+        Gives the names that ``from module import *`` binds, None if that cannot be told; by default the module is
+        imported.
+    """
+    look_up = star_names or _imported_names
+    bound = set(_PROVIDED) | set(values)
+    problems: list[Problem] = []
+    late: list[tuple[str, str, str]] = []
+    for index, cell in enumerate(program.cells):
+        names = _cell_names(cell.source)
+        where = f"cell [{cell.number}]" if cell.number is not None else f"cell number {index + 1}"
+        stars = [look_up(module) for module in names.stars]
+        if None in stars:
+            return problems
+        bound.update(*(star for star in stars if star is not None), names.bound)
+        for name in sorted(names.used - bound):
+            problems.append(_problem(where, name, ""))
+        late.extend((where, name, function) for name, function in sorted(names.late.items()))
+    for where, name, function in late:
+        if name not in bound:
+            problems.append(_problem(where, name, f", in {function}"))
+    return problems
+
+
+def _problem(where: str, name: str, inside: str) -> Problem:
+    return Problem(
+        where,
+        f"`{name}` is used{inside}, but no cell that is sent defines it.",
+        f"Run the cell that defines it, then submit again, or send it: values=['{name}'].",
+    )
+
+
+@dataclass
+class _Names:
+    bound: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    late: dict[str, str] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+
+
+def _cell_names(source: str) -> _Names:
+    names = _Names()
+    tree = ast.parse(source)
+    guarded = set(_guarded(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and any(alias.name == "*" for alias in node.names):
+            names.stars.append(node.module)
+    table = symtable.symtable(source, "<cell>", "exec")
+    for symbol in table.get_symbols():
+        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace():
+            names.bound.add(symbol.get_name())
+        elif symbol.is_referenced() and symbol.get_name() not in guarded:
+            names.used.add(symbol.get_name())
+    for child in table.get_children():
+        _scope_names(child, names, guarded, now=child.get_type() == "class" or _is_comprehension(child))
+    return names
+
+
+def _scope_names(table: symtable.SymbolTable, names: _Names, guarded: set[str], now: bool) -> None:
+    for symbol in table.get_symbols():
+        name = symbol.get_name()
+        if not symbol.is_global() or name in guarded:
+            continue
+        if symbol.is_assigned():
+            names.bound.add(name)
+        elif symbol.is_referenced() and now:
+            names.used.add(name)
+        elif symbol.is_referenced():
+            names.late.setdefault(name, table.get_name())
+    for child in table.get_children():
+        runs_now = now and (child.get_type() == "class" or _is_comprehension(child))
+        _scope_names(child, names, guarded, runs_now)
+
+
+def _is_comprehension(table: symtable.SymbolTable) -> bool:
+    return table.get_name() in {"listcomp", "setcomp", "dictcomp", "genexpr"}
+
+
+def _guarded(tree: ast.Module) -> Iterator[str]:
+    """Names that the code can do without: inside ``try`` with a handler for ``NameError``, or annotations."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and any(_catches(handler) for handler in node.handlers):
+            for statement in node.body:
+                yield from (inner.id for inner in ast.walk(statement) if isinstance(inner, ast.Name))
+        elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            yield from (inner.id for inner in ast.walk(node.annotation) if isinstance(inner, ast.Name))
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    return any(
+        isinstance(node, ast.Name) and node.id in {"NameError", "Exception", "BaseException"}
+        for node in ast.walk(handler.type)
+    )
+
+
+def _imported_names(module: str) -> Iterable[str] | None:
+    try:
+        loaded = importlib.import_module(module)
+    except ImportError:
+        return None
+    public = getattr(loaded, "__all__", None)
+    return public if public is not None else [name for name in vars(loaded) if not name.startswith("_")]

@@ -1,0 +1,113 @@
+"""A call made by ``python train.py``: the script itself, its arguments, and the files that it uses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from det_native.capture.calls import occurrence
+from det_native.capture.cells import HEADLINE, Request
+from det_native.capture.data import collect_data
+from det_native.capture.explain import secret_problems, secret_rows
+from det_native.capture.log import CallRecord
+from det_native.capture.model import Capture, SourceFile
+from det_native.capture.modules import collect_modules, imported_modules
+from det_native.errors import ArgumentError, CaptureError, Problem
+from det_native.schema.manifests import CallSite, Program
+
+
+def capture_script(request: Request, record: CallRecord | None, command: Sequence[str] | None) -> Capture:
+    """Capture a call made by a script.
+
+    Parameters
+    ----------
+    request : Request
+    record : CallRecord or None
+        Where the call was made; None if `command` names another script than the running one.
+    command : sequence of str, optional
+        Script and arguments, by default those that this process was started with.
+
+    Raises
+    ------
+    ArgumentError
+        The script does not exist, or lies outside the context directory.
+    CaptureError
+        A file cannot be sent.
+    """
+    script, arguments = _script(command)
+    root = (request.context_dir or script.parent).resolve()
+    if root not in script.parents:
+        raise ArgumentError(
+            f"context_dir is {str(root)!r}, but the script {str(script)!r} does not lie in it: the context directory is the "
+            "working directory of the code. Give a directory that holds the script."
+        )
+    target = script.relative_to(root).as_posix()
+    source = script.read_text(encoding="utf-8")
+    modules = collect_modules(
+        [(name, target) for name in imported_modules(source)],
+        list(dict.fromkeys([root, script.parent])),
+        request.include,
+        request.context_dir,
+    )
+    sources = [(source, target)]
+    sources += [(file.path.read_text("utf-8"), file.target) for file in modules.files if file.path.suffix == ".py"]
+    data = collect_data(sources, root, Path.cwd(), request.context_dir)
+    problems = list(modules.problems)
+    for text, where in sources:
+        problems.extend(secret_problems(text, where, request.values))
+    for name in request.values:
+        problems.append(_no_values(name))
+    if problems:
+        raise CaptureError(HEADLINE, problems)
+    own = [] if request.context_dir is not None else [SourceFile(script, target, "the script itself")]
+    rows = [row for text, where in sources for row in secret_rows(text, where)]
+    return Capture(
+        Program(
+            kind="script",
+            framework=request.framework,
+            command=(target, *arguments),
+            call=_call_site(request, record, root, command is not None),
+        ),
+        files=[*own, *modules.files, *data.files],
+        rows=[*modules.rows, *data.rows, *rows],
+        warnings=[*modules.warnings, *data.warnings],
+    )
+
+
+def _no_values(name: str) -> Problem:
+    return Problem(
+        f"values={name!r}", "values are sent from notebooks only; a script makes its values itself.", "Remove values=."
+    )
+
+
+def _script(command: Sequence[str] | None) -> tuple[Path, list[str]]:
+    if command is not None:
+        words = list(command)
+        if words and Path(words[0]).name.startswith("python"):
+            words = words[1:]
+        if not words:
+            raise ArgumentError(
+                "command is empty; give the script and its arguments, e.g. ['train.py', '--lr', '0.1']."
+            )
+    else:
+        main = sys.modules.get("__main__")
+        file = getattr(main, "__file__", None)
+        if file is None:
+            raise ArgumentError(
+                "This Python runs neither a script nor a notebook, so there is no code to send. Put the code into a file, or "
+                "name one: command=['train.py']."
+            )
+        words = [file, *sys.argv[1:]]
+    path = Path(words[0]).expanduser().resolve()
+    if not path.is_file():
+        raise ArgumentError(f"command names the script {words[0]!r}, which does not exist in {Path.cwd()}.")
+    return path, [str(word) for word in words[1:]]
+
+
+def _call_site(request: Request, record: CallRecord | None, root: Path, other: bool) -> CallSite | None:
+    if record is None or other:
+        return None
+    path = Path(record.file).resolve()
+    file = path.relative_to(root).as_posix() if root in path.parents else path.name
+    return CallSite(kind=request.kind, file=file, line=record.line, column=record.column, occurrence=occurrence(record))

@@ -1,0 +1,103 @@
+"""The handle of a checkpoint."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from det_native.client.history import as_dictionary
+from det_native.client.source import Source
+from det_native.errors import CheckpointError
+from det_native.schema import rest
+
+
+class Checkpoint:
+    """A checkpoint of a trial.
+
+    Parameters
+    ----------
+    source : Source
+    checkpoint : rest.Checkpoint
+        What is known of it.
+    """
+
+    def __init__(self, source: Source, checkpoint: rest.Checkpoint) -> None:
+        self._source = source
+        self._known = checkpoint
+
+    @property
+    def uuid(self) -> str:
+        """Identity of the checkpoint."""
+        return self._known.uuid
+
+    @property
+    def batch(self) -> int:
+        """Batches done when it was taken."""
+        return self._known.batch
+
+    @property
+    def trial_id(self) -> int:
+        """Number of its trial."""
+        return self._known.trial_id
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Validation metrics at its batch; empty if the trial was not validated there."""
+        row = rest.MetricRow(batch=self.batch, metrics=self._known.metrics)
+        return {name: value for name, value in as_dictionary(row).items() if name != "batch"}
+
+    @property
+    def hparams(self) -> dict[str, Any]:
+        """Hyperparameters of its trial."""
+        return dict(self._known.manifest.hparams)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return self._known.size
+
+    def download(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Copy the checkpoint's files into a folder and verify them.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            A folder that is empty or does not exist; ``checkpoints/<uuid>`` by default.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        CheckpointError
+            If the folder is not empty.
+        CheckpointCorruptError
+            If a file does not match its recorded hash.
+        """
+        folder = Path(path) if path is not None else Path("checkpoints") / self.uuid
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise CheckpointError(f"{folder} is not empty; give download() a folder of its own.")
+        self._source.download(self._known, folder)
+        return folder
+
+    def load(self) -> Any:
+        """Return the trained model: the Keras model, or for a PyTorchTrial the trial with its weights.
+
+        The user's own code makes the model again, then the weights are loaded into it.
+
+        Raises
+        ------
+        CheckpointError
+            If the checkpoint is damaged, or does not fit the model that the code makes.
+        """
+        with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
+            self._source.download(self._known, Path(folder))
+            return self._source.load(self._known, Path(folder))
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.uuid!r}, batch={self.batch})"

@@ -1,0 +1,136 @@
+"""Submitting: capture what a training call needs, send it, have it checked, and create the experiment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import det_native.display  # noqa: F401 (handles show themselves by what it registers)
+from det_native import PROTOCOL
+from det_native.capture.bundle import assemble
+from det_native.capture.call import capture_call
+from det_native.capture.model import Bundle, Capture
+from det_native.client.connect import connect
+from det_native.client.handles import Experiment
+from det_native.client.http_source import HttpSource
+from det_native.client.session import IDEMPOTENCY_HEADER, Session
+from det_native.client.upload import upload_bundle
+from det_native.display.report import show_report
+from det_native.errors import BundleCheckError, Problem
+from det_native.experimental.minimal import minimal_configuration
+from det_native.experimental.settings import Settings
+from det_native.schema import rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.loading import load_config
+from det_native.schema.manifests import CallKind, Framework
+from det_native.schema.sampling import sample_hyperparameters
+
+CHECK_SECONDS = 600.0
+
+
+def submit_fit(call: Any, settings: Settings) -> Experiment:
+    """Submit a captured call of ``fit()``.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If the call cannot give the searcher's metric.
+    """
+    config = load_config(settings.config, fills=call.configuration_fills())
+    environment: TrialEnvironment = call.context.env
+    sample = _sample(config) | environment.hparams
+    call.check(replace(environment, config=config.model_dump(mode="json"), hparams=sample))
+    return submit("fit", call, config, "keras", settings, sample)
+
+
+def submit(
+    kind: CallKind,
+    payload: Any,
+    config: ExperimentConfig,
+    framework: Framework,
+    settings: Settings,
+    sample: dict[str, Any] | None = None,
+) -> Experiment:
+    """Submit one training call and return its experiment at once.
+
+    Parameters
+    ----------
+    kind : {"fit", "create", "train_and_evaluate"}
+    payload : FitCall or type
+        What is trained.
+    config : ExperimentConfig
+        Complete.
+    framework : {"torch", "keras", "estimator"}
+    settings : Settings
+    sample : dict, optional
+        The hyperparameters to try with ``test=True``.
+
+    Raises
+    ------
+    CaptureError
+        If cells, values or files that the call needs cannot be sent, or do not load in a fresh process.
+    MasterError
+        If the master cannot be started or reached, or refuses.
+    """
+    if settings.place.test:
+        config = minimal_configuration(config, sample or _sample(config))
+    bundle = assemble(_capture(kind, payload, framework, settings), context_dir=settings.context_dir, protocol=PROTOCOL)
+    shown = show_report(bundle.report, bundle.warnings)
+    session = connect(settings.master_url, framework=framework)
+    created = upload_bundle(session, bundle)
+    shown.update()
+    if not created.checked:
+        _check(session, created.id)
+    detail = _create(session, config, created.id, bundle, test=settings.place.test)
+    print(f"Experiment {detail.id} ({detail.name}) runs at {session.url}. experiment.wait() waits for its end.")
+    return Experiment(HttpSource(session), detail.id)
+
+
+def _capture(kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
+    return capture_call(
+        kind,
+        payload,
+        framework=framework,
+        context_dir=settings.context_dir,
+        command=settings.command,
+        values=settings.values,
+        include=settings.include,
+    )
+
+
+def _check(session: Session, bundle_id: str) -> None:
+    """Have the bundle loaded in a fresh process.
+
+    Raises
+    ------
+    BundleCheckError
+        Listing what is missing there.
+    """
+    checked = rest.BundleChecked.model_validate(session.post(f"/bundles/{bundle_id}/check", timeout=CHECK_SECONDS))
+    for notice in checked.notices:
+        print(notice)
+    if not checked.ok:
+        raise BundleCheckError(
+            "What would be sent does not load in a fresh process:",
+            [Problem(found.where, found.what, found.remedy) for found in checked.problems],
+        )
+
+
+def _create(
+    session: Session, config: ExperimentConfig, bundle_id: str, bundle: Bundle, *, test: bool
+) -> rest.Experiment:
+    body = rest.ExperimentCreate(
+        protocol=PROTOCOL,
+        config=config.model_dump(mode="json"),
+        bundle_id=bundle_id,
+        report=[rest.CaptureRow.model_validate(row.model_dump()) for row in bundle.report],
+        test=test,
+    )
+    headers = {IDEMPOTENCY_HEADER: uuid4().hex}
+    return rest.Experiment.model_validate(session.post("/experiments", body.model_dump(mode="json"), headers=headers))
+
+
+def _sample(config: ExperimentConfig) -> dict[str, Any]:
+    return sample_hyperparameters(config.hyperparameters, config.reproducibility.experiment_seed or 0)

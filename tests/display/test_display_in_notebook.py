@@ -1,0 +1,63 @@
+"""What a real notebook shows and keeps."""
+
+import base64
+from typing import Any
+
+import nbformat
+import pytest
+from local_experiments import write_experiment
+from nbclient import NotebookClient
+
+pytestmark = pytest.mark.slow
+
+WAIT = """
+import threading
+from det_native.experimental.local_store import LocalStore
+
+store = LocalStore.find("local-2")
+done = store.experiment()
+held, finish = threading.Event(), threading.Event()
+
+def run():
+    with store.lock:
+        store.write_experiment(done.model_copy(update={"state": "ACTIVE"}))
+        held.set()
+        finish.wait(60)
+        store.write_experiment(done)
+
+thread = threading.Thread(target=run)
+thread.start()
+held.wait(60)
+threading.Timer(0.3, finish.set).start()
+det.attach("local-2").wait(timeout=60)
+"""
+
+
+def run(*sources: str) -> list[list[Any]]:
+    """Run cells in a kernel and return the outputs of each."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    nbformat.validate(notebook)
+    return [cell.outputs for cell in notebook.cells]
+
+
+def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
+    write_experiment(name="digits & <b>bold</b>", trials=2)
+    write_experiment(name="second")
+    _, shown, plotted, logged, waited = run(
+        "import det_native as det\nexperiment = det.attach('local-1')",
+        "experiment",
+        "experiment.plot('loss')",
+        "experiment.logs()",
+        WAIT,
+    )
+    data = shown[-1]["data"]
+    assert "Experiment local-1: digits" in data["text/plain"]
+    assert "digits &amp; &lt;b&gt;bold&lt;/b&gt;" in data["text/html"]
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+    assert base64.b64decode(plotted[-1]["data"]["image/png"]).startswith(b"\x89PNG")
+    assert "no log lines" in logged[-1]["data"]["text/plain"]
+    widgets = [output for output in waited if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
+    assert len(widgets) == 1, waited
+    assert "Experiment local-2" in widgets[0]["data"]["text/plain"]
+    assert waited[-1]["data"]["image/png"]

@@ -1,0 +1,164 @@
+"""Programs of a user's, by name: what is run, killed and resumed by the tests of exact continuation."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from keras_support import Run, Session, digits, make_model
+
+
+class Noisy(tf.keras.utils.Sequence):
+    """Digits with noise from numpy's global generator, in an order drawn at the end of every epoch."""
+
+    def __init__(self) -> None:
+        self.order = np.arange(10)
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index: int) -> Any:
+        x, y, _, _ = digits()
+        rows = slice(self.order[index] * 64, (self.order[index] + 1) * 64)
+        return x[rows] + np.random.normal(scale=0.1, size=x[rows].shape), y[rows]
+
+    def on_epoch_end(self) -> None:
+        np.random.shuffle(self.order)
+
+
+class Tally(tf.keras.callbacks.Callback):
+    """State of every kind: numbers, arrays, containers, an object, a variable, random numbers, a lock."""
+
+    def __init__(self, log: list[Any]) -> None:
+        super().__init__()
+        import threading
+
+        self.log = log
+        self.sums = np.zeros(3)
+        self.by_epoch: dict[int, tuple[float, ...]] = {}
+        self.counter = itertools.count()
+        self.variable = tf.Variable(0.0)
+        self.lock = threading.Lock()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.log.append(next(self.counter))
+        self.sums += np.random.normal(size=3)
+        self.variable.assign_add(1.0)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.by_epoch[epoch] = tuple(self.sums)
+
+
+def _arrays(model: Any, **more: Any) -> Any:
+    x, y, x_val, y_val = digits()
+    return model.fit(x[:640], y[:640], epochs=3, validation_data=(x_val, y_val), verbose=0, **more)
+
+
+def arrays(session: Session) -> Any:
+    model = session.context.wrap_model(make_model(dropout=0.3))
+    _arrays(model, class_weight={n: 1.0 + n / 10 for n in range(10)}, sample_weight=np.linspace(0, 1, 640))
+    return model
+
+
+def lazy_model_and_old_optimizer(session: Session) -> Any:
+    optimizer = tf.keras.optimizers.legacy.SGD(0.05, momentum=0.9)
+    model = session.context.wrap_model(make_model(dropout=0.2, lazy=True, optimizer=optimizer))
+    _arrays(model, batch_size=48, initial_epoch=1, shuffle="batch")
+    return model
+
+
+def callbacks(session: Session) -> Any:
+    model = session.context.wrap_model(make_model())
+    stopping = tf.keras.callbacks.EarlyStopping("val_accuracy", patience=1, min_delta=0.9, restore_best_weights=True)
+    slower = tf.keras.callbacks.ReduceLROnPlateau("val_loss", patience=1, min_delta=9.0, factor=0.3)
+    scheduled = tf.keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.8)
+    log: list[Any] = []
+    tally = Tally(log)
+    session.seen = (tally, log)
+    _arrays(model, callbacks=[tally, slower, scheduled, stopping])
+    return model
+
+
+def dataset(session: Session) -> Any:
+    x, y, x_val, y_val = digits()
+    rows = tf.data.Dataset.from_tensor_slices((x[:640], y[:640])).shuffle(100)
+    batches = session.context.wrap_dataset(rows.map(lambda x, y: (x * 2.0, y), tf.data.AUTOTUNE).batch(32))
+    model = session.context.wrap_model(make_model(dropout=0.3))
+    model.fit(batches.prefetch(2), epochs=3, validation_data=(x_val, y_val), verbose=0)
+    return model
+
+
+def dataset_from_a_generator(session: Session) -> Any:
+    x, y, _, _ = digits()
+
+    def rows() -> Iterator[Any]:
+        yield from zip(x[:640], y[:640], strict=True)
+
+    signature = (tf.TensorSpec((64,), tf.float32), tf.TensorSpec((), tf.int64))
+    batches = tf.data.Dataset.from_generator(rows, output_signature=signature).batch(32)
+    model = session.context.wrap_model(make_model())
+    model.fit(batches, epochs=3, steps_per_epoch=20, verbose=0)
+    return model
+
+
+def sequence(session: Session) -> Any:
+    model = session.context.wrap_model(make_model(dropout=0.3))
+    stopping = tf.keras.callbacks.EarlyStopping("loss", patience=1, min_delta=-9.0)
+    model.fit(Noisy(), epochs=4, callbacks=[stopping], verbose=0)
+    return model
+
+
+def generator(session: Session) -> Any:
+    def batches() -> Iterator[Any]:
+        part = Noisy()
+        while True:
+            yield part[int(np.random.randint(10))]
+
+    model = session.context.wrap_model(make_model())
+    model.fit(batches(), steps_per_epoch=12, epochs=2, verbose=0)
+    return model
+
+
+PROGRAMS: dict[str, Callable[[Session], Any]] = {
+    function.__name__: function
+    for function in (
+        arrays,
+        lazy_model_and_old_optimizer,
+        callbacks,
+        dataset,
+        dataset_from_a_generator,
+        sequence,
+        generator,
+    )
+}
+
+
+def run(name: str, directory: Path, resume: int | None = None, every: int = 7) -> tuple[Session, Run]:
+    """Run a program, with a checkpoint every so many batches."""
+    session = Session(directory, min_checkpoint_period={"batches": every})
+    session.folders.resume = resume
+    PROGRAMS[name](session)
+    return session, session.runs[0]
+
+
+def main(name: str, directory: str, kill_after: str, resume: str) -> None:
+    """Run a program in a process of its own, to be killed after a checkpoint; write its weights when it ends."""
+    session = Session(Path(directory), min_checkpoint_period={"batches": 7})
+    session.folders.resume = int(resume) if resume else None
+    if kill_after:
+        # The checkpoint is there; what was trained after it is lost.
+        last = int(kill_after)
+        session.after_batch = lambda batch: os.kill(os.getpid(), signal.SIGKILL) if batch > last else None
+    model = PROGRAMS[name](session)
+    np.savez(Path(directory) / "weights.npz", *model.get_weights())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

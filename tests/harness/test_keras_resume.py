@@ -1,0 +1,146 @@
+"""Continuation from a checkpoint: bit-equal to a run that was never interrupted, on CPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import keras_programs
+import numpy as np
+import pytest
+from keras_programs import PROGRAMS, run
+from keras_support import Session, digits, equal_weights, make_model
+
+from det_harness.controllers.keras_state import load_weights
+from det_native.errors import CheckpointCorruptError, CheckpointError
+from det_native.keras import TFKerasNativeContext
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded() -> None:
+    """Import what the whole module needs, once."""
+    make_model().fit(*digits()[2:], verbose=0)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_resumed_run_ends_as_the_uninterrupted_one(name: str, tmp_path: Path) -> None:
+    whole_session, whole = run(name, tmp_path)
+    saved = [batch for batch in whole.folders.saved if batch < whole.outcome.batches]
+    # In the middle of the first epoch and of a later one.
+    for batch in (saved[0], saved[-1]):
+        session, resumed = run(name, tmp_path, resume=batch)
+        assert resumed.outcome == whole.outcome or resumed.outcome.batches == whole.outcome.batches
+        assert equal_weights(resumed.model, whole.model)
+        assert resumed.history == whole.history
+        rows = resumed.recorder.rows
+        assert min(rows) == batch + 1
+        assert all(whole.recorder.rows[number] == row for number, row in rows.items())
+        later = [each for each in whole.recorder.validations if each[0] > batch]
+        assert resumed.recorder.validations == later
+        if name == "callbacks":
+            _same_tally(session.seen, whole_session.seen)
+
+
+def _same_tally(resumed: Any, whole: Any) -> None:
+    (tally, log), (expected, expected_log) = resumed, whole
+    assert log == expected_log
+    assert np.array_equal(tally.sums, expected.sums)
+    assert tally.by_epoch == expected.by_epoch
+    assert next(tally.counter) == next(expected.counter)
+    assert float(tally.variable) == float(expected.variable)
+
+
+def test_a_checkpoint_at_an_epochs_end_continues_with_the_next(tmp_path: Path) -> None:
+    _, whole = run("callbacks", tmp_path, every=20)
+    assert whole.folders.saved[0] == 20
+    _, resumed = run("callbacks", tmp_path, resume=20, every=20)
+    assert equal_weights(resumed.model, whole.model)
+    assert resumed.history == whole.history
+
+
+def test_a_checkpoint_before_the_last_validation_is_validated_after_a_restart(tmp_path: Path) -> None:
+    _, whole = run("arrays", tmp_path)
+    _, resumed = run("arrays", tmp_path, resume=whole.outcome.batches)
+    assert resumed.recorder.rows == {}
+    assert resumed.recorder.validations == whole.recorder.validations[-1:]
+    assert resumed.history == whole.history
+
+
+def test_a_stopped_run_continues_where_it_stopped(tmp_path: Path) -> None:
+    _, whole = run("arrays", tmp_path / "whole")
+    session = Session(tmp_path / "cut")
+    session.stop_at(33)
+    PROGRAMS["arrays"](session)
+    assert session.folders.saved == [33]
+    resumed = Session(tmp_path / "cut")
+    resumed.folders.resume = 33
+    model = PROGRAMS["arrays"](resumed)
+    assert equal_weights(model, whole.model)
+    assert resumed.runs[0].history == whole.history
+
+
+@pytest.mark.parametrize("name", ["arrays", "dataset"])
+def test_a_killed_process_is_continued_by_a_new_one(name: str, tmp_path: Path) -> None:
+    def process(kill_after: str, resume: str) -> int:
+        here = Path(__file__).parent
+        command = [sys.executable, keras_programs.__file__, name, str(tmp_path / "run"), kill_after, resume]
+        environment = {**os.environ, "PYTHONPATH": str(here), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        return subprocess.run(command, env=environment, cwd=tmp_path, check=False, timeout=120).returncode
+
+    (tmp_path / "run").mkdir()
+    assert process("28", "") == -signal.SIGKILL
+    saved = sorted(int(folder.name) for folder in (tmp_path / "run").iterdir() if folder.name.isdigit())
+    assert saved[-1] == 28
+    assert not (tmp_path / "run/weights.npz").exists()
+    assert process("", "28") == 0
+    _, whole = run(name, tmp_path / "whole")
+    with np.load(tmp_path / "run/weights.npz") as weights:
+        arrays = [weights[key] for key in weights.files]
+    expected = whole.model.get_weights()
+    assert all(np.array_equal(mine, other) for mine, other in zip(arrays, expected, strict=True))
+
+
+def test_loading_gives_the_trained_model_as_plain_keras(tmp_path: Path) -> None:
+    _, whole = run("lazy_model_and_old_optimizer", tmp_path)
+    last = tmp_path / str(whole.folders.saved[-1])
+    loaded: list[Any] = []
+
+    def take(call: Any) -> None:
+        loaded.append(load_weights(call, last))
+
+    session = Session(tmp_path)
+    session.context = TFKerasNativeContext(session.context.env, on_fit=take, role="load")
+    PROGRAMS["lazy_model_and_old_optimizer"](session)
+    (model,) = loaded
+    x_val, y_val = digits()[2:]
+    assert np.array_equal(model.predict(x_val, verbose=0), whole.model.predict(x_val, verbose=0))
+    model.fit(x_val, y_val, verbose=0)
+    assert len(loaded) == 1
+
+
+def test_a_checkpoint_of_other_layers_is_refused(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    _, whole = run("arrays", tmp_path)
+    session = Session(tmp_path)
+    session.folders.resume = whole.folders.saved[0]
+    other = tf.keras.Sequential([tf.keras.layers.Dense(20, input_shape=(64,)), tf.keras.layers.Dense(10)])
+    other.compile("adam", "sparse_categorical_crossentropy")
+    x, y, _, _ = digits()
+    with pytest.raises(CheckpointError, match="does not fit the model"):
+        session.context.wrap_model(other).fit(x[:640], y[:640], epochs=3, verbose=0)
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "5").mkdir()
+    session = Session(tmp_path)
+    session.folders.resume = 5
+    x, y, _, _ = digits()
+    with pytest.raises(CheckpointCorruptError, match="not a checkpoint of a Keras model"):
+        session.context.wrap_model(make_model()).fit(x, y, verbose=0)

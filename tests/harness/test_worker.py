@@ -1,0 +1,213 @@
+"""Whole runs in real worker processes: killed at many moments, failing, stopped, checked, loaded back."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from bundles import call_in, cell
+from reports_app import ReportsMaster, serving
+from worker_program import TRAIN, Worker, program
+
+from det_harness.load import load_checkpoint
+from det_native import PROTOCOL
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.job import CheckJob
+from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.rest import BundleChecked, CheckpointReport, MetricsReport, StartedReport
+from det_native.schema.states import ExitReason
+from det_native.storage.checkpoints import CheckpointStorage
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture()
+def master() -> Iterator[ReportsMaster]:
+    made = ReportsMaster()
+    with serving(made):
+        yield made
+
+
+@pytest.fixture()
+def worker(tmp_path: Path, master: ReportsMaster) -> Worker:
+    return Worker(tmp_path, master.url)
+
+
+def latest(worker: Worker) -> CheckpointManifest | None:
+    found = CheckpointStorage(worker.checkpoints).list()
+    return max(found, key=lambda manifest: manifest.batch, default=None)
+
+
+def state(worker: Worker, manifest: CheckpointManifest) -> dict[str, Any]:
+    with CheckpointStorage(worker.checkpoints).open(manifest.uuid, "state_dict.pth") as stream:
+        loaded: dict[str, Any] = torch.load(stream, weights_only=True)
+    return loaded
+
+
+def rows(master: ReportsMaster) -> dict[int, float | None]:
+    """Return the loss by batch, later runs owning the batches after their start."""
+    found: dict[int, float | None] = {}
+    for report in master.reports:
+        if isinstance(report, StartedReport):
+            found = {batch: value for batch, value in found.items() if batch <= report.batch}
+        elif isinstance(report, MetricsReport) and "loss" in report.metrics:
+            found.update(zip(report.batches, report.metrics["loss"], strict=True))
+    return found
+
+
+def test_a_worker_killed_again_and_again_ends_with_the_same_weights(tmp_path: Path) -> None:
+    deaths = {("batch", 5), ("batch", 21), ("checkpoint", 32), ("batch", 60)}
+    ends = []
+    for name, planned in (("whole", set()), ("killed", deaths)):
+        folder = tmp_path / name
+        codes: list[int] = []
+        losses: dict[int, float | None] = {}
+        while not codes or codes[-1] == -signal.SIGKILL:
+            master = ReportsMaster()
+            with serving(master):
+                worker = Worker(folder, master.url) if not codes else worker
+                worker.url = master.url
+                job = worker.job(worker.bundle(deaths=planned), resume=latest(worker))
+                codes.append(worker.run(job))
+                assert codes[-1] in (0, -signal.SIGKILL), worker.output(job)
+            start = next(report.batch for report in master.reports if isinstance(report, StartedReport))
+            losses = {batch: loss for batch, loss in losses.items() if batch <= start} | rows(master)
+        final = latest(worker)
+        assert final is not None
+        assert final.batch == 60
+        assert worker.exit(job).reason is ExitReason.COMPLETED
+        ends.append((len(codes), state(worker, final), losses))
+    assert [count for count, _, _ in ends] == [1, 5]
+    assert_same(ends[0][1], ends[1][1])
+    assert ends[0][2] == ends[1][2]
+    assert sorted(ends[0][2]) == list(range(1, 61))
+    incoming = tmp_path / "killed" / "checkpoints"
+    complete = {manifest.uuid for manifest in CheckpointStorage(str(incoming)).list()}
+    assert {path.name for path in incoming.iterdir() if not path.name.startswith(".")} == complete
+
+
+def assert_same(first: Any, second: Any) -> None:
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+def test_a_run_reports_from_start_to_end(worker: Worker, master: ReportsMaster) -> None:
+    job = worker.job(worker.bundle())
+    assert worker.run(job) == 0, worker.output(job)
+    kinds = [report.type for report in master.reports]
+    assert kinds[0] == "started"
+    assert kinds[-1] == "exit"
+    assert rows(master).keys() == set(range(1, 61))
+    checkpoints = [report for report in master.reports if isinstance(report, CheckpointReport)]
+    assert checkpoints[-1].manifest.batch == 60
+    assert checkpoints[-1].manifest.bundle_id == job.bundle_id
+    assert worker.exit(job).batch == 60
+    assert not any(Path(job.directory, "spool").iterdir())
+
+
+def test_sigterm_checkpoints_and_ends(worker: Worker, master: ReportsMaster) -> None:
+    config = {"searcher": {"metric": "accuracy", "max_length": {"batches": 1_000_000}}}
+    job = worker.job(worker.bundle(), config=config)
+    process = worker.start(job)
+    master.wait_for(lambda: bool(rows(master)), timeout=60)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0, worker.output(job)
+    end = worker.exit(job)
+    assert end.reason is ExitReason.STOPPED
+    saved = latest(worker)
+    assert saved is not None
+    assert saved.batch == end.batch > 0
+
+
+def test_the_master_can_ask_for_the_end(worker: Worker, master: ReportsMaster) -> None:
+    config = {"searcher": {"metric": "accuracy", "max_length": {"batches": 1_000_000}}}
+    job = worker.job(worker.bundle(), config=config)
+    process = worker.start(job)
+    master.wait_for(lambda: bool(rows(master)), timeout=60)
+    master.stop = True
+    assert process.wait(30) == 0, worker.output(job)
+    assert worker.exit(job).reason is ExitReason.STOPPED
+
+
+def test_an_error_in_a_cell_comes_back_with_cell_line_and_batch(worker: Worker) -> None:
+    failing = """
+class Fails(Digits):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if batch_idx == 12:
+            raise ValueError("no such luck")
+        return super().train_batch(batch, epoch_idx, batch_idx)
+"""
+    job = worker.job(worker.bundle(cells=program(failing, "train(Fails)  # <- call")))
+    assert worker.run(job) == 1
+    end = worker.exit(job)
+    assert end.reason is ExitReason.USER_ERROR
+    assert end.batch == 12
+    error = end.error
+    assert error is not None
+    assert (error.type, error.message, error.cell, error.line, error.batch) == ("ValueError", "no such luck", 5, 5, 13)
+    assert 'Cell [5], line 5, in train_batch\n    raise ValueError("no such luck")' in error.traceback
+    assert "Cell [6], line 1" in error.traceback
+    assert "controllers" not in error.traceback
+    assert "no such luck" in worker.output(job)
+
+
+def test_an_error_before_training_and_one_of_the_worker(worker: Worker) -> None:
+    early = worker.job(worker.bundle(cells=program("1 / 0\ntrain(Digits)  # <- call")))
+    assert worker.run(early) == 1
+    error = worker.exit(early).error
+    assert error is not None
+    assert (error.type, error.cell, error.line, error.batch) == ("ZeroDivisionError", 5, 1, 0)
+
+    old = worker.job(worker.bundle(python="3.1.4"))
+    assert worker.run(old) == 3
+    assert worker.exit(old).reason is ExitReason.HARNESS_ERROR
+    assert "Python 3.1" in worker.output(old)
+
+
+def check(worker: Worker, name: str, **made: Any) -> BundleChecked:
+    directory = worker.folder / name
+    job = CheckJob(
+        protocol=PROTOCOL, directory=str(directory), blobs=worker.blobs.uri, bundle=worker.bundle(**made)
+    )
+    assert worker.run(job) == 0, worker.output(job)
+    return BundleChecked.model_validate_json((directory / "result.json").read_bytes())
+
+
+def test_a_bundle_is_checked_without_running_its_cells(worker: Worker) -> None:
+    good = [cell(1, f"{TRAIN}\nimport helper\nraise SystemExit('cells are not run')\ntrain(deaths)  # <- call")]
+    assert check(worker, "good", cells=good, files={"helper.py": "X = 1"}) == BundleChecked(ok=True)
+
+    bad = [cell(1, f"{TRAIN}\nimport helper\nprint(not_there)\ntrain(deaths)  # <- call")]
+    result = check(worker, "bad", cells=bad, files={"helper.py": "1 / 0"})
+    assert not result.ok
+    assert any("helper" in one.where and "File helper.py, line 1" in one.what for one in result.problems)
+    assert any("not_there" in f"{one.where} {one.what}" for one in result.problems)
+
+    broken = [cell(3, "def f(:\n  pass"), cell(4, f"{TRAIN}\ntrain(1)  # <- call")]
+    result = check(worker, "broken", cells=broken)
+    assert [one.where for one in result.problems] == ["cell [3], line 1"]
+
+
+def test_a_checkpoint_loads_back_in_this_process(worker: Worker, tmp_path: Path, monkeypatch: Any) -> None:
+    job = worker.job(worker.bundle())
+    assert worker.run(job) == 0, worker.output(job)
+    manifest = latest(worker)
+    assert manifest is not None
+    folder = tmp_path / "download"
+    CheckpointStorage(worker.checkpoints).fetch(manifest.uuid, folder)
+    monkeypatch.syspath_prepend(str(worker.folder / "api"))
+    environment = TrialEnvironment(config=job.config, hparams=job.hparams, trial_seed=job.trial_seed)
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    trial = load_checkpoint(job.bundle, worker.blobs.read, folder, manifest, environment)
+    assert torch.equal(torch.rand(2), expected)
+    assert type(trial).__name__ == "Digits"
+    assert_same(trial.model.state_dict(), state(worker, manifest)["models_state_dict"][0])
+    images, labels = trial.build_validation_data_loader().dataset.tensors
+    with torch.no_grad():
+        assert (trial.model(images).argmax(1) == labels).float().mean() > 0.9
+    assert call_in(list(job.bundle.program.cells)) == job.bundle.program.call

@@ -1,0 +1,63 @@
+"""Databases of every age."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+from det_native.errors import MasterStartError
+from det_native.master.store.database import Database
+from det_native.master.store.migrate import configuration
+from det_native.master.store.tables import metadata
+
+
+def test_the_migrations_make_the_tables_that_the_code_knows(database: Database) -> None:
+    with database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_second_start_changes_nothing(database_url: str) -> None:
+    for _ in range(2):
+        database = Database(database_url)
+        with database.read() as connection:
+            heads = MigrationContext.configure(connection).get_current_heads()
+        database.close()
+        assert heads == (ScriptDirectory.from_config(configuration()).get_current_head(),)
+
+
+def test_a_database_of_a_newer_version_is_refused(database_url: str) -> None:
+    database = Database(database_url)
+    with database.write() as transaction:
+        transaction.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    database.close()
+    with pytest.raises(MasterStartError, match="written by a newer det_native .*'9999'"):
+        Database(database_url)
+
+
+def test_a_second_master_is_refused_until_the_first_is_gone(database_url: str) -> None:
+    first = Database(database_url)
+    with pytest.raises(MasterStartError, match="Another master already uses the database"):
+        Database(database_url)
+    first.close()
+    Database(database_url).close()
+
+
+def test_sqlite_is_set_up_to_survive_a_crash(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    with database.read() as connection:
+        found = {
+            name: connection.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    database.close()
+    assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+
+
+def test_every_migration_is_packaged() -> None:
+    scripts = ScriptDirectory.from_config(configuration())
+    assert [script.revision for script in scripts.walk_revisions()][-1] == "0001"

@@ -1,0 +1,126 @@
+"""Down-sampled series against numpy, for every way in which rows may come."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from store_parts import Fixture, metrics_report
+
+from det_native.master.store import series
+from det_native.master.store.database import Database
+from det_native.master.store.pyramid import BASE, Summary, Tail, merge_evenly, width
+from det_native.schema.rest import MetricSeries
+from det_native.schema.states import MetricKind
+
+values = st.one_of(st.none(), st.floats(-1e6, 1e6), st.just(math.nan))
+
+
+@given(st.lists(values, max_size=200), st.lists(st.integers(1, 60), max_size=20))
+def test_complete_buckets_do_not_depend_on_how_the_rows_come(column: list[float | None], pieces: list[int]) -> None:
+    batches = list(range(10, 10 + len(column)))
+    whole = Tail().extend(batches, {"loss": column})
+    tail, parts, at = Tail(), [], 0
+    for size in [*pieces, len(column)]:
+        if at < len(column):
+            parts += tail.extend(batches[at : at + size], {"loss": column[at : at + size]})
+            at += size
+    assert parts == whole
+    for bucket in whole:
+        start = bucket.position * width(bucket.level)
+        inside = column[start : start + width(bucket.level)]
+        numbers = np.array([value for value in inside if value is not None and value == value])
+        assert bucket.summary.count == len(numbers)
+        assert bucket.summary.nans == sum(value is not None and value != value for value in inside)
+        if len(numbers):
+            assert (bucket.summary.minimum, bucket.summary.maximum) == (numbers.min(), numbers.max())
+            assert bucket.summary.mean == pytest.approx(numbers.mean(), rel=1e-9, abs=1e-9)
+    assert sum(bucket.level == 0 for bucket in whole) == len(column) // BASE
+
+
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=100), st.integers(1, 40))
+def test_merging_keeps_every_value_in_one_bucket(column: list[float], buckets: int) -> None:
+    merged = list(merge_evenly([Summary.of([at], [value]) for at, value in enumerate(column)], buckets))
+    assert len(merged) == min(buckets, len(column))
+    assert sum(part.count for part in merged) == len(column)
+    assert max(part.maximum for part in merged) == max(column)
+    assert merged[-1].last_batch == len(column) - 1
+
+
+def read(database: Database, fixture: Fixture, points: int, name: str = "loss") -> MetricSeries:
+    with database.read() as connection:
+        return series.read(connection, fixture.trial_id, MetricKind.TRAINING, name, points=points)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_series_read_from_the_store_is_exact(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("pyramid") / "det.db"
+    shown: dict[int, float] = {}
+    start = 0
+    database = Database(f"sqlite:///{path}")
+    try:
+        fixture = Fixture(database)
+        for _ in range(data.draw(st.integers(1, 3), "runs")):
+            shown = {batch: value for batch, value in shown.items() if batch <= start}
+            run = fixture.run(start_batch=start)
+            at = start
+            for _ in range(data.draw(st.integers(1, 4), "reports")):
+                if data.draw(st.booleans(), "reopen"):
+                    database.close()
+                    run.database = fixture.database = database = Database(f"sqlite:///{path}")
+                size = data.draw(st.integers(1, 150), "rows")
+                step = data.draw(st.integers(1, 3), "step")
+                batches = [at + step * (index + 1) for index in range(size)]
+                column = data.draw(st.lists(st.floats(-1e3, 1e3), min_size=size, max_size=size), "values")
+                run.say(metrics_report("training", batches, loss=list(column)))
+                shown.update(zip(batches, column, strict=True))
+                at = batches[-1]
+            start = data.draw(st.integers(0, at), "checkpoint")
+        points = data.draw(st.integers(1, 40), "points")
+        found = read(database, fixture, points)
+    finally:
+        database.close()
+    assert len(found.batch) <= points
+    assert found.batch == sorted(set(found.batch))
+    assert found.batch[-1] == max(shown)
+    first = -1
+    for batch, low, high, mean in zip(found.batch, found.minimum, found.maximum, found.mean, strict=True):
+        inside = np.array([value for at, value in shown.items() if first < at <= batch])
+        assert (low, high) == (inside.min(), inside.max())
+        assert mean == pytest.approx(inside.mean(), abs=1e-6)
+        first = batch
+
+
+def test_a_name_that_comes_and_goes_is_found_again(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    fixture = Fixture(database)
+    run = fixture.run()
+    for batch in range(1, 201):
+        columns: dict[str, list[float | None]] = {"loss": [float(batch)]}
+        if 50 < batch <= 100 and batch % 10 == 0:
+            columns["rare"] = [float(-batch)]
+        run.say(metrics_report("training", [batch], **columns))
+        if batch in (55, 95, 140):
+            database.close()
+            run.database = fixture.database = database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    found = read(database, fixture, 10, "rare")
+    database.close()
+    assert (min(value for value in found.minimum if value is not None), found.maximum[0]) == (-100.0, -60.0)
+    assert found.batch[-1] <= 128
+
+
+def test_not_a_numbers_leave_a_gap_and_infinities_stay(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    fixture = Fixture(database)
+    column: list[float | None] = [1.0] * 32 + [math.nan] * 32 + [math.inf, -math.inf] * 16
+    fixture.run().say(metrics_report("training", list(range(1, 97)), loss=column))
+    found = read(database, fixture, 6)
+    database.close()
+    assert found.minimum == [1.0, 1.0, None, None, -math.inf, -math.inf]
+    assert found.maximum == [1.0, 1.0, None, None, math.inf, math.inf]
+    assert '"maximum":[1.0,1.0,null,null,"Infinity","Infinity"]' in found.model_dump_json()

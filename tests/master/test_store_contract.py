@@ -1,0 +1,247 @@
+"""What the store promises, on every kind of database."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from store_parts import OWNER, Fixture, metrics_report
+
+from det_native.errors import FencedError, NotFoundError, RequestError
+from det_native.master.store import checkpoints, events, experiments, logs, metrics, reports, runs, trials
+from det_native.master.store.database import Database
+from det_native.schema.states import ExperimentState, MetricKind, TrialState
+
+T, V = MetricKind.TRAINING, MetricKind.VALIDATION
+
+
+@pytest.fixture
+def fixture(database: Database) -> Fixture:
+    """Give an experiment with a trial."""
+    return Fixture(database)
+
+
+def shown(fixture: Fixture, kind: MetricKind = T, **options: int) -> list[tuple[int, dict[str, object]]]:
+    with fixture.database.read() as connection:
+        return [(row.batch, row.metrics) for row in metrics.rows(connection, fixture.trial_id, kind, **options)]
+
+
+def test_reports_are_stored_in_order_and_once(fixture: Fixture) -> None:
+    run = fixture.run()
+    report = {"seq": 1, **metrics_report("training", [1, 2], loss=[0.5, 0.25])}
+    assert run.say_raw(report).through == 1
+    assert run.say_raw(report).through == 1
+    assert run.say_raw(report, {"seq": 2, **metrics_report("training", [3], loss=[0.125])}).through == 2
+    assert shown(fixture) == [(1, {"loss": 0.5}), (2, {"loss": 0.25}), (3, {"loss": 0.125})]
+
+
+def test_a_gap_is_refused_and_changes_nothing(fixture: Fixture) -> None:
+    run = fixture.run()
+    with pytest.raises(RequestError, match="Report 2 .* is missing before report 3") as caught:
+        run.say_raw(
+            {"seq": 1, **metrics_report("training", [1], loss=[0.5])},
+            {"seq": 3, **metrics_report("training", [2], loss=[0.5])},
+        )
+    assert caught.value.status == 400
+    assert shown(fixture) == []
+    assert run.say_raw({"seq": 1, **metrics_report("training", [1], loss=[0.5])}).through == 1
+
+
+def test_an_earlier_run_is_fenced_off(fixture: Fixture) -> None:
+    old = fixture.run()
+    old.say(metrics_report("training", [1], loss=[0.5]))
+    new = fixture.run(start_batch=1)
+    with pytest.raises(FencedError, match="not the current attempt"):
+        old.say(metrics_report("training", [2], loss=[0.5]))
+    new.say(metrics_report("training", [2], loss=[0.75]))
+    assert shown(fixture) == [(1, {"loss": 0.5}), (2, {"loss": 0.75})]
+
+
+def test_an_ended_run_takes_repeats_only(fixture: Fixture) -> None:
+    run = fixture.run()
+    run.say(metrics_report("training", [1], loss=[0.5]))
+    with fixture.database.write() as transaction:
+        runs.end(transaction, run.run_id)
+    assert run.say_raw({"seq": 1, **metrics_report("training", [1], loss=[0.5])}).through == 1
+    with pytest.raises(FencedError, match="has ended"):
+        run.say(metrics_report("training", [2], loss=[0.5]))
+
+
+def test_a_restart_hides_what_lies_beyond_its_checkpoint(fixture: Fixture) -> None:
+    first = fixture.run()
+    first.say(metrics_report("training", [1, 2, 3, 4], loss=[4.0, 3.0, 2.0, 1.0]))
+    first.say(metrics_report("validation", [2], loss=[0.9]), metrics_report("validation", [4], loss=[0.1]))
+    second = fixture.run(start_batch=2)
+    second.say({"type": "started", "batch": 2})
+    assert [batch for batch, _ in shown(fixture)] == [1, 2]
+    with fixture.database.read() as connection:
+        assert trials.get(connection, fixture.trial_id).best_validation == 0.9
+        assert experiments.get(connection, fixture.experiment_id).best_validation == 0.9
+    second.say(metrics_report("training", [3, 4], loss=[2.5, 1.5]), metrics_report("validation", [4], loss=[0.2]))
+    assert shown(fixture) == [(1, {"loss": 4.0}), (2, {"loss": 3.0}), (3, {"loss": 2.5}), (4, {"loss": 1.5})]
+    assert shown(fixture, V) == [(2, {"loss": 0.9}), (4, {"loss": 0.2})]
+
+
+def test_a_validation_repeated_at_the_checkpoint_counts_once(fixture: Fixture) -> None:
+    fixture.run().say(metrics_report("validation", [0, 5], loss=[3.0, 2.0]))
+    fixture.run(start_batch=5).say(metrics_report("validation", [5], loss=[2.5]))
+    assert shown(fixture, V) == [(0, {"loss": 3.0}), (5, {"loss": 2.5})]
+    fixture.run(start_batch=5)
+    assert shown(fixture, V) == [(0, {"loss": 3.0}), (5, {"loss": 2.5})]
+    fixture.run(start_batch=0).say(metrics_report("validation", [0], loss=[9.0]))
+    assert shown(fixture, V) == [(0, {"loss": 9.0})]
+
+
+def test_numbers_that_are_none_survive_and_absent_ones_are_absent(fixture: Fixture) -> None:
+    run = fixture.run()
+    run.say(metrics_report("training", [1, 2], **{"l'o\"ss %s": [math.nan, -math.inf], "accuracy": [None, 0.5]}))
+    assert shown(fixture) == [(1, {"l'o\"ss %s": "NaN"}), (2, {"l'o\"ss %s": "-Infinity", "accuracy": 0.5})]
+
+
+def test_rows_come_in_pages(fixture: Fixture) -> None:
+    fixture.run().say(metrics_report("training", list(range(1, 8)), loss=[0.0] * 7))
+    fixture.run(start_batch=5).say(metrics_report("training", [6, 7, 8], loss=[1.0] * 3))
+    assert [batch for batch, _ in shown(fixture, limit=3)] == [1, 2, 3]
+    assert [batch for batch, _ in shown(fixture, after_batch=4, limit=3)] == [5, 6, 7]
+    assert [batch for batch, _ in shown(fixture, after_batch=7)] == [8]
+
+
+@pytest.mark.parametrize(
+    ("batches", "columns"),
+    [([1, 2], {"loss": [0.5]}), ([2, 1], {"loss": [0.5, 0.5]}), ([1, 1], {"loss": [0.5, 0.5]}), ([-1], {})],
+)
+def test_rows_that_contradict_themselves_are_refused(
+    fixture: Fixture, batches: list[int], columns: dict[str, list[float | None]]
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        fixture.run().say(metrics_report("training", batches, **columns))
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(("smaller_is_better", "best"), [(True, 0.2), (False, 0.7)])
+def test_the_best_validation_is_kept(database: Database, smaller_is_better: bool, best: float) -> None:
+    fixture = Fixture(database, smaller_is_better=smaller_is_better)
+    run = fixture.run()
+    for batch, value in enumerate([0.5, 0.2, math.nan, 0.7]):
+        run.say(metrics_report("validation", [batch], loss=[value], other=[0.0]))
+    other = fixture.run(trial_id=fixture.add_trial(1))
+    other.say(metrics_report("validation", [1], loss=[0.4]))
+    with database.read() as connection:
+        assert trials.get(connection, fixture.trial_id).best_validation == best
+        assert reports.best(connection, other.run_id) == best
+
+
+def test_a_checkpoint_belongs_to_the_run_that_reports_it(fixture: Fixture) -> None:
+    run = fixture.run()
+    report = checkpoint_report(fixture, run.run_id, "00000000-0000-4000-8000-000000000001", 3)
+    run.say(metrics_report("validation", [3], loss=[0.5]), report)
+    run.say(report)
+    with fixture.database.read() as connection:
+        (found,) = checkpoints.of_trial(connection, fixture.trial_id, OWNER)
+        assert (found.batch, found.metrics, found.size) == (3, {"loss": 0.5}, 0)
+        assert checkpoints.latest(connection, fixture.trial_id) == found
+    forged = checkpoint_report(fixture, "someone-else", "00000000-0000-4000-8000-000000000002", 4)
+    with pytest.raises(RequestError, match="says that it is of"):
+        run.say(forged)
+    run.seq -= 1
+    with pytest.raises(RequestError, match="uuid"):
+        run.say(checkpoint_report(fixture, run.run_id, "../../etc", 4))
+
+
+def checkpoint_report(fixture: Fixture, run_id: str, uuid: str, batch: int) -> dict[str, object]:
+    manifest = {
+        "uuid": uuid,
+        "framework": "torch",
+        "framework_version": "2",
+        "det_version": "0",
+        "batch": batch,
+        "experiment_id": fixture.experiment_id,
+        "trial_id": fixture.trial_id,
+        "run_id": run_id,
+        "bundle_id": None,
+        "hparams": {},
+        "created": "2026-01-01T00:00:00Z",
+    }
+    return {"type": "checkpoint", "location": "x", "manifest": manifest}
+
+
+def test_terminal_states_absorb(fixture: Fixture) -> None:
+    with fixture.database.write() as transaction:
+        trials.set_state(transaction, fixture.trial_id, TrialState.CANCELED)
+        trials.set_state(transaction, fixture.trial_id, TrialState.RUNNING)
+        experiments.set_state(transaction, fixture.experiment_id, ExperimentState.CANCELED)
+        experiments.set_state(transaction, fixture.experiment_id, ExperimentState.ACTIVE)
+    with fixture.database.read() as connection:
+        assert trials.get(connection, fixture.trial_id).state is TrialState.CANCELED
+        assert experiments.get(connection, fixture.experiment_id).state is ExperimentState.CANCELED
+        assert experiments.unfinished(connection) == []
+        assert experiments.uncollected(connection) == [fixture.experiment_id]
+
+
+def test_nobody_sees_what_belongs_to_another(fixture: Fixture) -> None:
+    run = fixture.run()
+    run.say(checkpoint_report(fixture, run.run_id, "00000000-0000-4000-8000-000000000001", 3))
+    with fixture.database.read() as connection:
+        assert experiments.listing(connection, "other", limit=10) == []
+        assert trials.of_experiment(connection, fixture.experiment_id, "other") == []
+        assert checkpoints.of_experiment(connection, fixture.experiment_id, "other") == []
+        assert events.after(connection, "other", 0) == []
+        for ask in (
+            lambda: experiments.get(connection, fixture.experiment_id, "other"),
+            lambda: trials.get(connection, fixture.trial_id, "other"),
+            lambda: checkpoints.get(connection, "00000000-0000-4000-8000-000000000001", "other"),
+            lambda: metrics.rows(connection, fixture.trial_id, T, owner="other"),
+            lambda: logs.after(connection, fixture.trial_id, owner="other"),
+        ):
+            with pytest.raises(NotFoundError):
+                ask()
+
+
+def test_output_becomes_lines_and_is_stored_once(fixture: Fixture) -> None:
+    run = fixture.run()
+    with fixture.database.write() as transaction:
+        logs.add_output(transaction, fixture.trial_id, run.run_id, "one\r\n10%\r20%\rdone\n\nnul \x00 \udc80\n", 40)
+        logs.add(transaction, fixture.trial_id, run.run_id, "system", ["x" * 20_000])
+    with fixture.database.read() as connection:
+        lines = logs.after(connection, fixture.trial_id, owner=OWNER)
+        assert [line.text for line in lines[:4]] == ["one", "done", "", "nul \ufffd ?"]
+        assert lines[4].text.endswith("[... 3616 more characters]")
+        assert [line.id for line in logs.after(connection, fixture.trial_id, line_id=lines[2].id)] == [
+            line.id for line in lines[3:]
+        ]
+        stored = runs.get(connection, run.run_id)
+    assert stored is not None
+    assert stored.log_offset == 40
+
+
+def test_events_come_in_order_and_old_hints_go(fixture: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "KEPT_HINTS", 3)
+    monkeypatch.setattr(events, "PRUNE_EVERY", 5)
+    run = fixture.run()
+    for batch in range(1, 21):
+        run.say(metrics_report("training", [batch], loss=[0.5]))
+    with fixture.database.read() as connection:
+        found = events.after(connection, OWNER, 0)
+        assert [event.id for event in found] == sorted(event.id for event in found)
+        assert len(found) < 9
+        assert found[-1].data == {"kind": "training", "batch": 20, "metrics": {"loss": 0.5}}
+        assert events.after(connection, OWNER, found[-2].id) == [found[-1]]
+        assert events.after(connection, OWNER, 0, experiment_id=fixture.experiment_id + 1) == []
+
+
+def test_a_failed_transaction_leaves_nothing_behind(fixture: Fixture) -> None:
+    run = fixture.run()
+    run.say(metrics_report("training", list(range(1, 11)), loss=[0.0] * 10))
+    told: list[object] = []
+    fixture.database._on_commit = told.extend
+    with pytest.raises(RequestError):
+        run.say_raw(
+            {"seq": 2, **metrics_report("training", list(range(11, 41)), loss=[9.0] * 30)},
+            {"seq": 9, **metrics_report("training", [50], loss=[9.0])},
+        )
+    assert told == []
+    run.say(metrics_report("training", list(range(11, 41)), loss=[1.0] * 30))
+    assert len(told) == 1
+    assert shown(fixture)[-1] == (40, {"loss": 1.0})
+    with fixture.database.read() as connection:
+        assert trials.get(connection, fixture.trial_id).batches == 40

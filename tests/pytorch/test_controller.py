@@ -1,0 +1,360 @@
+"""The PyTorch controller on real data, in this process."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from digits_trials import Digits, DigitsTrial, LocalRun, config, same
+from torch import nn
+
+from det_harness import rng, state_files
+from det_harness.controllers.torch import PyTorchTrialController
+from det_harness.local import run_local
+from det_native.errors import ArgumentError, CheckpointError, TrialDefinitionError
+from det_native.pytorch import DataLoader, PyTorchTrial, Reducer
+from det_native.schema.states import TrialState
+
+pytestmark = pytest.mark.slow
+
+
+def test_it_learns_and_reports_every_batch(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, batches=240, min_validation_period={"batches": 80})
+    outcome = run.run(DigitsTrial)
+    assert (outcome.batches, outcome.stopped) == (240, False)
+    assert [row.batch for row in run.reporter.training_rows] == list(range(1, 241))
+    assert [row.batch for row in run.reporter.validation_rows] == [80, 160, 240]
+    assert run.reporter.validation_rows[-1].metrics["accuracy"] > 0.85
+    epochs = [row.metrics["epoch"] for row in run.reporter.training_rows]
+    assert epochs == [batch // 24 for batch in range(240)]
+    assert run.last().batch == 240
+
+
+def stops(count: int) -> list[int]:
+    return random.Random(11).sample(range(1, 60), count)
+
+
+@pytest.mark.parametrize(
+    ("stop", "made"),
+    [
+        *((stop, {}) for stop in stops(5)),
+        *((stop, {"optimizations": {"aggregation_frequency": 3}}) for stop in stops(3)),
+        *((stop, {"min_validation_period": {"batches": 7}, "checkpoint_policy": "all"}) for stop in stops(2)),
+        *((stop, {"hparams": {"workers": 2}}) for stop in (13, 31)),
+        (24, {"hparams": {"drop_last": True}}),
+    ],
+)
+def test_stopping_anywhere_changes_nothing(tmp_path: Path, stop: int, made: dict[str, Any]) -> None:
+    whole = LocalRun(tmp_path / "whole", **made)
+    whole.run(DigitsTrial)
+    parts = LocalRun(tmp_path / "parts", **made)
+    first = parts.run(DigitsTrial, stop_at=stop)
+    assert (first.batches, first.stopped) == (stop, True)
+    random.seed(99), np.random.seed(99), torch.manual_seed(99)
+    started: list[int] = []
+    parts.run(DigitsTrial, resume=parts.last(), started=started.append)
+    assert started == [stop]
+    assert same(whole.state(), parts.state())
+    assert whole.reporter.training_rows == parts.reporter.training_rows
+    assert whole.reporter.validation_rows == parts.reporter.validation_rows
+
+
+def test_a_checkpoint_is_small_whole_and_free_of_code(tmp_path: Path) -> None:
+    class Large(DigitsTrial):
+        def __init__(self, context: Any) -> None:
+            super().__init__(context)
+            self.large = context.wrap_model(nn.Linear(1000, 1000))
+
+    run = LocalRun(tmp_path, batches=2)
+    run.run(Large)
+    manifest = run.last()
+    state = sum(
+        tensor.numel() * tensor.element_size() for model in run.state()["models_state_dict"] for tensor in model.values()
+    )
+    assert manifest.size <= 1.01 * (state + 2 * 4 * (64 * 32 + 32 * 12))
+    names = {file.path for file in manifest.files}
+    assert {"state_dict.pth", "schedulers.json", "callbacks.json", "rng.npz", "state.json", "extra.txt"} <= names
+    assert not any(name.endswith((".py", ".ipynb")) for name in names)
+
+
+def test_callbacks_run_in_order_and_keep_their_state(tmp_path: Path) -> None:
+    kept: list[Any] = []
+
+    class Watched(DigitsTrial):
+        def __init__(self, context: Any) -> None:
+            super().__init__(context)
+            kept.append(self.counter)
+
+    run = LocalRun(tmp_path, batches=20, min_validation_period={"batches": 10}, checkpoint_policy="all")
+    run.run(Watched, stop_at=15)
+    assert kept[0].events == ["step_start", "start", "step_end", "end"]
+    run.run(Watched, resume=run.last())
+    assert len(kept[1].seen) == 2
+    assert kept[1].seen[0] == kept[0].seen[0]
+
+
+def test_damaged_checkpoints_give_way_to_an_earlier_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = LocalRun(tmp_path, batches=40, min_checkpoint_period={"batches": 10})
+    run.run(DigitsTrial)
+    whole = run.state()
+    manifests = [manifest for _, manifest in run.reporter.checkpoints]
+    assert [manifest.batch for manifest in manifests] == [10, 20, 30, 40]
+    for manifest in manifests[1:3]:
+        path = tmp_path / manifest.uuid / "state_dict.pth"
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    started: list[int] = []
+    run.run(DigitsTrial, resume=manifests[2], started=started.append)
+    assert started == [10]
+    assert same(run.state(), whole)
+    assert "state_dict.pth" in caplog.text
+    assert "of batch 10 instead" in caplog.text
+
+
+def test_a_local_run_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    expected = (random.random(), np.random.rand(), torch.rand(1).item())
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    results = [
+        run_local(
+            lambda services: PyTorchTrialController(DigitsTrial, services),
+            config=config(batches=5),
+            hparams={"global_batch_size": 32},
+            trial_seed=3,
+            directory=tmp_path / name,
+            framework="torch",
+        )
+        for name in ("a", "b")
+    ]
+    assert (random.random(), np.random.rand(), torch.rand(1).item()) == expected
+    assert results[0].state is TrialState.COMPLETED
+    assert results[0].reporter.training_rows == results[1].reporter.training_rows
+    assert len(results[0].reporter.checkpoints) == 1
+
+
+def test_the_quick_check_is_one_of_each_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_local(
+        lambda services: PyTorchTrialController(DigitsTrial, services),
+        config=config(batches=1000),
+        hparams={"global_batch_size": 32},
+        trial_seed=3,
+        directory=tmp_path,
+        framework="torch",
+        test=True,
+    )
+    assert [row.batch for row in result.reporter.training_rows] == [1]
+    assert [row.batch for row in result.reporter.validation_rows] == [1]
+    assert len(result.reporter.checkpoints) == 1
+    assert "The quick check passed." in capsys.readouterr().out
+
+
+def test_ctrl_c_ends_with_a_checkpoint(tmp_path: Path) -> None:
+    import signal
+
+    class Interrupted(DigitsTrial):
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+            if batch_idx == 6:
+                signal.raise_signal(signal.SIGINT)
+            return super().train_batch(batch, epoch_idx, batch_idx)
+
+    before = signal.getsignal(signal.SIGINT)
+    result = run_local(
+        lambda services: PyTorchTrialController(Interrupted, services),
+        config=config(batches=50),
+        hparams={"global_batch_size": 32},
+        trial_seed=3,
+        directory=tmp_path,
+        framework="torch",
+    )
+    assert signal.getsignal(signal.SIGINT) is before
+    assert (result.outcome.batches, result.outcome.stopped, result.state) == (7, True, TrialState.CANCELED)
+    assert result.reporter.checkpoints[-1][1].batch == 7
+    assert len(result.reporter.training_rows) == 7
+
+
+def test_user_code_can_ask_for_the_end(tmp_path: Path) -> None:
+    class Ends(DigitsTrial):
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+            if batch_idx == 3:
+                self.context.set_stop_requested(True)
+            return super().train_batch(batch, epoch_idx, batch_idx)
+
+    run = LocalRun(tmp_path)
+    assert run.run(Ends).batches == 4
+    assert run.last().batch == 4
+
+
+class Reduced(DigitsTrial):
+    def evaluation_reducer(self) -> dict[str, Reducer]:
+        return {"avg": Reducer.AVG, "sum": Reducer.SUM, "min": Reducer.MIN, "max": Reducer.MAX, "loss": Reducer.AVG}
+
+    def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+        size = len(batch[0])
+        return {name: torch.tensor(float(size)) for name in ("avg", "sum", "min", "max", "loss")}
+
+
+def test_reducers_and_the_weight_of_batches(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, batches=1)
+    run.run(Reduced)
+    metrics = run.reporter.validation_rows[0].metrics
+    assert (metrics["sum"], metrics["min"], metrics["max"]) == (297.0, 97.0, 100.0)
+    assert metrics["avg"] == pytest.approx((100 * 100 + 100 * 100 + 97 * 97) / 297)
+
+
+class Full(PyTorchTrial):
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.model = context.wrap_model(nn.Linear(64, 10))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
+
+    def build_training_data_loader(self) -> DataLoader:
+        return DataLoader(Digits(True), batch_size=64, shuffle=True)
+
+    def build_validation_data_loader(self) -> DataLoader:
+        return DataLoader(Digits(False), batch_size=64)
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        images, labels = batch
+        loss = nn.functional.cross_entropy(self.model(images), labels)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return loss
+
+    def evaluate_full_dataset(self, data_loader: torch.utils.data.DataLoader[Any]) -> dict[str, Any]:
+        assert isinstance(data_loader, torch.utils.data.DataLoader)
+        assert not self.model.training
+        return {"loss": sum(len(labels) for _, labels in data_loader)}
+
+
+def test_evaluate_full_dataset_and_a_lone_loss(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, batches=3)
+    run.run(Full)
+    assert run.reporter.validation_rows[0].metrics == {"loss": 297.0}
+    assert list(run.reporter.training_rows[0].metrics) == ["loss"]
+
+
+def test_aggregation_is_a_larger_batch(tmp_path: Path) -> None:
+    class Ordered(Full):
+        def build_training_data_loader(self) -> DataLoader:
+            return DataLoader(Digits(True), batch_size=self.context.get_per_slot_batch_size())
+
+    large = LocalRun(tmp_path / "large", batches=3, batch_size=60)
+    large.run(Ordered)
+    small = LocalRun(tmp_path / "small", batches=6, batch_size=30, optimizations={"aggregation_frequency": 2})
+    small.run(Ordered)
+    first, second = large.state()["models_state_dict"][0], small.state()["models_state_dict"][0]
+    torch.testing.assert_close(first["weight"], second["weight"])
+
+
+def with_method(**methods: Any) -> type[PyTorchTrial]:
+    return type("Broken", (Full,), methods)
+
+
+def wraps_nothing(self: Any, context: Any) -> None:
+    self.context = context
+
+
+def wraps_no_optimizer(self: Any, context: Any) -> None:
+    context.wrap_model(nn.Linear(1, 1))
+
+
+def foreign_parameters(self: Any, context: Any) -> None:
+    context.wrap_model(nn.Linear(1, 1))
+    context.wrap_optimizer(torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0))
+
+
+def steps_without_backward(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    self.context.step_optimizer(self.optimizer)
+
+
+def changes_names(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    return {"loss": 1.0} if batch_idx == 0 else {"other": 1.0}
+
+
+def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    self.context.step_optimizer(torch.optim.SGD(self.model.parameters(), lr=1.0))
+
+
+@pytest.mark.parametrize(
+    ("methods", "kind", "words"),
+    [
+        ({"__init__": wraps_nothing}, TrialDefinitionError, r"Broken\.__init__\(\) wrapped no model"),
+        ({"__init__": wraps_no_optimizer}, TrialDefinitionError, "wrapped no optimizer"),
+        ({"__init__": foreign_parameters}, TrialDefinitionError, "belong to no wrapped model"),
+        ({"evaluate_batch": lambda self, batch: {}}, TrialDefinitionError, "both are there"),
+        ({"train_batch": steps_without_backward}, TrialDefinitionError, "before any gradient"),
+        ({"train_batch": steps_foreign}, ArgumentError, "not wrapped"),
+        ({"train_batch": changes_names}, TrialDefinitionError, "metrics other for batch 2, but loss before"),
+        ({"train_batch": lambda *a: None}, TrialDefinitionError, "returned NoneType"),
+        ({"build_training_data_loader": lambda self: [1]}, TypeError, "must return a det.pytorch.DataLoader"),
+        ({"evaluate_full_dataset": lambda *a: {"val": 1.0}}, TrialDefinitionError, "searcher.metric is 'loss'.*val"),
+        ({"evaluate_full_dataset": lambda *a: {"loss": torch.ones(3)}}, TrialDefinitionError, r"shape \(3,\)"),
+        ({"evaluate_full_dataset": lambda *a: {"loss": float("nan")}}, TrialDefinitionError, "not a number"),
+        ({"evaluate_full_dataset": lambda *a: {"loss": 1.0, "b": None}}, TrialDefinitionError, "metric 'b'"),
+        ({"build_callbacks": lambda self: [1]}, TrialDefinitionError, "dictionary of det.pytorch.PyTorchCallback"),
+    ],
+)
+def test_bad_input_is_one_sentence_that_names_the_place(
+    tmp_path: Path, methods: dict[str, Any], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        LocalRun(tmp_path, batches=3).run(with_method(**methods))
+
+
+def test_missing_methods_and_the_old_interface_are_named_before_anything_runs(tmp_path: Path) -> None:
+    incomplete = type("Incomplete", (PyTorchTrial,), {"__init__": wraps_nothing})
+    with pytest.raises(TrialDefinitionError, match=r"Incomplete lacks build_training_data_loader\(\)"):
+        LocalRun(tmp_path).run(incomplete)
+    old = type("Old", (PyTorchTrial,), {"build_model": lambda self: None, "optimizer": lambda self, model: None})
+    with pytest.raises(TrialDefinitionError, match=r"build_model\(\), optimizer\(\).*wrap_model"):
+        LocalRun(tmp_path).run(old)
+
+
+def test_a_checkpoint_of_other_shapes_is_refused(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, batches=2)
+    run.run(Full)
+
+    def other(self: Any, context: Any) -> None:
+        self.context = context
+        self.model = context.wrap_model(nn.Linear(64, 11))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
+
+    with pytest.raises(CheckpointError, match="model number 1.*does not fit"):
+        run.run(with_method(__init__=other), resume=run.last())
+
+
+def test_state_of_any_kind_comes_back(tmp_path: Path) -> None:
+    state = {
+        "a": [1, (2.5, None), {"x": float("inf")}],
+        3: np.arange(4),
+        "t": torch.ones(2, dtype=torch.bfloat16),
+        "u": torch.arange(3),
+        "s": np.float32(1.5),
+        "b": b"bytes",
+        "<odd>": {1, 2},
+    }
+    state_files.dump(tmp_path, "state", state)
+    back = state_files.load(tmp_path, "state")
+    assert same({k: v for k, v in back.items() if k != 3}, {k: v for k, v in state.items() if k != 3})
+    assert np.array_equal(back[3], state[3])
+    assert type(back["s"]) is np.float32
+    json.loads((tmp_path / "state.json").read_text())
+    state_files.dump(tmp_path, "plain", {"a": [1, (2, 3)]})
+    assert not (tmp_path / "plain.pkl").exists()
+
+
+def test_generators_continue_where_they_were(tmp_path: Path) -> None:
+    rng.seed_all(4)
+    random.gauss(0, 1), np.random.randn(3), torch.rand(3)
+    rng.save(tmp_path)
+    expected = (random.gauss(0, 1), random.random(), np.random.randn(), torch.rand(2).tolist())
+    rng.seed_all(5)
+    rng.load(tmp_path)
+    assert (random.gauss(0, 1), random.random(), np.random.randn(), torch.rand(2).tolist()) == expected
