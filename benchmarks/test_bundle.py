@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from det_native import PROTOCOL
-from det_native.capture.bundle import assemble
+from det_native.capture.bundle import assemble, forget_files
 from det_native.capture.model import Bundle, Capture
 from det_native.client.connect import connect
 from det_native.client.session import Session
@@ -79,8 +79,7 @@ def _capture(folder: Path) -> Bundle:
 def test_first_time(paired: Any, folder: Path, session: Session, master_home: Path, tmp_path: Path) -> None:
     def forget() -> None:
         shutil.rmtree(master_home / "blobs", ignore_errors=True)
-        for cache in master_home.glob("*hash*"):
-            cache.unlink()
+        forget_files()
         # A changed byte makes a new bundle, as after an edit; all blobs are gone from the master.
         (folder / "module.py").write_text(f"# {os.urandom(8).hex()}\n")
 

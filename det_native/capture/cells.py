@@ -146,7 +146,8 @@ class _CellCapture:
             after = found.flow.touched.get(name, -1)
             if after >= self.calling:
                 self.warnings.append(
-                    f"values={name!r}: the cell that makes the call sets `{name}` itself, so its code is sent and not the "
+                    f"values={name!r}: the cell that makes the call sets `{name}` itself, so its code is sent and "
+                    "not the "
                     "value."
                 )
                 continue
@@ -354,7 +355,8 @@ class _CellCapture:
         if early:
             numbers = ", ".join(f"[{e.number}]" for e in early)
             self.warnings.append(
-                f"Cells {numbers} ran before det_native was imported: they are counted as successful, and how long they "
+                f"Cells {numbers} ran before det_native was imported: they are counted as successful, and how "
+                "long they "
                 "took is not known."
             )
 

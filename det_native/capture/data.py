@@ -116,7 +116,8 @@ class _Collector:
         if not relative:
             target = path.relative_to(self.root).as_posix()
             self.found.warnings.append(
-                f"{label} names {text!r}, which the worker has as {target!r}: write the path relative to {self.root}, the "
+                f"{label} names {text!r}, which the worker has as {target!r}: write the path relative to "
+                f"{self.root}, the "
                 "working directory there."
             )
         if self.whole:

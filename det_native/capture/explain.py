@@ -36,7 +36,8 @@ def missing_problem(
     if name in cuts:
         return Problem(
             "",
-            f"{user.label} uses `{name}`, which no executed cell defines and which a later cell changed; its earlier value is "
+            f"{user.label} uses `{name}`, which no executed cell defines and which a later cell changed; its "
+            "earlier value is "
             "gone.",
             f"Set `{name}` in a cell and run the notebook from there.",
         )
@@ -128,7 +129,8 @@ def secret_problems(source: str, where: str, consent: Collection[str], form_only
         yield Problem(
             f"{where}, line {secret.line}",
             f"{named} looks like a secret ({secret.kind}); secrets are not sent unasked.",
-            f"Read it with os.environ['{variable}'] and set environment.environment_variables in the configuration{send}.",
+            f"Read it with os.environ['{variable}'] and set environment.environment_variables in the "
+            f"configuration{send}.",
         )
 
 
@@ -186,7 +188,8 @@ def risk_warnings(
     if reasons:
         shown = ", ".join(repr(name) for name in names if not name.startswith("<")) or "..."
         yield (
-            f"{execution.label} {' and '.join(reasons)}. It will run once per trial and once per restart; values=[{shown}] "
+            f"{execution.label} {' and '.join(reasons)}. It will run once per trial and once per restart; "
+            f"values=[{shown}] "
             "sends the result instead."
         )
 

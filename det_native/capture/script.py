@@ -39,7 +39,8 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
     root = (request.context_dir or script.parent).resolve()
     if root not in script.parents:
         raise ArgumentError(
-            f"context_dir is {str(root)!r}, but the script {str(script)!r} does not lie in it: the context directory is the "
+            f"context_dir is {str(root)!r}, but the script {str(script)!r} does not lie in it: the context "
+            "directory is the "
             "working directory of the code. Give a directory that holds the script."
         )
     target = script.relative_to(root).as_posix()
@@ -95,7 +96,8 @@ def _script(command: Sequence[str] | None) -> tuple[Path, list[str]]:
         file = getattr(main, "__file__", None)
         if file is None:
             raise ArgumentError(
-                "This Python runs neither a script nor a notebook, so there is no code to send. Put the code into a file, or "
+                "This Python runs neither a script nor a notebook, so there is no code to send. Put the code "
+                "into a file, or "
                 "name one: command=['train.py']."
             )
         words = [file, *sys.argv[1:]]

@@ -114,10 +114,11 @@ def find_secrets(source: str) -> Iterator[Secret]:
                 found.add((value.lineno, value.col_offset))
                 yield Secret(value.lineno, name, "by its form" if looks_secret(text) else "by its name")
     for node in ast.walk(tree):
-        text = _text_of(node) if isinstance(node, ast.expr) else None
-        if isinstance(node, ast.expr) and text is not None and (node.lineno, node.col_offset) not in found:
-            if looks_secret(text):
-                yield Secret(node.lineno, "", "by its form")
+        if not isinstance(node, ast.expr) or (node.lineno, node.col_offset) in found:
+            continue
+        text = _text_of(node)
+        if text is not None and looks_secret(text):
+            yield Secret(node.lineno, "", "by its form")
 
 
 def environment_reads(source: str) -> list[str]:

@@ -210,7 +210,8 @@ class _Slicer:
         what = ", ".join(dict.fromkeys(self.result.flow.effects[execution.index]))
         if execution.failed:
             self.result.warnings.append(
-                f"{execution.label} failed after it had set {what} for the whole process; that is not sent. Run it again."
+                f"{execution.label} failed after it had set {what} for the whole process; that is not sent. Run "
+                "it again."
             )
         elif execution.index not in self.reasons:
             self._include(execution.index, f"sets {what}")
@@ -254,7 +255,8 @@ class _Slicer:
             failed = self.executions[index]
             self._warn(
                 need.name,
-                f"{failed.label} failed{_line(failed)} while it was using `{need.name}`; should it have changed it, run the "
+                f"{failed.label} failed{_line(failed)} while it was using `{need.name}`; should it have changed "
+                "it, run the "
                 f"cell that makes `{need.name}` again.",
             )
         self._check_repeats(need)
@@ -290,7 +292,8 @@ class _Slicer:
             self._problem(
                 repeated[0].index,
                 need.name,
-                f"`{need.name}` was changed by a cell that ran {len(repeated)} times ({numbers}); the cluster would run it "
+                f"`{need.name}` was changed by a cell that ran {len(repeated)} times ({numbers}); the cluster "
+                "would run it "
                 "once.",
                 f"Set it in one cell, pass it as a hyperparameter, or send its present value: values=['{need.name}'].",
             )

@@ -22,7 +22,8 @@ def stale_modules(names: Sequence[str], log: ExecutionLog) -> list[str]:
         if file is None or imported is None or file.stat().st_mtime <= imported:
             continue
         warnings.append(
-            f"{file.name} was edited after the notebook imported it: the worker runs the file as it is now, this kernel still "
+            f"{file.name} was edited after the notebook imported it: the worker runs the file as it is now, this "
+            "kernel still "
             f"the earlier one. Restart the kernel, or use importlib.reload({name}) or %autoreload 2."
         )
     return warnings

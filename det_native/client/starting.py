@@ -26,8 +26,16 @@ _DROPPED_PREFIXES = ("DET_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
 _DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT"}
 _KEPT = {"DET_SLOTS"}
 
-# Children must stay referenced, or each would be reported as forgotten while it lives on as it should.
-_started: list[subprocess.Popen[bytes]] = []
+
+class _Detached(subprocess.Popen[bytes]):
+    """A child that outlives us on purpose: no warning about it when the interpreter ends."""
+
+    def __del__(self, *_: object) -> None:
+        """Do nothing."""
+
+
+# Kept to be reaped once they have ended, if this process is still there.
+_started: list[_Detached] = []
 
 
 @dataclass(frozen=True)
@@ -74,11 +82,12 @@ def ensure_master(home: Home, arguments: Sequence[str] = ()) -> Started:
 
 
 def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
+    _started[:] = [process for process in _started if process.poll() is None]
     log_size = home.log.stat().st_size if home.log.exists() else 0
     read_end, write_end = os.pipe()
     try:
         with open(os.open(home.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
-            process = subprocess.Popen(
+            process = _Detached(
                 [
                     *(sys.executable, "-P", "-m", "det_native.master"),
                     *("--home", str(home.path), "--ready-fd", str(write_end), *arguments),

@@ -53,12 +53,15 @@ def wait(
         view.update(progress.fraction, progress.text)
         if progress.ended:
             return last
+        shown: set[tuple[int | None, str]] = set()
         try:
             for event in _until(feed, timeout):
                 last = max(last, event.id)
                 error = progress.apply(event)
                 if error is not None:
-                    view.message(error_text(error, event.trial_id))
+                    again = (event.trial_id, error.traceback) in shown
+                    shown.add((event.trial_id, error.traceback))
+                    view.message(error_text(error, event.trial_id, again=again))
                 view.update(progress.fraction, progress.text)
                 if progress.ended and _truly_ended(source, experiment_id):
                     break
@@ -95,14 +98,25 @@ def raise_failure(source: Source, experiment_id: int | str, detail: rest.Experim
     raise ExperimentFailedError(f"{headline}{reason}{_log_tail(source, experiment_id)}")
 
 
-def error_text(error: rest.UserErrorInfo, trial_id: int | None) -> str:
-    """Return what to show for an exception in the user's code: which trial, where, and the traceback."""
+def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool = False) -> str:
+    """Return what to show for an exception in the user's code: which trial, where, and the traceback.
+
+    Parameters
+    ----------
+    error : UserErrorInfo
+    trial_id : int or None
+    again : bool
+        The same traceback was shown before: one line is enough.
+    """
     place = [f"cell [{error.cell}]" if error.cell is not None else "", error.file or ""]
     where = ", ".join(part for part in place if part)
     line = f", line {error.line}" if where and error.line is not None else ""
     trial = f"Trial {trial_id}" if trial_id is not None else "The experiment"
-    headline = f"{trial} failed after {error.batch} batches" + (f" in {where}{line}:" if where else ":")
-    return f"{headline}\n{error.traceback or f'{error.type}: {error.message}'}"
+    when = f"after {error.batch} batches" if error.batch else "before its first batch"
+    headline = f"{trial} failed{' again' if again else ''} {when}" + (f", in {where}{line}" if where else "")
+    if again:
+        return f"{headline}, in the same way."
+    return f"{headline}:\n{error.traceback or f'{error.type}: {error.message}'}"
 
 
 def _until(feed: EventFeed, timeout: float | None) -> Iterator[rest.Event]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from det_native.client.handles import Experiment, Trial
-from det_native.display.text import experiment_facts, format_hparams, format_value, shown_trials, trial_facts
+from det_native.display.text import experiment_facts, format_hparams, format_value, shown_trials, title_of, trial_facts
 from det_native.schema import rest
 
 _BOX = "font-size:13px;line-height:1.5;max-width:900px"
@@ -27,7 +27,7 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None) -> str
     """
     detail = experiment.detail()
     trials, more = shown_trials(experiment.trials)
-    parts = [_heading(f"Experiment {experiment.id}", detail.name), _facts(experiment_facts(detail))]
+    parts = [_heading(title_of(experiment.id, ""), detail.name), _facts(experiment_facts(detail))]
     if len(trials) > 1:
         parts.append(_table(("trial", "state", "batches", "best", "hyperparameters"), map(_trial_row, trials)))
     if more:
@@ -65,7 +65,8 @@ def _box(parts: Iterable[str]) -> str:
 
 
 def _heading(title: str, name: str) -> str:
-    return f'<div><b>{escape(title)}</b> <span style="{_MUTED}">{escape(name)}</span></div>'
+    muted = f' <span style="{_MUTED}">{escape(name)}</span>' if name != title else ""
+    return f"<div><b>{escape(title)}</b>{muted}</div>"
 
 
 def _facts(facts: Mapping[str, str]) -> str:

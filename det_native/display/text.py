@@ -23,6 +23,12 @@ def format_hparams(hparams: dict[str, Any]) -> str:
     return ", ".join(f"{name}={format_value(value)}" for name, value in sorted(hparams.items()))
 
 
+def title_of(experiment_id: int | str, name: str) -> str:
+    """Return number and name of an experiment; the number alone if the name says no more."""
+    title = f"Experiment {experiment_id}"
+    return title if name in ("", title) else f"{title}: {name}"
+
+
 def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
     """Return what is said of an experiment, as label and value."""
     facts = {"state": detail.state.value}
@@ -56,7 +62,7 @@ def shown_trials(trials: list[Trial]) -> tuple[list[rest.Trial], int]:
 def experiment_text(experiment: Experiment) -> str:
     """Return an experiment as text: what it is, and a line for each trial."""
     detail = experiment.detail()
-    lines = [f"Experiment {experiment.id}: {detail.name}"]
+    lines = [title_of(experiment.id, detail.name)]
     lines += [f"  {label}: {value}" for label, value in experiment_facts(detail).items()]
     trials, more = shown_trials(experiment.trials)
     for trial in trials:

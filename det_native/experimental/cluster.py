@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -10,13 +10,15 @@ import det_native.display  # noqa: F401 (handles show themselves by what it regi
 from det_native import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.call import capture_call
-from det_native.capture.model import Bundle, Capture
+from det_native.capture.log import CallRecord
+from det_native.capture.model import Bundle
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.session import IDEMPOTENCY_HEADER, Session
 from det_native.client.upload import upload_bundle
 from det_native.display.report import show_report
+from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, Problem
 from det_native.experimental.minimal import minimal_configuration
 from det_native.experimental.settings import Settings
@@ -30,7 +32,15 @@ from det_native.schema.sampling import sample_hyperparameters
 CHECK_SECONDS = 600.0
 
 
-def submit_fit(call: Any, settings: Settings) -> Experiment:
+@dataclass(frozen=True)
+class Origin:
+    """Where a training call was made, and the executions in which ``init()`` was called for it."""
+
+    record: CallRecord | None
+    init_executions: tuple[int, ...] = ()
+
+
+def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     """Submit a captured call of ``fit()``.
 
     Raises
@@ -42,7 +52,7 @@ def submit_fit(call: Any, settings: Settings) -> Experiment:
     environment: TrialEnvironment = call.context.env
     sample = _sample(config) | environment.hparams
     call.check(replace(environment, config=config.model_dump(mode="json"), hparams=sample))
-    return submit("fit", call, config, "keras", settings, sample)
+    return submit("fit", call, config, "keras", settings, origin, sample)
 
 
 def submit(
@@ -51,6 +61,7 @@ def submit(
     config: ExperimentConfig,
     framework: Framework,
     settings: Settings,
+    origin: Origin,
     sample: dict[str, Any] | None = None,
 ) -> Experiment:
     """Submit one training call and return its experiment at once.
@@ -64,6 +75,7 @@ def submit(
         Complete.
     framework : {"torch", "keras", "estimator"}
     settings : Settings
+    origin : Origin
     sample : dict, optional
         The hyperparameters to try with ``test=True``.
 
@@ -76,7 +88,18 @@ def submit(
     """
     if settings.place.test:
         config = minimal_configuration(config, sample or _sample(config))
-    bundle = assemble(_capture(kind, payload, framework, settings), context_dir=settings.context_dir, protocol=PROTOCOL)
+    capture = capture_call(
+        kind,
+        payload,
+        framework=framework,
+        init_executions=origin.init_executions,
+        values=settings.values,
+        include=settings.include,
+        context_dir=settings.context_dir,
+        command=settings.command,
+        call=origin.record,
+    )
+    bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
     shown = show_report(bundle.report, bundle.warnings)
     session = connect(settings.master_url, framework=framework)
     created = upload_bundle(session, bundle)
@@ -84,20 +107,8 @@ def submit(
     if not created.checked:
         _check(session, created.id)
     detail = _create(session, config, created.id, bundle, test=settings.place.test)
-    print(f"Experiment {detail.id} ({detail.name}) runs at {session.url}. experiment.wait() waits for its end.")
+    print(f"{title_of(detail.id, detail.name)} runs at {session.url}. experiment.wait() waits for its end.")
     return Experiment(HttpSource(session), detail.id)
-
-
-def _capture(kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
-    return capture_call(
-        kind,
-        payload,
-        framework=framework,
-        context_dir=settings.context_dir,
-        command=settings.command,
-        values=settings.values,
-        include=settings.include,
-    )
 
 
 def _check(session: Session, bundle_id: str) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from det_native.capture.calls import note_call
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError
 from det_native.experimental.arguments import Mode, any_documented_order
@@ -61,6 +62,7 @@ def create(
     if host is not None:
         handle: Experiment = host.take_call("create", find_trial_class(trial_def, None))
         return handle
+    record = note_call("create")
     working_directory.leave()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
     trial_class = find_trial_class(trial_def, settings.context_dir)
@@ -73,9 +75,9 @@ def create(
         from det_native.experimental.local import create_here
 
         return create_here(trial_class, framework, loaded, settings)
-    from det_native.experimental.cluster import submit
+    from det_native.experimental.cluster import Origin, submit
 
-    return submit("create", trial_class, loaded, framework, settings)
+    return submit("create", trial_class, loaded, framework, settings, Origin(record))
 
 
 def create_trial_instance(

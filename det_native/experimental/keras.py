@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from det_native.capture.calls import note_call
+from det_native.capture.log import running_execution
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
 from det_native.experimental.settings import ConfigInput, Settings, check_before_fit, check_settings
@@ -91,9 +93,10 @@ def init(
     )
     if settings.place.notice:
         print(settings.place.notice)
+    begun = running_execution()
     context = TFKerasNativeContext(
         environment,
-        on_fit=lambda call: _fit(call, settings),
+        on_fit=lambda call: _fit(call, settings, begun),
         role="local" if settings.place.local else "cluster",
     )
     if settings.context_dir is not None:
@@ -108,13 +111,22 @@ def _replayed(host: ProgramHost) -> TFKerasNativeContext:
     return TFKerasNativeContext(host.environment, on_fit=lambda call: host.take_call("fit", call), role="worker")
 
 
-def _fit(call: Any, settings: Settings) -> Any:
-    """Run what a call of ``fit()`` asks for; the result is what the user's ``fit()`` returns."""
+def _fit(call: Any, settings: Settings, begun: int | None) -> Any:
+    """Run what a call of ``fit()`` asks for; the result is what the user's ``fit()`` returns.
+
+    Parameters
+    ----------
+    call : FitCall
+    settings : Settings
+    begun : int or None
+        The execution of the notebook in which ``init()`` was called.
+    """
+    record = note_call("fit")
     working_directory.leave()
     if settings.place.local:
         from det_native.experimental.local import fit_here
 
         return fit_here(call, settings)
-    from det_native.experimental.cluster import submit_fit
+    from det_native.experimental.cluster import Origin, submit_fit
 
-    return submit_fit(call, settings)
+    return submit_fit(call, settings, Origin(record, () if begun is None else (begun,)))

@@ -39,6 +39,7 @@ class Settings:
     context_dir : Path or None
         Absolute.
     command : tuple of str or None
+        The script's absolute path, and its arguments.
     master_url : str or None
     values : tuple of str
         Names of variables to send.
@@ -176,12 +177,14 @@ def _command(command: Sequence[str] | None, folder: Path | None) -> tuple[str, .
         return None
     if isinstance(command, str) or not all(isinstance(part, str) for part in command):
         raise ArgumentError(f"command must be a list of texts such as ['train.py', '--fast'], not {command!r}.")
-    if not command:
-        raise ArgumentError("command is empty; leave it out, or give the script and its arguments.")
-    script = (folder or Path.cwd()) / command[0]
-    if not script.is_file():
-        raise ArgumentError(f"command[0] is {command[0]!r}, but there is no file {script}.")
-    return tuple(command)
+    words = list(command[1:]) if command and Path(command[0]).name.startswith("python") else list(command)
+    if not words:
+        raise ArgumentError("command names no script; leave it out, or give the script and its arguments.")
+    folders = [folder, Path.cwd()] if folder is not None else [Path.cwd()]
+    for script in (each / Path(words[0]).expanduser() for each in folders):
+        if script.is_file():
+            return str(script.resolve()), *words[1:]
+    raise ArgumentError(f"command names the script {words[0]!r}, but there is no such file in {folders[0]}.")
 
 
 def _values(values: Iterable[str]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import stat
@@ -30,16 +29,7 @@ from det_native.schema.processes import is_alive, start_mark, wait_until_gone
 pytestmark = pytest.mark.slow
 
 CONNECT = "from det_native.client.connect import connect; print(connect().url)"
-
-
-@pytest.fixture
-def home() -> Iterator[Home]:
-    """The test's own home; the master that runs there in the end is stopped."""
-    found = Home.default()
-    yield found
-    runtime = read_runtime(found)
-    if runtime is not None:
-        stop(runtime, signal.SIGTERM)
+Det = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def stop(runtime: RuntimeFile, number: signal.Signals) -> None:
@@ -69,121 +59,103 @@ def masters(home: Home) -> list[psutil.Process]:
     ]
 
 
-def test_a_master_is_started_once_and_found_again(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    session = connect()
-    said = capsys.readouterr().out
-    assert said.count("\n") == 1
-    assert session.url in said
-    assert "det down" in said
-    assert session.get("/master")["pid"] == running(home).pid
-    assert connect() is session
-    assert capsys.readouterr().out == ""
-    assert running(home).protocol == PROTOCOL
-    assert running(home).version == __version__
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """The test's own home; the master that runs there in the end is stopped."""
+    found = Home.default()
+    yield found
+    runtime = read_runtime(found)
+    if runtime is not None:
+        stop(runtime, signal.SIGTERM)
 
 
-def test_only_its_owner_can_read_what_it_keeps(home: Home) -> None:
-    home.path.chmod(0o755)
-    connect()
-    assert mode(home.path) == 0o700
-    assert [mode(path) for path in (home.token, home.runtime, home.log)] == [0o600] * 3
-    token = read_token(home)
-    assert token is not None
-    assert len(token) >= 43
-    assert token not in home.log.read_text()
-    assert token not in " ".join(masters(home)[0].cmdline())
-    assert token not in home.runtime.read_text()
-
-
-def test_it_outlives_the_process_that_started_it(home: Home) -> None:
-    subprocess.run([sys.executable, "-c", CONNECT], check=True, capture_output=True)
-    runtime = running(home)
-    assert os.getsid(runtime.pid) == runtime.pid
-    assert Session(runtime.url, read_token(home) or "").health().protocol == PROTOCOL
-
-
-def test_two_at_once_start_one(home: Home) -> None:
-    starters = [subprocess.Popen([sys.executable, "-c", CONNECT], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A home whose master three processes have started at once, all of which have ended."""
+    found = Home(tmp_path_factory.mktemp("shared-home"))
+    found.path.chmod(0o755)
+    found.token.write_text("x" * 43)
+    found.token.chmod(0o644)
+    environment = {**os.environ, "DET_HOME": str(found.path), "DET_SLOTS": "cpu:3", "JPY_API_TOKEN": "of-the-hub"}
+    starters = [
+        subprocess.Popen([sys.executable, "-c", CONNECT], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(3)
+    ]
     answers = [starter.communicate(timeout=120)[0].splitlines() for starter in starters]
     assert [starter.returncode for starter in starters] == [0, 0, 0]
-    assert len({lines[-1] for lines in answers}) == 1
-    assert sum(len(lines) == 2 for lines in answers) == 1
-    assert len(masters(home)) == 1
+    (found.path / "answers").write_text("\n".join(" ".join(lines) for lines in answers))
+    yield found
+    stop(running(found), signal.SIGTERM)
 
 
-@pytest.mark.parametrize("left", ["own pid of another start", "garbage"])
-def test_what_a_dead_master_left_is_not_believed(home: Home, left: str) -> None:
-    stale = RuntimeFile(
-        url="http://127.0.0.1:1",
-        pid=os.getpid(),
-        start="another-boot:17",
-        version=__version__,
-        protocol=PROTOCOL,
-        python=sys.executable,
-        started="",
-    )
-    home.runtime.write_text("{not json" if left == "garbage" else stale.model_dump_json())
-    with pytest.raises(MasterUnreachableError, match="det up"):
-        connect(start=False)
-    assert connect().health().protocol == PROTOCOL
+@pytest.fixture
+def shared(started: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """The shared home as this test's own; the master must be left running."""
+    monkeypatch.setenv("DET_HOME", str(started.path))
+    return started
 
 
-def test_after_sigkill_the_next_one_has_the_same_address_and_token(home: Home) -> None:
-    first = connect()
-    token = read_token(home)
-    stop(running(home), signal.SIGKILL)
-    assert read_runtime(home) is None
-    second = connect()
-    assert second is not first
-    assert (second.url, read_token(home)) == (first.url, token)
-    assert first.get("/master")["pid"] == running(home).pid
+@pytest.fixture
+def det() -> Det:
+    """Run the command."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from det_native.client.command import main; main()", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    return run
 
 
-def test_a_clean_stop_withdraws_the_runtime_file(home: Home) -> None:
-    connect()
-    stop(running(home), signal.SIGTERM)
-    assert not home.runtime.exists()
-    assert home.token.exists()
+class TestStartedOnce:
+    def test_three_at_once_start_one_and_one_says_so(self, shared: Home) -> None:
+        answers = (shared.path / "answers").read_text().splitlines()
+        assert {line.split()[-1] for line in answers} == {running(shared).url}
+        assert sum("Started a master" in line for line in answers) == 1
+        assert all("det down" in line for line in answers if "Started" in line)
+        assert len(masters(shared)) == 1
 
+    def test_it_outlives_them_and_is_found_again(self, shared: Home, capsys: pytest.CaptureFixture[str]) -> None:
+        assert os.getsid(running(shared).pid) == running(shared).pid
+        session = connect()
+        assert session.get("/master")["pid"] == running(shared).pid
+        assert connect() is session
+        assert capsys.readouterr().out == ""
 
-def test_a_token_that_others_could_read_is_replaced(home: Home) -> None:
-    home.token.write_text("x" * 43)
-    home.token.chmod(0o644)
-    connect()
-    assert read_token(home) != "x" * 43
-    assert mode(home.token) == 0o600
+    def test_only_its_owner_can_read_what_it_keeps(self, shared: Home) -> None:
+        assert mode(shared.path) == 0o700
+        assert [mode(path) for path in (shared.token, shared.runtime, shared.log)] == [0o600] * 3
+        token = read_token(shared) or ""
+        assert len(token) == 43
+        assert token != "x" * 43, "others could read that one"
+        for text in (shared.log.read_text(), " ".join(masters(shared)[0].cmdline()), shared.runtime.read_text()):
+            assert token not in text
 
+    def test_secrets_of_a_kernel_do_not_reach_it(self, shared: Home) -> None:
+        assert "JPY_API_TOKEN" not in masters(shared)[0].environ()
 
-def test_a_start_that_fails_shows_the_end_of_the_log(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DET_SLOTS", "many")
-    with pytest.raises(MasterStartError, match=r"(?s)did not start.*'many' is no number of slots"):
-        connect()
-    assert not masters(home)
+    def test_the_runtime_file_says_who_runs(self, shared: Home) -> None:
+        runtime = running(shared)
+        assert (runtime.protocol, runtime.version) == (PROTOCOL, __version__)
+        assert runtime.start == start_mark(runtime.pid)
 
-
-def test_the_secrets_of_the_kernel_do_not_reach_the_master(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JPY_API_TOKEN", "of-the-hub")
-    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    connect()
-    environment = masters(home)[0].environ()
-    assert not {"JPY_API_TOKEN", "MPLBACKEND"} & set(environment)
+    def test_a_wrong_token_is_told(self, shared: Home) -> None:
+        with pytest.raises(AuthenticationError, match="refuses the token"):
+            Session(running(shared).url, "wrong").get("/master")
 
 
 class TestNamed:
-    def test_an_argument_comes_before_the_environment(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-        url = connect().url
+    def test_an_argument_comes_before_the_environment(self, shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DET_MASTER", "http://127.0.0.1:1")
-        assert connect(url).url == url
+        assert connect(running(shared).url).url == running(shared).url
 
     @pytest.mark.parametrize("name", ["DET_MASTER", "DET_MASTER_ADDR"])
     def test_variables_name_a_master(
-        self, home: Home, monkeypatch: pytest.MonkeyPatch, name: str, tmp_path: Path
+        self, shared: Home, monkeypatch: pytest.MonkeyPatch, name: str, tmp_path: Path
     ) -> None:
-        url, token = connect().url, read_token(home)
-        monkeypatch.setenv(name, url)
-        monkeypatch.setenv("DET_TOKEN", token or "")
+        monkeypatch.setenv(name, running(shared).url)
+        monkeypatch.setenv("DET_TOKEN", read_token(shared) or "")
         monkeypatch.setenv("DET_HOME", str(tmp_path / "elsewhere"))
-        assert connect().get("/master")["home"] == str(home.path)
+        assert connect().get("/master")["home"] == str(shared.path)
         assert not (tmp_path / "elsewhere").exists()
 
     def test_no_master_is_started_in_place_of_a_named_one(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,81 +170,91 @@ class TestNamed:
         with pytest.raises(ArgumentError, match="in the clear"):
             connect("http://cluster.example")
 
-    def test_a_wrong_token_is_told(self, home: Home) -> None:
-        session = Session(connect().url, "wrong")
-        with pytest.raises(AuthenticationError, match="refuses the token"):
-            session.get("/master")
+
+class TestStarting:
+    def test_after_sigkill_the_next_has_the_same_address_and_token(
+        self, home: Home, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first = connect()
+        assert capsys.readouterr().out.count("\n") == 1
+        token = read_token(home)
+        stop(running(home), signal.SIGKILL)
+        assert home.runtime.exists()
+        with pytest.raises(MasterUnreachableError, match="det up"):
+            connect(start=False)
+        second = connect()
+        assert second is not first
+        assert (second.url, read_token(home)) == (first.url, token)
+        assert first.get("/master")["pid"] == running(home).pid
+        stop(running(home), signal.SIGTERM)
+        assert not home.runtime.exists()
+        assert home.token.exists()
+
+    @pytest.mark.parametrize("left", ["the number of another process", "garbage"])
+    def test_what_a_dead_master_left_is_not_believed(self, home: Home, left: str) -> None:
+        stale = RuntimeFile(
+            url="http://127.0.0.1:1",
+            pid=os.getpid(),
+            start="another-boot:17",
+            version=__version__,
+            protocol=PROTOCOL,
+            python=sys.executable,
+            started="",
+        )
+        home.runtime.write_text("{not json" if left == "garbage" else stale.model_dump_json())
+        with pytest.raises(MasterUnreachableError, match="det up"):
+            connect(start=False)
+
+    def test_a_start_that_fails_shows_the_end_of_the_log(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DET_SLOTS", "many")
+        with pytest.raises(MasterStartError, match=r"(?s)did not start.*'many' is no number of slots"):
+            connect()
+        assert not masters(home)
 
 
 class TestCommand:
-    @pytest.fixture
-    def det(self, home: Home) -> Callable[..., subprocess.CompletedProcess[str]]:
-        """Run the command."""
-
-        def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-            command = [sys.executable, "-c", "from det_native.client.command import main; main()", *arguments]
-            return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-        return run
-
-    def test_up_status_down(self, det: Callable[..., subprocess.CompletedProcess[str]], home: Home) -> None:
-        assert det("status").returncode == 3
-        up = det("up", "--slots", "cpu:3")
-        assert up.returncode == 0
-        assert running(home).url in up.stdout
+    def test_it_shows_what_runs(self, det: Det, shared: Home) -> None:
+        status = det("status")
+        assert status.returncode == 0
+        assert "0 of 3 busy (3 cpu)" in status.stdout
+        assert str(shared.path) in status.stdout
+        assert f"master {__version__}" in det("version").stdout
+        assert "no experiments yet" in det("experiment", "list").stdout
+        assert "answers at" in det("logs").stdout
         again = det("up", "--slots", "1")
         assert again.returncode == 0
         assert "runs already" in again.stdout
         assert "no effect" in again.stderr
-        status = det("status")
-        assert status.returncode == 0
-        assert "0 of 3 busy (3 cpu)" in status.stdout
-        assert str(home.path) in status.stdout
-        assert f"master {__version__}" in det("version").stdout
-        assert "no experiments yet" in det("experiment", "list").stdout
-        down = det("down")
-        assert (down.returncode, down.stderr) == (0, "")
-        assert read_runtime(home) is None
-        assert "No master runs" in det("down").stdout
 
-    def test_down_with_kill_and_the_log(self, det: Callable[..., subprocess.CompletedProcess[str]], home: Home) -> None:
-        assert det("logs").returncode == 1
-        det("up")
-        assert "answers at" in det("logs").stdout
-        down = det("down", "--kill")
-        assert (down.returncode, down.stderr) == (0, "")
-        assert read_runtime(home) is None
-
-    def test_errors_are_one_sentence(self, det: Callable[..., subprocess.CompletedProcess[str]], home: Home) -> None:
-        for arguments in (("experiment", "kill", "7"), ("logs", "7"), ("experiment", "list")):
-            failed = det(*arguments)
-            assert failed.returncode == 1
-            assert failed.stderr.startswith("Error: No master runs")
-            assert failed.stderr.count("\n") == 1
-        det("up")
+    def test_errors_are_one_sentence(self, det: Det, shared: Home) -> None:
         missing = det("experiment", "kill", "7")
         assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
         assert "7" in missing.stderr
         assert det("logs", "seven").returncode == 2
-        assert det("nonsense").returncode == 2
 
-    def test_beyond_this_machine_only_with_tls(
-        self, det: Callable[..., subprocess.CompletedProcess[str]], home: Home
-    ) -> None:
+    def test_where_none_runs(self, det: Det, home: Home) -> None:
+        assert det("status").returncode == 3
+        assert "No master runs" in det("down").stdout
+        failed = det("experiment", "list")
+        assert failed.returncode == 1
+        assert failed.stderr.startswith("Error: No master runs")
+        assert failed.stderr.count("\n") == 1
+        assert det("logs").returncode == 1
+
+    @pytest.mark.parametrize("how", [(), ("--kill",)])
+    def test_up_and_down(self, det: Det, home: Home, how: tuple[str, ...]) -> None:
+        up = det("up")
+        assert up.returncode == 0
+        assert running(home).url in up.stdout
+        down = det("down", *how)
+        assert (down.returncode, down.stderr) == (0, "")
+        assert read_runtime(home) is None
+
+    def test_beyond_this_machine_only_with_tls(self, det: Det, home: Home) -> None:
         refused = det("up", "--host", "0.0.0.0")
         assert refused.returncode == 1
         assert "--tls-cert" in refused.stderr
         assert read_runtime(home) is None
-
-    def test_a_port_in_use_is_told(self, det: Callable[..., subprocess.CompletedProcess[str]], home: Home) -> None:
-        import socket
-
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            taken.listen()
-            refused = det("up", "--port", str(taken.getsockname()[1]))
-        assert refused.returncode == 1
-        assert "cannot listen" in refused.stderr
 
 
 class TestProcesses:
@@ -292,9 +274,3 @@ class TestProcesses:
     def test_waiting_ends_when_time_is_up(self) -> None:
         mark = start_mark(os.getpid()) or ""
         assert not wait_until_gone(os.getpid(), mark, 0.05)
-
-
-def test_the_runtime_file_is_what_its_readers_expect(home: Home) -> None:
-    connect()
-    found = json.loads(home.runtime.read_text())
-    assert set(found) == {"url", "pid", "start", "version", "protocol", "python", "started"}

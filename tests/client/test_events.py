@@ -176,6 +176,7 @@ def test_waiting_shows_progress_and_errors_at_once() -> None:
         [
             typed(5, "metrics", {"kind": "training", "batch": 2, "metrics": {"loss": 0.5}}),
             typed(6, "error", error.model_dump(mode="json")),
+            typed(7, "error", error.model_dump(mode="json")),
             typed(99, "experiment", done),
         ]
     )
@@ -183,8 +184,11 @@ def test_waiting_shows_progress_and_errors_at_once() -> None:
     view = Seen()
     with store.lock:  # held by whoever runs it
         assert waiting.wait(source, "local-1", view) == 99
-    assert view.fractions == [0.0, 0.5, 0.5, 1.0]
-    assert view.lines == ["Trial 1 failed after 2 batches in cell [3], line 2:\n  cell [3], line 2\nValueError: bad"]
+    assert view.fractions == [0.0, 0.5, 0.5, 0.5, 1.0]
+    assert view.lines == [
+        "Trial 1 failed after 2 batches, in cell [3], line 2:\n  cell [3], line 2\nValueError: bad",
+        "Trial 1 failed again after 2 batches, in cell [3], line 2, in the same way.",
+    ]
 
 
 def test_an_error_of_the_reading_thread_is_raised_where_it_is_waited() -> None:

@@ -254,7 +254,9 @@ def test_addresses_are_completed(given: str, expected: str) -> None:
     assert normal_url(given) == expected
 
 
-@pytest.mark.parametrize("given", ["http://cluster.example:80", "ftp://127.0.0.1", "https://", "https://me:pw@host", "host:x"])
+@pytest.mark.parametrize(
+    "given", ["http://cluster.example:80", "ftp://127.0.0.1", "https://", "https://me:pw@host", "host:x"]
+)
 def test_unsafe_or_malformed_addresses_are_refused(given: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         normal_url(given)

@@ -33,8 +33,9 @@ def settings(config: Any = None, **arguments: Any) -> Settings:
         ({"context_dir": __file__}, "is a file, not a folder"),
         ({"context_dir": 3}, "context_dir must be"),
         ({"command": "train.py"}, "command must be a list"),
-        ({"command": ["no_such.py"]}, "there is no file"),
-        ({"command": []}, "command is empty"),
+        ({"command": ["no_such.py"]}, "'no_such.py', but there is no such file"),
+        ({"command": []}, "command names no script"),
+        ({"command": ["python3"]}, "command names no script"),
         ({"values": "x_train"}, r"values=\['x_train'\]"),
         ({"values": ["x train"]}, "names of variables.*'x train'"),
         ({"values": [[1, 2]]}, "not a list"),
@@ -55,7 +56,8 @@ def test_paths_become_absolute_and_names_unique(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "data.csv").touch()
     found = settings(context_dir="code", command=["train.py", "-x"], values=["a", "b", "a"], include=["data.csv"])
     assert found.context_dir == (tmp_path / "code").resolve()
-    assert found.command == ("train.py", "-x")
+    assert found.command == (str((tmp_path / "code/train.py").resolve()), "-x")
+    assert settings(command=["python", "code/train.py"]).command == found.command[:1]
     assert found.values == ("a", "b")
     assert found.include == (tmp_path / "data.csv",)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ def test_shuffling_orders_every_epoch_anew_and_takes_every_row_once(tmp_path: Pa
         rows = np.arange(50.0).reshape(50, 1)
         session = Session(tmp_path / str(shuffle))
         session.context.wrap_model(model).fit(rows, rows, batch_size=8, epochs=2, shuffle=shuffle, verbose=0)
-        first, second = sum(seen[:7], []), sum(seen[7:], [])
+        first, second = list(chain(*seen[:7])), list(chain(*seen[7:]))
         assert sorted(first) == sorted(second) == list(range(50))
         assert first != second
         if shuffle == "batch":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import subprocess
@@ -12,10 +13,10 @@ from typing import Any
 import keras_programs
 import numpy as np
 import pytest
+from det_harness.controllers.keras_state import load_weights
 from keras_programs import PROGRAMS, run
 from keras_support import Session, digits, equal_weights, make_model
 
-from det_harness.controllers.keras_state import load_weights
 from det_native.errors import CheckpointCorruptError, CheckpointError
 from det_native.keras import TFKerasNativeContext
 
@@ -32,10 +33,11 @@ def loaded() -> None:
 def test_a_resumed_run_ends_as_the_uninterrupted_one(name: str, tmp_path: Path) -> None:
     whole_session, whole = run(name, tmp_path)
     saved = [batch for batch in whole.folders.saved if batch < whole.outcome.batches]
-    # In the middle of the first epoch and of a later one.
-    for batch in (saved[0], saved[-1]):
+    # In the middle of a later epoch; for arrays of the first one too.
+    for batch in (saved[0], saved[-1]) if name == "arrays" else saved[-1:]:
         session, resumed = run(name, tmp_path, resume=batch)
-        assert resumed.outcome == whole.outcome or resumed.outcome.batches == whole.outcome.batches
+        assert resumed.outcome.batches == whole.outcome.batches
+        assert resumed.outcome.stopped == whole.outcome.stopped
         assert equal_weights(resumed.model, whole.model)
         assert resumed.history == whole.history
         rows = resumed.recorder.rows
@@ -52,7 +54,7 @@ def _same_tally(resumed: Any, whole: Any) -> None:
     assert log == expected_log
     assert np.array_equal(tally.sums, expected.sums)
     assert tally.by_epoch == expected.by_epoch
-    assert next(tally.counter) == next(expected.counter)
+    assert next(copy.copy(tally.counter)) == next(copy.copy(expected.counter))
     assert float(tally.variable) == float(expected.variable)
 
 

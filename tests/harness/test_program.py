@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import call_in, cell, make_bundle, write_files
-
 from det_harness.host import WorkerHost
 from det_harness.inert import InertHandle
 from det_harness.program import ProgramRunner, ProgramStop
 from det_harness.services import Outcome
 from det_harness.user_errors import describe
+from harness_bundles import call_in, cell, make_bundle, write_files
+
 from det_native.errors import BundleCheckError, ProtocolMismatchError, TrialDefinitionError
 from det_native.runtime import active_host, hosted
 from det_native.schema.environment import TrialEnvironment
@@ -275,7 +275,7 @@ def error_of(tmp_path: Path, cells: Sequence[Cell], **contents: Any) -> Any:
     write_files(work, contents.get("files") or {})
     runner = ProgramRunner(bundle, blobs.read, work)
     host = RecordingHost(runner)
-    with hosted(host), pytest.raises(BaseException) as caught:  # noqa: PT011 (any error of a user's)
+    with hosted(host), pytest.raises(BaseException) as caught:
         runner.run()
     return describe(caught.value, runner.source, batch=4)
 
@@ -295,7 +295,9 @@ def test_an_error_shows_the_users_frames_by_cell_and_line(tmp_path: Path) -> Non
 
 
 def test_a_chained_error_tells_both_in_order(tmp_path: Path) -> None:
-    info = error_of(tmp_path, [cell(1, "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('b') from e")])
+    info = error_of(
+        tmp_path, [cell(1, "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('b') from e")]
+    )
     first, second = info.traceback.split("direct cause")
     assert "ZeroDivisionError" in first
     assert second.endswith("ValueError: b")
@@ -308,7 +310,9 @@ def test_a_syntax_error_names_cell_and_line(tmp_path: Path) -> None:
 
 
 def test_an_error_in_a_local_module_names_its_file(tmp_path: Path) -> None:
-    info = error_of(tmp_path, [cell(1, "import broken_part\nbroken_part.f()")], files={"broken_part.py": "def f():\n    nope\n"})
+    info = error_of(
+        tmp_path, [cell(1, "import broken_part\nbroken_part.f()")], files={"broken_part.py": "def f():\n    nope\n"}
+    )
     sys.modules.pop("broken_part", None)
     assert (info.file, info.line, info.cell) == ("broken_part.py", 2, None)
     assert "File broken_part.py, line 2, in f" in info.traceback

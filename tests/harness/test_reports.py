@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from det_harness.link import MasterLink
+from det_harness.report import SpoolReporter
+from det_harness.spool import Spool, read_spool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reports_app import ReportsMaster, serving
 
-from det_harness.link import MasterLink
-from det_harness.report import SpoolReporter
-from det_harness.spool import Spool, read_spool
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import MetricsReport
 from det_native.schema.states import ExitReason, MetricKind

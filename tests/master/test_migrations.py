@@ -35,7 +35,7 @@ def test_a_database_of_a_newer_version_is_refused(database_url: str) -> None:
     with database.write() as transaction:
         transaction.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     database.close()
-    with pytest.raises(MasterStartError, match="written by a newer det_native .*'9999'"):
+    with pytest.raises(MasterStartError, match=r"written by a newer det_native .*'9999'"):
         Database(database_url)
 
 

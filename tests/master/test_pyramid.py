@@ -56,7 +56,7 @@ def read(database: Database, fixture: Fixture, points: int, name: str = "loss") 
         return series.read(connection, fixture.trial_id, MetricKind.TRAINING, name, points=points)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_series_read_from_the_store_is_exact(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("pyramid") / "det.db"

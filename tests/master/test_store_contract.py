@@ -37,7 +37,7 @@ def test_reports_are_stored_in_order_and_once(fixture: Fixture) -> None:
 
 def test_a_gap_is_refused_and_changes_nothing(fixture: Fixture) -> None:
     run = fixture.run()
-    with pytest.raises(RequestError, match="Report 2 .* is missing before report 3") as caught:
+    with pytest.raises(RequestError, match=r"Report 2 .* is missing before report 3") as caught:
         run.say_raw(
             {"seq": 1, **metrics_report("training", [1], loss=[0.5])},
             {"seq": 3, **metrics_report("training", [2], loss=[0.5])},

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
-from torch import nn
-
 from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.lengths import periods_of
 from det_harness.local import LocalReporter
 from det_harness.schedule import Schedule
 from det_harness.services import Outcome, Services
+from sklearn.datasets import load_digits
+from torch import nn
+
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
@@ -149,7 +149,9 @@ def config(batches: int = 60, **changed: Any) -> dict[str, Any]:
 class LocalRun:
     """Runs a trial class in this process with all services real, from scratch or from a checkpoint."""
 
-    def __init__(self, directory: Path, *, batch_size: int = 64, hparams: dict[str, Any] | None = None, **made: Any) -> None:
+    def __init__(
+        self, directory: Path, *, batch_size: int = 64, hparams: dict[str, Any] | None = None, **made: Any
+    ) -> None:
         self.environment = TrialEnvironment(
             config=config(**made), hparams={"global_batch_size": batch_size, **(hparams or {})}, trial_seed=5
         )

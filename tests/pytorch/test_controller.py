@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from digits_trials import Digits, DigitsTrial, LocalRun, config, same
-from torch import nn
-
 from det_harness import rng, state_files
 from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.local import run_local
+from digits_trials import Digits, DigitsTrial, LocalRun, config, same
+from torch import nn
+
 from det_native.errors import ArgumentError, CheckpointError, TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchTrial, Reducer
 from det_native.schema.states import TrialState
@@ -74,7 +74,9 @@ def test_a_checkpoint_is_small_whole_and_free_of_code(tmp_path: Path) -> None:
     run.run(Large)
     manifest = run.last()
     state = sum(
-        tensor.numel() * tensor.element_size() for model in run.state()["models_state_dict"] for tensor in model.values()
+        tensor.numel() * tensor.element_size()
+        for model in run.state()["models_state_dict"]
+        for tensor in model.values()
     )
     assert manifest.size <= 1.01 * (state + 2 * 4 * (64 * 32 + 32 * 12))
     names = {file.path for file in manifest.files}

@@ -24,11 +24,13 @@ class Broker:
     ----------
     last_id : int
         Id of the newest event that is stored.
+    kept : int
+        How many of the newest events are held here.
     """
 
-    def __init__(self, last_id: int = 0) -> None:
+    def __init__(self, last_id: int = 0, *, kept: int = KEPT) -> None:
         self._lock = threading.Lock()
-        self._newest: deque[tuple[str, Event]] = deque(maxlen=KEPT)
+        self._newest: deque[tuple[str, Event]] = deque(maxlen=kept)
         self._complete_after = last_id
         self._last_id = last_id
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
@@ -43,7 +45,7 @@ class Broker:
         """Take events with their owners, in the order of their ids, after they are committed."""
         with self._lock:
             for owner, event in events:
-                if len(self._newest) == KEPT:
+                if len(self._newest) == self._newest.maxlen:
                     self._complete_after = self._newest[0][1].id
                 self._newest.append((owner, event))
                 self._last_id = event.id

@@ -25,6 +25,7 @@ from det_native.master.search import (
 )
 from det_native.master.store import bundles, experiments, metrics, trials
 from det_native.master.store.database import Transaction
+from det_native.master.store.encoding import check_text
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
@@ -90,6 +91,7 @@ def create(
 
 
 def _configuration(body: rest.ExperimentCreate) -> ExperimentConfig:
+    check_text(body.config)
     try:
         config = load_config(body.config, warn=False)
     except ConfigurationError:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, insert, select, update
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store import metrics as metric_store
 from det_native.master.store.database import Transaction
-from det_native.master.store.encoding import now
+from det_native.master.store.encoding import check_text, now
 from det_native.master.store.tables import checkpoints, experiments
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState
@@ -37,6 +37,8 @@ def add(
             f"Checkpoint {manifest.uuid} says that it is of trial {manifest.trial_id}, run {manifest.run_id}; "
             f"run {run_id} of trial {trial_id} reports it.",
         )
+    described = manifest.model_dump(mode="json")
+    check_text(described)
     connection = transaction.connection
     known = connection.execute(select(checkpoints.c.run_id).where(checkpoints.c.uuid == manifest.uuid)).scalar()
     if known is not None:
@@ -53,7 +55,7 @@ def add(
             state=CheckpointState.COMPLETED,
             size=manifest.size,
             location=report.location,
-            manifest=manifest.model_dump(mode="json"),
+            manifest=described,
             created=now(),
         )
     )

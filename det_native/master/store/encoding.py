@@ -33,6 +33,17 @@ def dumps(value: Any) -> str:
         return json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
 
 
+def check_text(value: Any) -> None:
+    """Refuse text that no reader could be sent.
+
+    Raises
+    ------
+    UnicodeEncodeError
+        If a string in `value` holds half of a surrogate pair.
+    """
+    json.dumps(value, ensure_ascii=False).encode("utf-8")
+
+
 def text_of_non_finite(value: float) -> str:
     """Return ``NaN``, ``Infinity`` or ``-Infinity``."""
     if math.isnan(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
@@ -32,7 +33,8 @@ def create_experiment(body: ExperimentCreate, service: TheService, owner: TheOwn
     """Create an experiment and begin it. A repeat with the same Idempotency-Key returns the first one."""
     idempotency = None
     if key is not None:
-        idempotency = Idempotency(key, hashlib.sha256(body.model_dump_json().encode()).hexdigest())
+        text = json.dumps(body.model_dump(mode="json"), sort_keys=True)
+        idempotency = Idempotency(key, hashlib.sha256(text.encode()).hexdigest())
     return reply(service.create_experiment(owner, body, idempotency), 201)
 
 

@@ -1,0 +1,273 @@
+"""A real kernel for the tests of capture, and a fresh process to prove that a captured program gives the same."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from jupyter_client.manager import KernelManager
+
+from det_native.schema.manifests import Program
+from det_native.schema.rest import CaptureRow
+
+#: What stands in for fit(): captures the call and shows what it found. It lives outside the user's namespace.
+TRAINING = """
+import base64, json
+from det_native.capture.call import capture_call
+from det_native.capture.calls import note_call
+from det_native.errors import DetError
+
+found = []
+
+
+class Model:
+    def __init__(self):
+        self.layers = []
+
+    def add(self, layer):
+        self.layers.append(layer)
+
+    def fit(self, *data, **options):
+        return fit(*data, **options)
+
+
+def fit(*data, local=False, **options):
+    if local:
+        note_call("fit")
+        return None
+    try:
+        capture = capture_call("fit", framework="keras", **options)
+    except DetError as error:
+        found.append({"error": str(error), "kind": type(error).__name__})
+        return None
+    found.append({
+        "program": capture.program.model_dump(mode="json"),
+        "values": [[v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell] for v in capture.values],
+        "files": [[str(f.path), f.target, f.why, f.cell] for f in capture.files],
+        "requirements": capture.requirements,
+        "rows": [row.model_dump(mode="json") for row in capture.rows],
+        "warnings": capture.warnings,
+    })
+    return None
+
+
+def show():
+    print("FOUND" + json.dumps(found.pop()))
+"""
+
+#: Runs a captured program as a worker does, up to its recorded call, and prints names of its namespace.
+REPLAY = """
+import ast, base64, json, os, sys
+job = json.load(sys.stdin)
+os.chdir(job["folder"])
+sys.path.insert(0, job["folder"])
+sys.path.append(job["shared"])
+import det_stand_in
+from det_native.schema.manifests import Program
+from det_native.capture.names import check_bundle_names
+import cloudpickle, numpy, io
+
+program = Program.model_validate(job["program"])
+problems = check_bundle_names(program, {v[0] for v in job["values"]})
+assert not problems, problems
+
+
+class Stop(BaseException):
+    pass
+
+
+running = None
+counts = {}
+
+
+def fit(*data, **options):
+    frame = sys._getframe(1)
+    while not (frame.f_code.co_filename.startswith("<cell") or frame.f_code.co_filename.startswith(os.getcwd())):
+        frame = frame.f_back
+    line, _, column, _ = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    place = (frame.f_code.co_filename, line, column)
+    counts[place] = counts.get(place, 0) + 1
+    call = program.call
+    name = f"<cell {call.cell}>" if call.cell is not None else os.path.join(os.getcwd(), call.file)
+    last = running == len(program.cells) - 1
+    if last and place == (name, call.line, call.column) and counts[place] == call.occurrence:
+        raise Stop
+    return None
+
+
+det_stand_in.fit = fit
+namespace = {"__name__": "__main__", "display": print, "get_ipython": lambda: None}
+reached = False
+try:
+    for running, cell in enumerate(program.cells):
+        counts.clear()
+        for name, codec, content, before, _ in job["values"]:
+            if before == running:
+                raw = base64.b64decode(content)
+                namespace[name] = cloudpickle.loads(raw) if codec == "cloudpickle" else numpy.load(io.BytesIO(raw))
+        source = cell.source
+        code = compile(source, f"<cell {running}>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        import asyncio, inspect
+        outcome = eval(code, namespace)
+        if inspect.iscoroutine(outcome):
+            asyncio.run(outcome)
+except Stop:
+    reached = True
+print("\\nRESULT" + json.dumps({"reached": reached, "names": {e: repr(eval(e, namespace)) for e in job["show"]}}))
+"""
+
+
+@dataclass
+class Found:
+    """What capture found for one call, as it came out of the kernel."""
+
+    error: str = ""
+    kind: str = ""
+    program: Program | None = None
+    values: list[list[Any]] = field(default_factory=list)
+    files: list[list[str]] = field(default_factory=list)
+    requirements: list[str] = field(default_factory=list)
+    rows: list[CaptureRow] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def cells(self) -> list[int | None]:
+        """Numbers of the cells that are sent."""
+        assert self.program is not None, self.error
+        return [cell.number for cell in self.program.cells]
+
+    @property
+    def value_names(self) -> set[str]:
+        return {value[0] for value in self.values}
+
+    def row(self, what: str) -> CaptureRow:
+        """Return the one row about `what`."""
+        [row] = [row for row in self.rows if row.what == what]
+        return row
+
+
+class Kernel:
+    """A running IPython kernel whose requests carry what JupyterLab's do (cell id, tags)."""
+
+    def __init__(self, folder: Path, shared: Path) -> None:
+        self.shared = shared
+        (shared / "det_stand_in.py").write_text(TRAINING)
+        self.manager = KernelManager(kernel_name="python3")
+        self.manager.start_kernel(cwd=str(folder))
+        self.client = self.manager.blocking_client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=60)
+        self.folder = folder
+
+    def close(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+        self.manager.cleanup_resources()
+
+    def begin(self, folder: Path, imported: bool = True) -> None:
+        """Start over as in a fresh kernel: empty namespace, numbers from 1, modules of the user forgotten."""
+        self.folder = folder
+        self.run(
+            f"import os, sys\nos.chdir({str(folder)!r})\n"
+            "for _m in [m for m, v in sys.modules.items() if str(getattr(v, '__file__', '')).startswith("
+            f"{str(folder.parent)!r}) and m != 'det_stand_in']: del sys.modules[_m]\n"
+            "import importlib; importlib.invalidate_caches()\n"
+            "import det_native.capture.log as _l\n"
+            "_s = get_ipython(); _old = _l._log\n"
+            "if _old is not None:\n"
+            "    _s.events.unregister('pre_run_cell', _old._before); _s.events.unregister('post_run_cell', _old._after)\n"
+            "_l._log = None\n"
+            f"sys.path[:] = [p for p in sys.path if p not in ('', {str(self.shared)!r})] + ['', {str(self.shared)!r}]\n"
+            "_s.history_manager.exceptions = {}\n"
+            "_s.reset(new_session=True)\n"
+            "_s.user_ns['__session__'] = None"
+        )
+        if imported:
+            self.run("import det_native.capture.log; det_native.capture.log.install()", silent=True)
+            self.run("import det_native.capture.log as _l; _l._log.executions.clear(); del _l", silent=True)
+
+    def run(self, code: str, *, cell: str | None = None, tags: tuple[str, ...] = (), silent: bool = False) -> str:
+        """Execute as a front end does; return what was printed, tracebacks included."""
+        content = {
+            "code": code,
+            "silent": silent,
+            "store_history": not silent,
+            "user_expressions": {},
+            "allow_stdin": False,
+            "stop_on_error": False,
+        }
+        metadata = {"cellId": cell or uuid4().hex, "tags": list(tags), "deletedCells": []}
+        message = self.client.session.msg("execute_request", content, metadata=metadata)
+        self.client.shell_channel.send(message)
+        printed = []
+        while True:
+            reply = self.client.get_iopub_msg(timeout=60)
+            if reply["parent_header"].get("msg_id") != message["header"]["msg_id"]:
+                continue
+            if reply["msg_type"] == "stream":
+                printed.append(reply["content"]["text"])
+            elif reply["msg_type"] == "error":
+                printed.append("\n".join(reply["content"]["traceback"]))
+            elif reply["msg_type"] == "status" and reply["content"]["execution_state"] == "idle":
+                break
+        self.client.get_shell_msg(timeout=60)
+        return "".join(printed)
+
+    def cells(self, *sources: str) -> None:
+        """Execute several cells in order."""
+        for source in sources:
+            self.run(source)
+
+    def found(self) -> Found:
+        """Return what the last captured call found."""
+        printed = self.run("import det_stand_in as _d; _d.show()", silent=True)
+        if "FOUND" not in printed:
+            printed = self.run("import det_stand_in as _d; _d.show(); del _d")
+        data = json.loads(printed.split("FOUND", 1)[1].splitlines()[0])
+        if "error" in data:
+            return Found(error=data["error"], kind=data["kind"])
+        data["program"] = Program.model_validate(data["program"])
+        data["rows"] = [CaptureRow.model_validate(row) for row in data["rows"]]
+        return Found(**data)
+
+    def live(self, *expressions: str) -> dict[str, str]:
+        """Return the repr of expressions in the kernel now."""
+        printed = self.run(f"import json as _j; print('LIVE' + _j.dumps({{e: repr(eval(e)) for e in {list(expressions)!r}}}))")
+        result: dict[str, str] = json.loads(printed.split("LIVE", 1)[1].splitlines()[0])
+        return result
+
+
+def replay(found: Found, shared: Path, folder: Path, *show: str) -> dict[str, Any]:
+    """Run a captured program in a fresh process, in a folder that holds the captured files only."""
+    assert found.program is not None, found.error
+    folder.mkdir()
+    for path, target, _, _ in found.files:
+        destination = folder / target
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        destination.write_bytes(Path(path).read_bytes())
+    job = {
+        "program": found.program.model_dump(mode="json"),
+        "values": found.values,
+        "folder": str(folder),
+        "shared": str(shared),
+        "show": list(show),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", REPLAY], input=json.dumps(job), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "RESULT" in done.stdout, done.stderr[-3000:]
+    result: dict[str, Any] = json.loads(done.stdout.split("RESULT", 1)[1])
+    assert result["reached"], "the program did not reach the recorded call"
+    return result["names"]
+
+
+def decoded(found: Found, name: str) -> bytes:
+    """Return the bytes of a value that is sent."""
+    [content] = [value[2] for value in found.values if value[0] == name]
+    return base64.b64decode(content)

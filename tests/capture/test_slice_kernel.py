@@ -1,0 +1,416 @@
+"""Which executions of a real kernel are sent: the rules of capture, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kernels import Kernel
+
+pytestmark = pytest.mark.slow
+Replayed = Callable[..., dict[str, Any]]
+
+
+def test_cells_run_out_of_order_and_again(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("scale = 2", cell="a")
+    kernel.run("data = [scale * i for i in range(3)]", cell="b")
+    kernel.run("scale = 10", cell="a")
+    kernel.run("labels = [scale]", cell="c")
+    kernel.run("fit(data, labels)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6]
+    assert replayed(found, "data", "labels") == kernel.live("data", "labels") == {"data": "[0, 2, 4]", "labels": "[10]"}
+
+
+def test_a_name_defined_twice_with_a_use_in_between(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("units = 4", "model = [units]", "units = 99", "fit(model)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 5]
+    assert replayed(found, "model", "units") == {"model": "[4]", "units": "4"}
+
+
+def test_functions_see_the_names_that_hold_when_they_are_called(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "def inner():\n    return rate",
+        "def outer():\n    return inner()",
+        "rate = 1",
+        "early = outer()",
+        "rate = 2",
+        "late = outer()",
+        "fit(early, late)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert replayed(found, "early", "late") == {"early": "1", "late": "2"}
+
+
+@pytest.mark.parametrize(
+    ("setup", "change", "shown"),
+    [
+        ("model = Model()", "model.add('dense')", "model.layers"),
+        ("cfg = {'lr': 1}", "cfg['lr'] = 0.5", "cfg"),
+        ("cfg = {'a': {'b': 1}}", "cfg['a']['b'] += 1", "cfg"),
+        ("model = Model()", "model.name = 'net'", "model.name"),
+        ("things = [3, 1, 2]", "things.sort()", "things"),
+        ("things = [3, 1, 2]", "del things[0]", "things"),
+        ("things = [3, 1, 2]", "import random\nrandom.seed(1)\nrandom.shuffle(things)", "things"),
+        ("model = Model()\nmodel.layers = [Model()]", "for layer in model.layers:\n    layer.off = True", "model.layers[0].off"),
+        ("cfg = {'x': [1]}", "part = cfg['x']\npart.append(2)", "cfg"),
+        ("things = []\ndef note(where):\n    where.append(1)", "note(things)", "things"),
+        ("things = []\ndef note():\n    things.append(1)", "note()", "things"),
+        ("total = 0\ndef count():\n    global total\n    total += 1", "count()", "total"),
+    ],
+)
+def test_changes_in_place_belong_to_the_slice(
+    kernel: Kernel, replayed: Replayed, setup: str, change: str, shown: str
+) -> None:
+    name = shown.split(".")[0].split("[")[0]
+    kernel.cells(setup, "unrelated = 1", change, f"fit({name})")
+    found = kernel.found()
+    assert found.cells == [1, 2, 4, 5]
+    assert replayed(found, shown) == kernel.live(shown)
+
+
+def test_looking_at_a_value_does_not_change_it(kernel: Kernel) -> None:
+    kernel.cells(
+        "import numpy as np\nx = np.ones(3)\nmodel = Model()",
+        "print(x.mean(), x.shape, len(model.layers))",
+        "x.sum()",
+        "x",
+        "y = x.reshape(3, 1)\ny.shape",
+        "fit(model, x)",
+    )
+    assert kernel.found().cells == [1, 2, 7]
+
+
+def test_process_wide_settings_belong_to_the_slice(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import os, sys, random",
+        "os.environ['DET_TEST_FLAG'] = 'yes'",
+        "random.seed(3)",
+        "def set_seed(n):\n    import numpy as np\n    np.random.seed(n)",
+        "set_seed(4)",
+        "shown = os.environ.get('HOME')",
+        "sys.path.append('lib')",
+        "fit()",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6, 8, 9]
+    assert replayed(found, "os.environ['DET_TEST_FLAG']", "random.random()")["random.random()"] == "0.23796462709189137"
+    kernel.run("del os.environ['DET_TEST_FLAG']; sys.path.remove('lib')")
+
+
+def test_a_seed_that_is_set_again_before_anything_was_drawn_is_sent_once(kernel: Kernel) -> None:
+    kernel.run("import random", cell="i")
+    for _ in range(3):
+        kernel.run("random.seed(7)", cell="s")
+    kernel.run("x = random.random()\nfit(x)")
+    assert kernel.found().cells == [1, 2, 5, 6]
+
+
+def test_numbers_drawn_in_between_belong_to_a_seeded_stream(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import numpy as np\nnp.random.seed(0)",
+        "peek = np.random.rand(4)",
+        "x = np.random.rand(2)",
+        "fit(x)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5]
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_monkeypatches_and_registrations_belong_to_the_slice(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("import json", "json.dumps = lambda value: 'patched'", "import codecs", "fit()")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 5]
+    assert replayed(found, "json.dumps(1)") == {"json.dumps(1)": "'patched'"}
+    kernel.run("import importlib; importlib.reload(json)")
+
+
+def test_an_hour_of_exploring_is_not_sent(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("import numpy as np\nx = np.arange(6.0)\ninit_done = True")
+    for step in range(20):
+        kernel.run(f"look_{step} = x[{step % 6}] * 2\nprint(look_{step})\nx.mean()")
+    kernel.cells("import numpy as np\ntry_out = Model()\ntry_out.add(x.max())", "model = Model()", "model.fit(x)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 24, 25]
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_inits_own_execution_is_always_sent(kernel: Kernel) -> None:
+    kernel.cells(
+        "import det_native.capture.log as log",
+        "mine = log.running_execution()  # as init() does",
+        "fit(init_executions=[2])",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4]
+    assert "calls init()" in found.row("cell [3]").note
+
+
+def test_a_failed_cell_that_defines_a_needed_name(kernel: Kernel) -> None:
+    kernel.cells("x = 1", "x = 2\nraise ValueError('no')", "fit(x)")
+    found = kernel.found()
+    assert found.kind == "CaptureError"
+    assert "`x`, used in cell [4], was defined by cell [3], which failed at line 2." in found.error
+    assert "Mend that cell and run it" in found.error
+
+
+def test_what_a_failed_cell_did_not_reach_does_not_count(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("x = 1", "raise ValueError('no')\nx = 2", "y = (", "fit(x)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 5]
+    assert replayed(found, "x") == {"x": "1"}
+
+
+def test_a_name_that_was_changed_when_its_cell_failed_is_a_warning(kernel: Kernel) -> None:
+    kernel.cells("model = Model()", "model.add(1 / 0)", "fit(model)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 4]
+    assert any("Cell [3] failed at line 1 while it was using `model`" in warning for warning in found.warnings)
+
+
+def test_a_cell_that_adds_up_when_run_again_is_a_question(kernel: Kernel) -> None:
+    kernel.run("counter = 0", cell="a")
+    for _ in range(3):
+        kernel.run("counter += 1", cell="b")
+    kernel.run("fit(counter)")
+    found = kernel.found()
+    assert (
+        "`counter` was changed by a cell that ran 3 times ([3], [4], [5]); the cluster would run it once. Set it in one "
+        "cell, pass it as a hyperparameter, or send its present value: values=['counter']." in found.error
+    )
+
+
+def test_the_present_value_answers_the_question(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("counter = 0", cell="a")
+    for _ in range(3):
+        kernel.run("counter += 1", cell="b")
+    kernel.run("fit(counter, values=['counter'])")
+    found = kernel.found()
+    assert found.cells == [1, 6]
+    assert replayed(found, "counter") == {"counter": "3"}
+
+
+def test_the_same_cell_run_again_after_a_fresh_start_is_no_question(kernel: Kernel, replayed: Replayed) -> None:
+    for _ in range(2):
+        kernel.run("x = [1]", cell="a")
+        kernel.run("x = [x, 2]", cell="b")
+    kernel.run("fit(x)")
+    found = kernel.found()
+    assert found.cells == [1, 4, 5, 6]
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_a_name_whose_cell_was_lost_with_the_kernel(kernel: Kernel) -> None:
+    kernel.cells("def build():\n    return MyModel()", "fit(build)")
+    assert (
+        "`MyModel` is used by build but no executed cell defines it (the cell was edited or the kernel restarted). "
+        "Run the cell that defines it, then submit again." in kernel.found().error
+    )
+
+
+def test_a_function_made_by_exec_is_an_error(kernel: Kernel) -> None:
+    kernel.cells("exec('def helper(): return 1')", "def step():\n    return helper()", "fit(step)")
+    error = kernel.found().error
+    assert "`helper` is used by step but no executed cell defines it (cell [2] runs code out of sight" in error
+
+
+def test_a_loop_of_experiments_in_one_cell(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("found_rates = []", "for rate in (0.1, 0.2, 0.3):\n    m = Model()\n    m.add(rate)\n    found_rates.append(m.fit(rate))")
+    for occurrence, rate in ((3, "0.3"), (2, "0.2"), (1, "0.1")):
+        found = kernel.found()
+        assert found.program is not None and found.program.call is not None
+        assert found.program.call.occurrence == occurrence
+        assert found.cells == [1, 2, 3]
+        if occurrence == 2:
+            assert replayed(found, "rate", "m.layers") == {"rate": rate, "m.layers": f"[{rate}]"}
+
+
+def test_a_loop_of_experiments_by_running_a_cell_again(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("results = []")
+    for rate in (1, 2, 3):
+        kernel.run(f"rate = {rate}", cell="rate")
+        kernel.run("model = Model()\nmodel.add(rate)", cell="model")
+        kernel.run("results.append(model.fit(rate))", cell="fit")
+    found = kernel.found()
+    assert found.cells == [1, 2, 9, 10, 11]
+    assert replayed(found, "model.layers") == {"model.layers": "[3]"}
+
+
+def test_a_loop_variable_that_lives_at_the_call_is_sent_by_value(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("import time\nfor width in (8, 16, 32):\n    time.sleep(0)", "fit(width)")
+    found = kernel.found()
+    assert found.cells == [1, 3]
+    assert found.value_names == {"width"}
+    assert replayed(found, "width") == {"width": "32"}
+
+
+def test_local_calls_at_the_same_place_are_counted(kernel: Kernel) -> None:
+    kernel.run("for here in (True, False):\n    fit(local=here)")
+    found = kernel.found()
+    assert found.program is not None and found.program.call is not None
+    assert found.program.call.occurrence == 2
+
+
+def test_a_class_with_helpers_in_other_cells(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import math",
+        "SIZE = 3",
+        "def helper(x):\n    return math.sqrt(x) + SIZE",
+        "class Base:\n    def size(self):\n        return helper(4)",
+        "class Trial(Base):\n    def train(self):\n        return self.size() + unused_guard()",
+        "def unused_guard():\n    return 0",
+        "noise = 5",
+        "fit(Trial)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6, 7, 9]
+    assert replayed(found, "Trial().train()") == {"Trial().train()": "5.0"}
+
+
+def test_a_lambda_over_a_global(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("offset = 1", "shift = lambda x: x + offset", "offset = 5", "fit(shift)")
+    found = kernel.found()
+    assert found.cells == [1, 3, 4, 5]
+    assert replayed(found, "shift(1)") == {"shift(1)": "6"}
+
+
+def test_display_cells_shell_lines_and_installs_are_left_out(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "x = [1]",
+        "print(x)",
+        "x",
+        "x?",
+        "!echo hello",
+        "%pip --version",
+        "%%bash\necho hi",
+        "%matplotlib --list\n!true\nx2 = 2",
+        "import sys\n%time y = [3]\nx[0]",
+        "fit(x, y)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 10, 11]
+    assert replayed(found, "x", "y") == {"x": "[1]", "y": "[3]"}
+
+
+def test_pip_installs_become_requirements(kernel: Kernel) -> None:
+    kernel.run("%pip install --no-index --quiet 'numpy>1'")
+    kernel.run("fit()")
+    found = kernel.found()
+    assert found.requirements == ["numpy>1"]
+    assert found.cells == [1, 3]
+
+
+def test_a_value_from_the_shell_is_an_error_that_names_the_cell(kernel: Kernel) -> None:
+    kernel.cells("files = !echo a.csv", "fit(files)")
+    error = kernel.found().error
+    assert "Cell [2] uses `files = !echo a.csv`; shell lines and magics do not run on the cluster." in error
+    assert "values=['files']" in error
+
+
+def test_a_value_from_the_shell_may_be_declared(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("files = !echo a.csv", "names = list(files)", "fit(names, values=['names'])")
+    found = kernel.found()
+    assert found.cells == [1, 4]
+    assert replayed(found, "names") == {"names": "['a.csv']"}
+
+
+def test_a_bash_cell_that_a_name_depends_on(kernel: Kernel) -> None:
+    kernel.cells("%%bash --out listing\necho a", "fit(listing)")
+    assert (
+        "Cell [2] uses `%%bash`; shell cells do not run on the cluster. Move it to `startup-hook.sh` or tag it det-skip."
+        in kernel.found().error
+    )
+
+
+def test_tags_leave_out_and_force_in(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("x = 1")
+    kernel.run("x = 2", tags=("det-skip",))
+    kernel.run("# det-skip\nx = 3")
+    kernel.run("y = 4", tags=("det-include",))
+    kernel.run("# det-include\nz = 5")
+    kernel.run("w = 6")
+    kernel.run("fit(x)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 5, 6, 8]
+    assert replayed(found, "x", "y", "z") == {"x": "1", "y": "4", "z": "5"}
+
+
+def test_a_needed_name_in_a_skipped_cell_only(kernel: Kernel) -> None:
+    kernel.run("def helper():\n    return 1", tags=("det-skip",))
+    kernel.cells("def step():\n    return helper()", "fit(step)")
+    assert "cell [2], which defines it, is tagged det-skip" in kernel.found().error
+
+
+def test_calls_under_time_and_capture_magics_are_found_again(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("x = 1", "\n\n%%time\n\ny = x\nfit(y)")
+    assert replayed(kernel.found(), "y") == {"y": "1"}
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%time fit(x)",
+        "if x:\n    z = %time fit(x)",
+        "%%capture out\n\ny = x\n\nfit(y)",
+        "\n\ny = x\nfit(y)",
+        "!echo \\\n  there\nfit(\n  x)",
+        "import asyncio\nawait asyncio.sleep(0)\nfit(x)",
+        "def go(v):\n    return fit(v)\ngo(x)",
+        ">>> y = x\n>>> fit(y)",
+        "[fit(v) for v in (x,)]",
+    ],
+)
+def test_the_place_of_the_call_survives_the_transformation(kernel: Kernel, replayed: Replayed, cell: str) -> None:
+    kernel.cells("x = 1", cell)
+    assert replayed(kernel.found(), "x") == {"x": "1"}
+
+
+def test_a_call_inside_a_function_of_an_earlier_cell(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("def train(v):\n    m = Model()\n    m.add(v)\n    return m.fit(v)", "first = train(1)", "second = train(2)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 4]
+    assert found.program is not None and found.program.call is not None
+    assert (found.program.call.cell, found.program.call.line, found.program.call.occurrence) == (1, 4, 1)
+    replayed(found)
+
+
+def test_durations_and_reasons_stand_in_the_report(kernel: Kernel) -> None:
+    kernel.cells("import time\ntime.sleep(0.3)\nx = 1", "fit(x)")
+    row = kernel.found().row("cell [2]")
+    assert row.how == "runs again"
+    assert row.note.startswith("defines `x`; took 0.")
+
+
+def test_cells_that_ran_before_the_import_count_as_successful_and_say_so(kernel: Kernel) -> None:
+    kernel.begin(kernel.folder, imported=False)
+    kernel.cells("early = 1", "broken = 2\n1 / 0", "import det_native", "from det_stand_in import fit", "fit(early)")
+    found = kernel.found()
+    assert [number for number in found.cells if number != 4] != []
+    assert "counted as successful" in found.row(f"cell [{found.cells[0]}]").note
+    assert any("ran before det_native was imported" in warning for warning in found.warnings)
+
+
+def test_network_and_shell_calls_are_warned_about(kernel: Kernel) -> None:
+    kernel.cells(
+        "import subprocess, urllib.request",
+        "def fetch(url):\n    return urllib.request.urlopen(url)",
+        "data = subprocess.check_output(['echo', 'a'])\npage = fetch if data else fetch('http://localhost')",
+        "fit(data)",
+    )
+    [warning] = kernel.found().warnings
+    assert warning.startswith("Cell [4] runs a shell command (subprocess.check_output()) and uses the network")
+    assert "once per trial and once per restart; values=['data'] sends the result instead." in warning
+
+
+def test_a_model_trained_by_a_submitted_call_is_not_pulled_in(kernel: Kernel) -> None:
+    kernel.cells("x = [1]", "model = Model()\nmodel.fit(x)", "model.fit(x)")
+    assert kernel.found().cells == [1, 2, 3, 4]
+
+
+def test_calling_nothing_but_history_is_an_error(kernel: Kernel) -> None:
+    kernel.cells("1 + 1", "x = _\ny = [x]", "fit(y)")
+    assert "Cell [3] uses `_`, the notebook's history." in kernel.found().error

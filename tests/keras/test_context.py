@@ -1,0 +1,175 @@
+"""The native context: what wrapping changes about a model, and what it leaves alone."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.keras import FitCall, TFKerasNativeContext
+from det_native.schema.environment import Ranks, TrialEnvironment
+
+pytestmark = pytest.mark.slow
+
+X, Y = np.zeros((8, 4), "float32"), np.zeros((8, 1), "float32")
+
+
+class Calls:
+    """Takes the calls of fit; its context has the given role."""
+
+    def __init__(self, role: Any = "local", **environment: Any) -> None:
+        self.taken: list[FitCall] = []
+        self.context = TFKerasNativeContext(TrialEnvironment({}, {}, **environment), on_fit=self._take, role=role)
+
+    def _take(self, call: FitCall) -> str:
+        self.taken.append(call)
+        return f"result {len(self.taken)}"
+
+
+def make_model(**layer: Any) -> Any:
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, **layer)])
+    model.compile("sgd", "mse")
+    return model
+
+
+def test_wrapping_returns_the_same_model_and_takes_its_fit() -> None:
+    calls, model = Calls(), make_model()
+    assert calls.context.wrap_model(model) is model
+    assert model.fit(X, Y, 4, epochs=3) == "result 1"
+    (call,) = calls.taken
+    assert call.model is model
+    assert call.arguments["batch_size"] == 4
+    assert call.arguments["epochs"] == 3
+    assert call.arguments["verbose"] == "auto"
+    assert call.given == {"x", "y", "batch_size", "epochs"}
+
+
+def test_each_of_several_models_is_tied_to_its_own_fit() -> None:
+    calls = Calls()
+    one, other, plain = calls.context.wrap_model(make_model()), calls.context.wrap_model(make_model()), make_model()
+    other.fit(X, Y)
+    one.fit(X, Y)
+    assert [call.model for call in calls.taken] == [other, one]
+    assert isinstance(plain.fit(X, Y, verbose=0), tf.keras.callbacks.History)
+
+
+def test_the_interception_survives_compile_and_add() -> None:
+    calls = Calls()
+    model = calls.context.wrap_model(tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(4,))]))
+    model.compile("sgd", "mse")
+    model.add(tf.keras.layers.Dense(1))
+    model.compile("adam", "mae")
+    assert model.fit(X, Y) == "result 1"
+    assert model.output_shape == (None, 1)
+
+
+@pytest.mark.parametrize("file", ["model.keras", "model.h5", "folder"])
+@pytest.mark.filterwarnings("ignore:You are saving")
+def test_a_wrapped_model_is_saved_like_any_other(file: str, tmp_path: Path) -> None:
+    model = Calls().context.wrap_model(make_model(input_shape=(4,)))
+    model.save(tmp_path / file)
+    loaded = tf.keras.models.load_model(tmp_path / file)
+    assert np.array_equal(loaded.get_weights()[0], model.get_weights()[0])
+    assert isinstance(loaded.fit(X, Y, verbose=0), tf.keras.callbacks.History)
+
+
+@pytest.mark.parametrize("layer", [{"input_shape": (4,)}, {}], ids=["built", "not built"])
+def test_copies_of_a_wrapped_model_are_plain(layer: dict[str, Any]) -> None:
+    calls = Calls()
+    made = make_model(**layer) if layer else tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model = calls.context.wrap_model(made)
+    copies = [copy.deepcopy(model), tf.keras.models.clone_model(model)]
+    if layer:
+        copies.append(pickle.loads(pickle.dumps(model)))
+    for other in copies:
+        other.compile("sgd", "mse")
+        history = other.fit(X, Y, verbose=0)
+        assert isinstance(history, tf.keras.callbacks.History)
+        assert history.model is other
+    assert calls.taken == []
+
+
+def test_a_released_model_is_plain_again() -> None:
+    calls = Calls("cluster")
+    model = calls.context.wrap_model(make_model())
+    calls.context.release_model(model)
+    assert isinstance(model.fit(X, Y, verbose=0), tf.keras.callbacks.History)
+    assert set(vars(model)).isdisjoint({"fit", "fit_generator", "predict", "evaluate"})
+
+
+def test_on_the_cluster_the_weights_here_are_called_untrained_once() -> None:
+    calls = Calls("cluster")
+    model = calls.context.wrap_model(make_model())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(X, verbose=0)  # before fit: as the user expects
+    assert calls.context.experiment is None
+    assert model.fit(X, Y) == calls.context.experiment == "result 1"
+    with pytest.warns(UserWarning, match=r"untrained.*experiment.top_checkpoint\(\).load\(\)") as caught:
+        assert model.predict(X, verbose=0).shape == (8, 1)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.evaluate(X, Y, verbose=0)
+
+
+def test_a_model_class_with_a_fit_of_its_own_gets_its_arguments() -> None:
+    class Own(tf.keras.Sequential):
+        def fit(self, *args: Any, warmth: int = 0, **kwargs: Any) -> Any:
+            return super().fit(*args, **kwargs)
+
+    calls, model = Calls(), Own([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    calls.context.wrap_model(model).fit(X, Y, warmth=3)
+    assert calls.taken[0].extra == {"warmth": 3}
+    assert calls.taken[0].original("fit").__func__ is Own.fit
+
+
+def test_outside_any_run_wrappers_pass_through() -> None:
+    calls = Calls(managed=False, ranks=Ranks(rank=1, size=2))
+    model, rows = make_model(), tf.data.Dataset.range(4)
+    assert calls.context.wrap_model(model) is model
+    assert isinstance(model.fit(X, Y, verbose=0), tf.keras.callbacks.History)
+    assert calls.context.wrap_dataset(rows) is rows
+
+
+def test_a_dataset_is_sharded_over_the_processes_of_a_trial() -> None:
+    rows = tf.data.Dataset.range(6)
+    second = Calls(ranks=Ranks(rank=1, size=2)).context
+    assert list(second.wrap_dataset(rows).as_numpy_iterator()) == [1, 3, 5]
+    assert second.wrap_dataset(rows, shard_dataset=False) is rows
+    assert Calls().context.wrap_dataset(rows) is rows
+
+
+def test_what_is_no_model_and_no_dataset_is_refused() -> None:
+    with pytest.raises(TrialDefinitionError, match=r"tf.keras.Model, not builtins.dict"):
+        Calls().context.wrap_model({})
+    with pytest.raises(InvalidDataError, match="not ndarray"):
+        Calls().context.wrap_dataset(X)
+
+
+def test_an_optimizer_is_returned_as_it_is() -> None:
+    optimizer = tf.keras.optimizers.SGD()
+    assert Calls().context.wrap_optimizer(optimizer) is optimizer
+
+
+def test_the_room_is_cheap_to_import_and_says_what_is_missing() -> None:
+    cheap = "import det_native.keras, sys; assert 'tensorflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", cheap], check=True, timeout=60)
+    hidden = (
+        "import sys; sys.modules['tensorflow'] = None\n"
+        "from det_native.errors import MissingDependencyError\n"
+        "try:\n    import det_native.keras as room; room.TFKerasNativeContext\n"
+        "except MissingDependencyError as error: assert 'det-native[keras]' in str(error)\n"
+        "else: raise SystemExit('no error')\n"
+    )
+    subprocess.run([sys.executable, "-c", hidden], check=True, timeout=60)

@@ -1,0 +1,189 @@
+"""What a call of fit says about the experiment, and which calls are refused before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
+from det_native.keras import FitCall, TFKerasNativeContext
+from det_native.schema.environment import TrialEnvironment
+
+pytestmark = pytest.mark.slow
+
+X, Y = np.zeros((100, 4), "float32"), np.zeros(100, "int64")
+
+
+class Twelves(tf.keras.utils.Sequence):
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> Any:
+        return np.full((12, 4), np.random.normal()), Y[:12]
+
+
+def twelves() -> Any:
+    while True:
+        yield X[:12], Y[:12]
+
+
+def dataset(size: int | None = 30, **batch: Any) -> Any:
+    rows = tf.data.Dataset.from_tensor_slices((X, Y))
+    return rows if size is None else rows.shuffle(9).batch(size, **batch).map(lambda x, y: (x + 1, y)).prefetch(1)
+
+
+def context(config: dict[str, Any] | None = None, **hparams: Any) -> TFKerasNativeContext:
+    return TFKerasNativeContext(TrialEnvironment(config or {}, hparams), on_fit=lambda call: call)
+
+
+def model(compiled: bool = True) -> Any:
+    made = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(4,))])
+    if compiled:
+        made.compile("sgd", "mse")
+    return made
+
+
+def fit(*args: Any, **kwargs: Any) -> FitCall:
+    call: FitCall = context().wrap_model(model()).fit(*args, **kwargs)
+    return call
+
+
+FILLS: dict[str, tuple[dict[str, Any], tuple[int, int, int, str]]] = {
+    "defaults": ({"x": X, "y": Y}, (1, 100, 32, "loss")),
+    "epochs and batch size": ({"x": X, "y": Y, "epochs": 4, "batch_size": 50}, (4, 100, 50, "loss")),
+    "validation": ({"x": X, "y": Y, "validation_data": (X, Y)}, (1, 100, 32, "val_loss")),
+    "split": ({"x": X, "y": Y, "validation_split": 0.2}, (1, 80, 32, "val_loss")),
+    "initial epoch": ({"x": X, "y": Y, "initial_epoch": 2, "epochs": 5}, (3, 100, 32, "loss")),
+    "steps": ({"x": X, "y": Y, "batch_size": 10, "steps_per_epoch": 3}, (1, 30, 10, "loss")),
+    "steps make the batch size": ({"x": X, "y": Y, "steps_per_epoch": 8}, (1, 104, 13, "loss")),
+    "fewer than a batch": ({"x": X[:5], "y": Y[:5]}, (1, 5, 5, "loss")),
+    "Sequence": ({"x": Twelves(), "epochs": 2}, (2, 60, 12, "loss")),
+    "generator": ({"x": twelves(), "steps_per_epoch": 7}, (1, 84, 12, "loss")),
+    "Dataset": ({"x": dataset()}, (1, 120, 30, "loss")),
+    "Dataset of fixed batches": ({"x": dataset(30, drop_remainder=True)}, (1, 90, 30, "loss")),
+    "endless Dataset": ({"x": dataset().repeat(), "steps_per_epoch": 6}, (1, 180, 30, "loss")),
+    "Dataset of unknown length": ({"x": dataset().filter(lambda x, y: True)}, (1, 120, 30, "loss")),
+}
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_a_call_fills_what_the_configuration_leaves_open(name: str) -> None:
+    arguments, (epochs, records, batch_size, metric) = FILLS[name]
+    assert fit(**arguments).configuration_fills() == {
+        "searcher.max_length": {"epochs": epochs},
+        "searcher.metric": metric,
+        "hyperparameters.global_batch_size": batch_size,
+        "records_per_epoch": records,
+    }
+
+
+def test_looking_at_a_sequence_draws_no_random_numbers_of_the_process() -> None:
+    np.random.seed(1)
+    expected = np.random.normal()
+    np.random.seed(1)
+    fit(Twelves()).configuration_fills()
+    assert np.random.normal() == expected
+
+
+REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "lengths differ": ({"x": X, "y": Y[:50]}, InvalidDataError, r"x has 100; y has 50"),
+    "weights too short": ({"x": X, "y": Y, "sample_weight": Y[:9]}, InvalidDataError, r"sample_weight has 9"),
+    "inputs differ": ({"x": [X, X[:7]], "y": Y}, InvalidDataError, r"x has 100, 7|x has 7, 100"),
+    "no records": ({"x": X[:0], "y": Y[:0]}, InvalidDataError, "no records"),
+    "nothing": ({}, InvalidDataError, "x is None"),
+    "a string": ({"x": "digits.csv"}, InvalidDataError, "made of str"),
+    "batch too large": ({"x": X, "y": Y, "batch_size": 101}, InvalidDataError, "101.*only 100"),
+    "y with Dataset": ({"x": dataset(), "y": Y}, InvalidDataError, "y cannot be given"),
+    "weights with Sequence": ({"x": Twelves(), "sample_weight": Y}, InvalidDataError, "sample_weight cannot be given"),
+    "split of Dataset": ({"x": dataset(), "validation_split": 0.1}, InvalidDataError, "give validation_data"),
+    "split leaves nothing": ({"x": X[:1], "y": Y[:1], "validation_split": 0.1}, InvalidDataError, "at least one"),
+    "validation lengths": ({"x": X, "y": Y, "validation_data": (X, Y[:3])}, InvalidDataError, "of validation_data"),
+    "validation parts": ({"x": X, "y": Y, "validation_data": (X, Y, Y, Y)}, InvalidDataError, "4 parts"),
+    "epochs": ({"x": X, "y": Y, "epochs": 2, "initial_epoch": 2}, ArgumentError, "above initial_epoch"),
+    "steps": ({"x": X, "y": Y, "steps_per_epoch": 0, "batch_size": -1}, ArgumentError, "steps_per_epoch.*at least 1"),
+    "split above 1": ({"x": X, "y": Y, "validation_split": 1.5}, ArgumentError, "below 1"),
+    "unknown argument": ({"x": X, "y": Y, "nb_epoch": 3}, TypeError, "nb_epoch"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_trained_is_refused_at_once(name: str) -> None:
+    arguments, error, message = REFUSED[name]
+    with pytest.raises(error, match=message):
+        fit(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (dataset().repeat(), "steps_per_epoch"),
+        (dataset(None).map(lambda x, y: y), "not batched|no batches"),
+        (dataset().take(0), "empty"),
+        (iter([]), "exhausted"),
+    ],
+)
+def test_an_epoch_that_cannot_be_measured_is_refused(x: Any, message: str) -> None:
+    with pytest.raises(InvalidDataError, match=message):
+        fit(x).configuration_fills()
+
+
+def test_a_generator_needs_a_length_from_somewhere() -> None:
+    with pytest.raises(InvalidDataError, match="pass steps_per_epoch"):
+        fit(twelves()).configuration_fills()
+    environment = TrialEnvironment({"records_per_epoch": 48}, {"global_batch_size": 12})
+    assert fit(twelves()).steps_per_epoch(environment) == 4
+
+
+def test_a_model_that_is_not_compiled_is_refused() -> None:
+    with pytest.raises(TrialDefinitionError, match=r"Call model.compile\(...\) before fit\(\)"):
+        context().wrap_model(model(compiled=False)).fit(X, Y)
+
+
+WITHOUT_EFFECT = {
+    "batch_size has no effect": {"x": dataset(), "batch_size": 8},
+    "shuffle has no effect": {"x": dataset(), "shuffle": True},
+    "workers, use_multiprocessing: no effect": {"x": X, "y": Y, "use_multiprocessing": True, "workers": 2},
+    "validation_steps, validation_freq: no effect": {"x": X, "y": Y, "validation_steps": 2, "validation_freq": 2},
+    "validation_split has no effect": {"x": X, "y": Y, "validation_split": 0.5, "validation_data": (X, Y)},
+    "validation_batch_size has no effect": {
+        "x": X,
+        "y": Y,
+        "validation_batch_size": 9,
+        "validation_data": dataset(),
+    },
+    "BackupAndRestore has no effect": {"x": X, "y": Y, "callbacks": [tf.keras.callbacks.BackupAndRestore("backup")]},
+}
+
+
+@pytest.mark.parametrize("message", WITHOUT_EFFECT)
+def test_an_argument_without_effect_is_named_in_one_warning(message: str) -> None:
+    with pytest.warns(UserWarning, match=r"^fit\(\): ") as caught:
+        fit(**WITHOUT_EFFECT[message])
+    assert len(caught) == 1
+    words = str(caught[0].message)
+    assert all(part in words for part in message.split(", "))
+    assert caught[0].filename == __file__
+
+
+def test_a_call_that_says_nothing_useless_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    fit(X, Y, batch_size=5, shuffle=True, validation_data=(X, Y), validation_freq=2, validation_batch_size=4)
+    fit(Twelves(), workers=2, max_queue_size=3, shuffle=False)
+    assert not [str(warning.message) for warning in recwarn if "fit()" in str(warning.message)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "validated", "message"),
+    [("val_loss", False, "no validation data"), ("accuracy", True, "'val_accuracy'")],
+)
+def test_a_metric_that_the_call_cannot_give_is_refused(metric: str, validated: bool, message: str) -> None:
+    call = fit(X, Y, validation_data=(X, Y) if validated else None)
+    with pytest.raises(TrialDefinitionError, match=message):
+        call.check(TrialEnvironment({"searcher": {"metric": metric}}, {"global_batch_size": 10}))
+
+
+def test_a_configured_batch_size_above_the_data_is_refused() -> None:
+    with pytest.raises(InvalidDataError, match=r"hyperparameters.global_batch_size is 200"):
+        fit(X, Y).check(TrialEnvironment({}, {"global_batch_size": 200}))

@@ -1,0 +1,69 @@
+"""What becomes of a trial: the rules alone."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from det_native.master.flow.decide import Cancel, Complete, Decision, Facts, Fail, Restart, decide, fingerprint_of
+from det_native.schema.rest import ExitReport, UserErrorInfo
+from det_native.schema.states import ExitReason
+
+
+def error(message: str = "boom", batch: int = 3) -> UserErrorInfo:
+    return UserErrorInfo(type="ValueError", message=message, traceback="...", batch=batch)
+
+
+def facts(reason: ExitReason | None, **changes: object) -> Facts:
+    told = error() if reason in (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR) else None
+    exit_report = ExitReport(seq=1, reason=reason, batch=3, error=told) if reason else None
+    known: dict[str, object] = {"killed": False, "restarts": 0, "max_restarts": 5, "fingerprint": None, **changes}
+    return Facts(exit=exit_report, detail="killed by signal 9 (SIGKILL)", **known)  # type: ignore[arg-type]
+
+
+def test_an_error_of_the_user_is_tried_once_more_and_not_again_at_the_same_batch() -> None:
+    first = decide(facts(ExitReason.USER_ERROR))
+    assert isinstance(first, Restart)
+    assert first.restarts == 1
+    second = decide(facts(ExitReason.USER_ERROR, restarts=1, fingerprint=first.fingerprint))
+    assert isinstance(second, Fail)
+    assert second.error == error()
+
+
+def test_an_error_elsewhere_is_another_error() -> None:
+    assert fingerprint_of(error(batch=3)) != fingerprint_of(error(batch=4))
+    assert fingerprint_of(error("at <object at 0x7f12>")) == fingerprint_of(error("at <object at 0x99ff>"))
+
+
+def test_a_worker_that_died_keeps_what_is_known_of_an_earlier_error() -> None:
+    decision = decide(facts(None, fingerprint="known"))
+    assert isinstance(decision, Restart)
+    assert decision.fingerprint == "known"
+    assert "killed by signal 9" in decision.reason
+    assert decision.error.type == "WorkerDied"
+
+
+def test_a_kill_cancels_whatever_the_worker_said_but_done_is_done() -> None:
+    assert decide(facts(ExitReason.USER_ERROR, killed=True)) == Cancel()
+    assert decide(facts(None, killed=True)) == Cancel()
+    assert decide(facts(ExitReason.STOPPED, killed=True)) == Cancel()
+    assert decide(facts(ExitReason.COMPLETED, killed=True)) == Complete()
+    assert decide(facts(ExitReason.STOPPED)) == Complete()
+    assert isinstance(decide(facts(ExitReason.INVALID_HYPERPARAMETERS)), Fail)
+
+
+@given(
+    st.lists(st.sampled_from([None, ExitReason.HARNESS_ERROR, ExitReason.USER_ERROR]), min_size=40, max_size=60),
+    st.integers(0, 6),
+)
+def test_no_trial_is_restarted_more_often_than_allowed(ends: list[ExitReason | None], max_restarts: int) -> None:
+    restarts, fingerprint = 0, None
+    decision: Decision | None = None
+    for reason in ends:
+        decision = decide(facts(reason, restarts=restarts, max_restarts=max_restarts, fingerprint=fingerprint))
+        if not isinstance(decision, Restart):
+            break
+        assert decision.restarts == restarts + 1
+        restarts, fingerprint = decision.restarts, decision.fingerprint
+    assert isinstance(decision, Fail)
+    assert restarts <= max_restarts

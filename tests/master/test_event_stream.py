@@ -1,0 +1,133 @@
+"""Events over HTTP: no gap, no repeat, an end."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from master_parts import Master, Worker
+
+from det_native.master.api.routes import events as event_routes
+from det_native.master.events.broker import Broker
+
+
+@contextmanager
+def stream(master: Master, **asked: Any) -> Iterator[Iterator[dict[str, Any]]]:
+    """Open a stream; gives its events, each with the id and type of its frame checked."""
+    headers = asked.pop("headers", {})
+    with master.client.stream("GET", "/api/v1/events", params=asked, headers=headers) as response:
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        yield frames(response)
+
+
+def frames(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    frame: dict[str, str] = {}
+    for line in response.iter_lines():
+        if line:
+            name, _, value = line.partition(":")
+            frame[name] = value.removeprefix(" ")
+        elif "data" in frame:
+            event = json.loads(frame["data"])
+            assert (frame["id"], frame["event"]) == (str(event["id"]), event["type"])
+            yield event
+            frame = {}
+
+
+def take(events: Iterator[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    return [next(events) for _ in range(count)]
+
+
+@pytest.fixture
+def worker(master: Master) -> Worker:
+    """Give the worker of a fresh experiment."""
+    master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    return Worker(master, job)
+
+
+def test_what_happens_is_told_as_it_happens(master: Master, worker: Worker) -> None:
+    with stream(master, experiment_id=1) as events:
+        before = take(events, 3)
+        assert [event["type"] for event in before] == ["experiment", "trial", "trial"]
+        worker.start()
+        assert next(events)["data"]["state"] == "RUNNING"
+        worker.train(1, 3)
+        hint = next(events)
+        assert (hint["type"], hint["trial_id"]) == ("metrics", 1)
+        assert hint["data"] == {"kind": "training", "batch": 3, "metrics": {"loss": 1 / 3}}
+        uuid = worker.checkpoint(3)
+        assert next(events)["data"]["uuid"] == uuid
+
+
+def test_a_cut_stream_continues_without_gap_or_repeat(master: Master, worker: Worker) -> None:
+    worker.start()
+    seen: list[int] = []
+    for turn in range(4):
+        worker.train(turn * 5 + 1, turn * 5 + 5)
+        headers = {"Last-Event-ID": str(seen[-1])} if seen else {}
+        with stream(master, experiment_id=1, headers=headers) as events:
+            seen += [event["id"] for event in take(events, 3 if not seen else 1)]
+    worker.train(21, 25)
+    with stream(master, after=seen[-1]) as events:
+        seen += [event["id"] for event in take(events, 2)]
+    with master.service.database.read() as connection:
+        from det_native.master.store import events as stored
+
+        everything = [event.id for event in stored.after(connection, "user", 0)]
+    assert seen == everything[: len(seen)]
+
+
+def test_a_reader_that_falls_behind_reads_from_the_store(
+    master: Master, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(master.service, "broker", Broker(kept=2))
+    monkeypatch.setattr(event_routes, "PAGE", 3)
+    worker.start()
+    with stream(master, experiment_id=1) as events:
+        found = [next(events)]
+        for batch in range(1, 31):
+            worker.train(batch, batch)
+        while found[-1]["data"].get("batch") != 30:
+            found.append(next(events))
+    assert [event["data"]["batch"] for event in found if event["type"] == "metrics"] == list(range(1, 31))
+    ids = [event["id"] for event in found]
+    assert ids == list(range(ids[0], ids[0] + len(ids)))
+
+
+def test_only_the_events_of_the_experiment_are_told(master: Master, worker: Worker) -> None:
+    master.create()
+    master.world.wait_for_jobs(2)
+    worker.start()
+    with stream(master, experiment_id=2) as events:
+        assert {event["experiment_id"] for event in take(events, 3)} == {2}
+
+
+def test_an_error_is_told_before_the_retry(master: Master, worker: Worker) -> None:
+    from det_native.schema.states import ExitReason
+
+    worker.start()
+    worker.exit(ExitReason.USER_ERROR, batch=3, message="boom")
+    with stream(master, experiment_id=1) as events:
+        types = [event["type"] for event in take(events, 6)]
+        assert types.index("error") == 4
+
+
+def test_streams_end_with_the_master(master: Master, worker: Worker) -> None:
+    with stream(master, experiment_id=1) as events:
+        take(events, 3)
+        ended = threading.Thread(target=lambda: list(events))
+        ended.start()
+        master.client.post("/api/v1/master/shutdown")
+        ended.join(5)
+        assert not ended.is_alive()
+
+
+@pytest.mark.parametrize("headers", [{"Last-Event-ID": "x"}, {"Last-Event-ID": "-1"}])
+def test_a_malformed_position_is_refused(master: Master, headers: dict[str, str]) -> None:
+    assert master.client.get("/api/v1/events", headers=headers).status_code == 422

@@ -1,0 +1,197 @@
+"""Answers and refusals of the routes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from master_parts import Master, Worker, configuration, manifest
+from sqlalchemy.exc import OperationalError
+
+from det_native import PROTOCOL
+from det_native.schema.rest import ErrorBody, MetricSeries
+from det_native.storage.packing import pack
+
+
+def body(master: Master, **changes: Any) -> dict[str, Any]:
+    return {"protocol": PROTOCOL, "config": configuration(), "bundle_id": master.bundle(), **changes}
+
+
+def refused(answer: Any, status: int) -> ErrorBody:
+    assert answer.status_code == status, answer.text
+    return ErrorBody.model_validate(answer.json())
+
+
+def test_a_repeat_with_the_same_key_is_the_same_experiment(master: Master) -> None:
+    first, second = (
+        master.client.post("/api/v1/experiments", json=body(master), headers={"Idempotency-Key": "k1"})
+        for _ in range(2)
+    )
+    assert first.status_code == second.status_code == 201
+    assert first.json()["id"] == second.json()["id"]
+    assert len(master.get("/experiments")) == 1
+    other = master.client.post("/api/v1/experiments", json=body(master, test=True), headers={"Idempotency-Key": "k1"})
+    assert "another body" in refused(other, 409).error
+
+
+def test_every_problem_of_a_configuration_is_told(master: Master) -> None:
+    config = configuration(searcher={"metric": None}, max_restarts=-1, nonsense=1)
+    told = refused(master.client.post("/api/v1/experiments", json=body(master, config=config)), 422)
+    assert {"max_restarts", "nonsense"} <= {problem.where for problem in told.problems}
+    assert master.get("/experiments") == []
+
+
+def test_what_comes_later_is_refused_by_name(master: Master) -> None:
+    config = configuration(resources={"slots_per_trial": 2})
+    told = refused(master.client.post("/api/v1/experiments", json=body(master, config=config)), 422)
+    assert "slots_per_trial" in told.error
+
+
+def test_other_refusals_of_an_experiment(master: Master) -> None:
+    for changes, status in (
+        ({"protocol": PROTOCOL + 1}, 426),
+        ({"bundle_id": "0" * 64}, 404),
+        ({"config": configuration(name="\ud800")}, 400),
+        ({"config": configuration(data={"x": ["\ud800"]})}, 400),
+        ({"extra": 1}, 422),
+    ):
+        content = json.dumps(body(master, **changes))
+        headers = {"Content-Type": "application/json"}
+        refused(master.client.post("/api/v1/experiments", content=content, headers=headers), status)
+    refused(master.client.post("/api/v1/experiments", content=b"{", headers={"Content-Type": "application/json"}), 422)
+
+
+def test_unknown_things_are_not_found(master: Master) -> None:
+    for path in ("/experiments/9", "/trials/9", "/trials/9/metrics", "/trials/9/series?name=x", "/trials/9/logs"):
+        refused(master.client.get(f"/api/v1{path}"), 404)
+    for path in (
+        "/checkpoints/x",
+        "/checkpoints/x/files/y",
+        f"/bundles/{'0' * 64}",
+        f"/blobs/{'0' * 64}",
+        "/events?experiment_id=9",
+    ):
+        refused(master.client.get(f"/api/v1{path}"), 404)
+    refused(master.client.post("/api/v1/experiments/9/kill"), 404)
+    refused(master.client.post(f"/api/v1/bundles/{'0' * 64}/check"), 404)
+    refused(master.client.get("/api/v1/experiments/99999999999999999999"), 422)
+    refused(master.client.delete("/api/v1/experiments"), 405)
+
+
+def test_experiments_are_listed_newest_first_in_pages(master: Master) -> None:
+    ids = [master.create()["id"] for _ in range(3)]
+    assert [one["id"] for one in master.get("/experiments", limit=2)] == ids[:0:-1]
+    assert [one["id"] for one in master.get("/experiments", before=ids[1])] == ids[:1]
+
+
+def test_the_capture_report_is_kept(master: Master) -> None:
+    row = {"what": "cell 3", "how": "source", "size": 9, "cell": "3", "status": "new", "note": ""}
+    experiment = master.create(report=[row])
+    assert master.get(f"/experiments/{experiment['id']}")["report"] == [row]
+    assert "report" not in experiment
+
+
+def test_blobs_come_packed_and_go_raw(master: Master) -> None:
+    import hashlib
+
+    content = {hashlib.sha256(text).hexdigest(): text for text in (b"one", b"two" * 1000)}
+    hashes = list(content)
+    missing = master.client.post("/api/v1/blobs/missing", json={"hashes": hashes}).json()
+    assert missing["hashes"] == hashes
+    stored = master.client.post("/api/v1/blobs", content=b"".join(pack(content)))
+    assert sorted(stored.json()["hashes"]) == sorted(hashes)
+    for sha256, text in content.items():
+        assert master.client.get(f"/api/v1/blobs/{sha256}").content == text
+    refused(master.client.post("/api/v1/blobs", content=b"nonsense"), 400)
+
+
+def test_a_bundle_whose_blobs_are_missing_is_refused_with_their_list(master: Master) -> None:
+    entry = {"path": "a.py", "sha256": "a" * 64, "size": 3}
+    sent = {**manifest().model_dump(mode="json"), "files": [entry]}
+    told = refused(master.client.post("/api/v1/bundles", json=sent), 409)
+    assert told.missing == ["a" * 64]
+    bundle = master.bundle()
+    assert master.get(f"/bundles/{bundle}") == manifest().model_dump(mode="json")
+    assert master.launcher.warmed[-1].framework == "torch"
+
+
+def test_files_of_a_checkpoint_are_those_of_its_manifest(master: Master) -> None:
+    master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    worker = Worker(master, job)
+    worker.start()
+    uuid = worker.checkpoint(5)
+    (Path(job.checkpoints) / uuid / "secret").write_text("x")
+    answer = master.client.get(f"/api/v1/checkpoints/{uuid}/files/weights")
+    assert (answer.text, answer.headers["content-disposition"]) == ("weights after 5", "attachment")
+    for path in (
+        "secret",
+        "manifest.json",
+        "../../token",
+        "..%2f..%2ftoken",
+        "%2e%2e/%2e%2e/token",
+        "..\\token",
+        "weights%00",
+    ):
+        assert master.client.get(f"/api/v1/checkpoints/{uuid}/files/{path}").status_code in (401, 404)
+    assert master.get(f"/trials/{job.trial_id}/checkpoints")[0] == master.get(f"/checkpoints/{uuid}")
+
+
+def test_not_a_numbers_travel_as_strings(master: Master) -> None:
+    master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    worker = Worker(master, job)
+    worker.start()
+    sent = worker.train(1, 2, loss=["NaN", "-Infinity"])  # type: ignore[arg-type]
+    assert (sent.through, sent.stop) == (2, False)
+    assert master.get("/trials/1/metrics", kind="training") == [
+        {"batch": 1, "metrics": {"loss": "NaN"}},
+        {"batch": 2, "metrics": {"loss": "-Infinity"}},
+    ]
+    series = MetricSeries.model_validate(master.get("/trials/1/series", kind="training", name="loss"))
+    assert (series.minimum, series.maximum) == ([None, float("-inf")], [None, float("-inf")])
+
+
+def test_numbers_too_large_to_store_are_refused(master: Master) -> None:
+    master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    refused(Worker(master, job).post({"seq": 1, "type": "started", "batch": 2**70}), 400)
+
+
+def test_an_internal_error_says_where_the_log_is_and_nothing_else(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(master.service, "info", fail)
+    told = refused(master.client.get("/api/v1/master"), 500)
+    assert str(master.service.log) in told.error
+    assert "secret detail" not in told.error
+
+
+def test_a_full_disk_is_said_to_be_one(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlite3
+
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+
+    def fail() -> None:
+        raise OperationalError("INSERT", {}, full)
+
+    monkeypatch.setattr(master.service, "info", fail)
+    assert "disk of the master is full" in refused(master.client.get("/api/v1/master"), 507).error
+
+
+def test_the_master_says_who_it_is(master: Master) -> None:
+    assert master.get("/health") == {"status": "ok", "version": master.get("/master")["version"], "protocol": PROTOCOL}
+    assert [slot["id"] for slot in master.get("/master")["slots"]] == ["cpu:0", "cpu:1"]
+
+
+def test_shutting_down_is_up_to_the_process(master: Master) -> None:
+    asked: list[bool] = []
+    master.service.on_shutdown = lambda: asked.append(master.service.kill_workers)
+    assert master.client.post("/api/v1/master/shutdown", params={"kill": True}).status_code == 202
+    assert asked == [True]

@@ -1,0 +1,108 @@
+"""The context: wrapping, steps, the place in the epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
+from det_native.pytorch import LRScheduler, PyTorchTrialContext
+from det_native.schema.environment import TrialEnvironment
+
+pytestmark = pytest.mark.slow
+
+# The first optimizer of a process imports half of torch and makes a cache folder: here, before any test is watched.
+torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+
+
+def context(**optimizations: Any) -> PyTorchTrialContext:
+    return PyTorchTrialContext(TrialEnvironment(config={"optimizations": optimizations}, hparams={}))
+
+
+def wrapped(made: PyTorchTrialContext) -> tuple[nn.Module, torch.optim.Optimizer]:
+    model = made.wrap_model(nn.Linear(2, 1))
+    return model, made.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=1.0))
+
+
+def test_wrapping_returns_the_users_own_objects() -> None:
+    made = context()
+    model, optimizer = wrapped(made)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    assert made.wrap_lr_scheduler(scheduler, LRScheduler.StepMode.MANUAL_STEP) is scheduler
+    assert made.models == [model]
+    assert made.get_optimizer() is optimizer
+    assert made.lr_schedulers[0].scheduler is scheduler
+    with pytest.raises(ArgumentError, match="wrapped already"):
+        made.wrap_model(model)
+    with pytest.raises(ArgumentError, match="There is no optimizer 1"):
+        made.get_optimizer(1)
+    with pytest.raises(ArgumentError, match=r"torch\.nn\.Module, not int"):
+        made.wrap_model(3)  # type: ignore[arg-type]
+
+
+def test_schedulers_are_checked() -> None:
+    made = context()
+    _, optimizer = wrapped(made)
+    foreign = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0), 1)
+    with pytest.raises(ArgumentError, match="not wrapped"):
+        made.wrap_lr_scheduler(foreign, LRScheduler.StepMode.MANUAL_STEP)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+    with pytest.raises(ArgumentError, match="MANUAL_STEP"):
+        made.wrap_lr_scheduler(plateau, LRScheduler.StepMode.STEP_EVERY_EPOCH)
+    with pytest.raises(ArgumentError, match="step_mode must be one of"):
+        made.wrap_lr_scheduler(plateau, "epoch")  # type: ignore[arg-type]
+
+
+def test_clipping_sees_the_averaged_gradients_of_the_kth_batch() -> None:
+    made = context(aggregation_frequency=2)
+    model, optimizer = wrapped(made)
+    seen: list[list[float]] = []
+    before = model.weight.detach().clone()
+    for batch, value in enumerate((1.0, 3.0)):
+        made.enter_batch(batch)
+        made.backward(model(torch.full((1, 2), value)).sum())
+        made.step_optimizer(optimizer, clip_grads=lambda parameters: seen.append(parameters[0].grad[0].tolist()))
+    assert seen == [[2.0, 2.0]]
+    torch.testing.assert_close(model.weight, before - 2.0)
+    assert model.weight.grad is None
+    with pytest.raises(ArgumentError, match="aggregation_frequency = 2"):
+        made.step_optimizer(optimizer, auto_zero_grads=False)
+
+
+def test_gradients_are_kept_if_asked() -> None:
+    made = context()
+    model, optimizer = wrapped(made)
+    made.backward(model(torch.ones(1, 2)).sum())
+    made.step_optimizer(optimizer, auto_zero_grads=False)
+    assert model.weight.grad is not None
+
+
+def test_backward_passes_per_step_must_agree() -> None:
+    made = context()
+    model = made.wrap_model(nn.Linear(2, 1))
+    optimizer = made.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=1.0), backward_passes_per_step=2)
+    made.backward(model(torch.ones(1, 2)).sum())
+    made.step_optimizer(optimizer, backward_passes_per_step=2)
+    made.backward(model(torch.ones(1, 2)).sum())
+    with pytest.raises(ArgumentError, match="contradicts"):
+        made.step_optimizer(optimizer, backward_passes_per_step=3)
+
+
+def test_the_place_in_the_epoch() -> None:
+    made = context()
+    with pytest.raises(TrialDefinitionError, match="not before training"):
+        made.is_epoch_start()
+    made.set_epoch_length(3)
+    found = []
+    for batch in range(6):
+        made.enter_batch(batch)
+        found.append((made.is_epoch_start(), made.is_epoch_end()))
+    assert found == [(True, False), (False, False), (False, True)] * 2
+
+
+def test_what_comes_later_says_so() -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"torch\.autocast"):
+        context().configure_apex_amp([], [])

@@ -1,0 +1,187 @@
+"""Data loaders: order by seed and epoch, sharding, skipping, samplers of users', loader workers, batches of any nesting."""
+
+from __future__ import annotations
+
+import random
+from collections import namedtuple
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.utils.data as torch_data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from det_native.errors import InvalidDataError, TrialDefinitionError, UnsupportedFeatureError
+from det_native.pytorch import DataLoader, adapt_batch_sampler, data_length, to_device
+from det_native.pytorch.data import adapt_data_loader
+from det_native.pytorch.samplers import PlainOrder
+
+pytestmark = pytest.mark.slow
+
+
+class Numbers(torch_data.Dataset[int]):
+    def __init__(self, length: int = 23, noise: bool = False) -> None:
+        self.length = length
+        self.noise = noise
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        if self.noise:
+            return index + random.random() + np.random.rand() + torch.rand(1).item()
+        return index
+
+
+def first(loader: Any, count: int) -> list[list[float]]:
+    return [batch.tolist() for batch in islice(iter(loader), count)]
+
+
+def training(loader: DataLoader, **arguments: Any) -> Any:
+    return loader.get_data_loader(repeat=True, **{"seed": 3, **arguments})
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    records=st.integers(1, 40),
+    batch_size=st.one_of(st.none(), st.integers(1, 9)),
+    drop_last=st.booleans(),
+    shuffle=st.booleans(),
+    skip=st.integers(0, 60),
+    replicas=st.integers(1, 3),
+)
+def test_skipping_is_the_same_as_reading(
+    records: int, batch_size: int | None, drop_last: bool, shuffle: bool, skip: int, replicas: int
+) -> None:
+    order = PlainOrder(records, batch_size, drop_last=drop_last, shuffle=shuffle, seed=1)
+    if len(order) == 0:
+        with pytest.raises(TrialDefinitionError):
+            next(iter(adapt_batch_sampler(order, repeat=True)))
+        return
+    whole = list(islice(iter(adapt_batch_sampler(order, repeat=True)), (skip + 10) * replicas))
+    for rank in range(replicas):
+        shard = adapt_batch_sampler(order, repeat=True, skip=skip, num_replicas=replicas, rank=rank)
+        assert list(islice(iter(shard), 10)) == whole[rank::replicas][skip:]
+    epoch = [index for batch in whole[: len(order)] for index in (batch if batch_size is not None else [batch])]
+    assert len(set(epoch)) == len(epoch)
+
+
+def test_epochs_differ_seeds_differ_and_both_repeat() -> None:
+    loader = DataLoader(Numbers(), batch_size=23, shuffle=True)
+    epochs = first(training(loader), 3)
+    assert all(sorted(epoch) == list(range(23)) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+    assert first(training(loader), 3) == epochs
+    assert first(training(loader, seed=4), 1) != epochs[:1]
+
+
+def test_loading_draws_nothing_from_the_global_generators() -> None:
+    loader = DataLoader(Numbers(), batch_size=5, shuffle=True)
+    weighted = DataLoader(Numbers(), batch_size=5, sampler=torch_data.WeightedRandomSampler([1.0] * 23, 23))
+    states = (random.getstate(), torch.get_rng_state(), np.random.get_state()[1].tolist())
+    first(training(loader), 9), first(training(weighted), 9), list(weighted.get_data_loader(seed=1))
+    assert random.getstate() == states[0]
+    assert torch.equal(torch.get_rng_state(), states[1])
+    assert np.random.get_state()[1].tolist() == states[2]
+
+
+class Chaotic(torch_data.Sampler[int]):
+    """Draws from all global generators, lazily."""
+
+    def __len__(self) -> int:
+        return 400
+
+    def __iter__(self) -> Any:
+        for _ in range(400):
+            yield int(random.random() * 7 + np.random.rand() * 7 + torch.rand(1).item() * 7)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        torch_data.WeightedRandomSampler([1.0] * 23, 50),
+        torch_data.WeightedRandomSampler([1.0] * 23, 50, generator=torch.Generator().manual_seed(8)),
+        torch_data.RandomSampler(range(23), replacement=True, num_samples=400),
+        Chaotic(),
+    ],
+)
+def test_a_sampler_of_the_users_is_exact_too(sampler: Any) -> None:
+    loader = DataLoader(Numbers(), batch_size=2, sampler=sampler)
+    whole = first(training(loader), 450)
+    random.seed(77), torch.manual_seed(77)
+    assert first(training(loader, skip=333), 117) == whole[333:]
+    assert whole[: len(loader)] != whole[len(loader) : 2 * len(loader)]
+
+
+def test_augmentation_in_loader_workers_does_not_depend_on_where_they_start() -> None:
+    loader = DataLoader(Numbers(noise=True), batch_size=4, shuffle=True, num_workers=2)
+    whole = first(training(loader), 9)
+    assert first(training(loader, skip=5), 4) == whole[5:]
+    assert len({value for batch in whole for value in batch}) == sum(len(batch) for batch in whole)
+
+
+def test_a_torch_loader_is_adapted_with_its_settings() -> None:
+    def collate(items: list[int]) -> torch.Tensor:
+        return torch.tensor(items) * 10
+
+    given_loader = torch_data.DataLoader(Numbers(), batch_size=5, shuffle=True, drop_last=True, collate_fn=collate)
+    adapted = adapt_data_loader(given_loader, "build_training_data_loader")
+    loader = training(adapted)
+    assert len(loader) == len(given_loader) == 4
+    batches = first(loader, 8)
+    assert all(len(batch) == 5 and value % 10 == 0 for batch in batches for value in batch)
+    assert first(training(adapted, skip=6), 2) == batches[6:]
+
+
+def test_by_itself_it_is_torchs_own() -> None:
+    loader = DataLoader(Numbers(), 5, False, None, None, 0, None, False, True)
+    assert len(loader) == 4
+    assert [batch.tolist() for batch in loader] == [list(range(n, n + 5)) for n in range(0, 20, 5)]
+    assert DataLoader(Numbers(), batch_sampler=[[1, 2], [3]]).batch_size is None
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        DataLoader(Numbers(), batch_size=3, batch_sampler=[[1]])
+
+
+def test_without_automatic_batching() -> None:
+    loader = DataLoader(Numbers(3), batch_size=None, shuffle=True)
+    items = list(islice(iter(training(loader)), 6))
+    assert sorted(items[:3]) == sorted(items[3:]) == [0, 1, 2]
+
+
+def test_what_cannot_be_resumed_is_refused() -> None:
+    class Stream(torch_data.IterableDataset[int]):
+        def __iter__(self) -> Any:
+            return iter(range(3))
+
+    with pytest.raises(UnsupportedFeatureError, match="Stream is an IterableDataset"):
+        DataLoader(Stream())
+    with pytest.raises(UnsupportedFeatureError, match="Stream"):
+        adapt_data_loader(torch_data.DataLoader(Stream()), "build_training_data_loader")
+    with pytest.raises(InvalidDataError, match="int lacks"):
+        DataLoader(3)
+    with pytest.raises(InvalidDataError, match=r"build_validation_data_loader\(\) must return"):
+        adapt_data_loader([1, 2], "build_validation_data_loader")
+
+
+Pair = namedtuple("Pair", "x y")
+
+
+def test_batches_of_any_nesting_become_tensors_in_place() -> None:
+    batch = {
+        "data": [{"a": np.ones((4, 2), dtype=np.float32)}, (torch.zeros(4), "name")],
+        "pair": Pair(torch.ones(4), np.arange(4)),
+        "n": 3,
+    }
+    moved = to_device(batch, torch.device("cpu"))
+    assert isinstance(moved["data"][0]["a"], torch.Tensor)
+    assert isinstance(moved["data"][1], tuple)
+    assert moved["data"][1][1] == "name"
+    assert isinstance(moved["pair"], Pair)
+    assert moved["pair"].y.tolist() == [0, 1, 2, 3]
+    assert moved["n"] == 3
+    assert data_length(moved) == data_length(batch) == 4
+    with pytest.raises(InvalidDataError, match="no tensor"):
+        data_length({"a": ["text", 3]})
