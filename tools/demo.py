@@ -57,7 +57,9 @@ def execute(notebook: nbformat.NotebookNode) -> tuple[dict[str, float], dict[int
         question = nbformat.v4.new_code_cell(
             f"import json as _json\nprint(_json.dumps({{name: float(globals()[name]) for name in {names!r}}}))"
         )
-        client.execute_cell(question, len(notebook.cells))
+        notebook.cells.append(question)
+        client.execute_cell(question, len(notebook.cells) - 1)
+        notebook.cells.pop()
     return json.loads(question.outputs[0]["text"]), seconds
 
 

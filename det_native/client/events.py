@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
@@ -199,7 +200,9 @@ class EventFeed:
     ) -> None:
         close = getattr(self._events, "close", None)
         if close is not None:
-            close()
+            # A generator refuses while it runs, and then ends by itself; streams that wait can be closed at any time.
+            with suppress(ValueError):
+                close()
         self._thread.join()
 
     def next(self, timeout: float | None = None) -> rest.Event | None:

@@ -33,7 +33,10 @@ class Source(Protocol):
         """Return log lines with an id above `after`."""
 
     def events(self, experiment_id: int | str, after: int = 0) -> Iterator[rest.Event]:
-        """Yield events with an id above `after` as they happen, until the experiment has ended."""
+        """Yield events with an id above `after` as they happen, until the experiment has ended.
+
+        If the iterator waits for something to happen, it has a ``close()`` that ends the waiting from any thread.
+        """
 
     def kill(self, experiment_id: int | str) -> None:
         """End the experiment now; its trials become CANCELED."""

@@ -52,8 +52,8 @@ class WorkerHost:
             self.outcome = self._controller(payload).run()
         except SystemExit as error:
             self.failure = TrialDefinitionError(
-                f"sys.exit({error.code!r}) was called during the training. To fail the trial, raise an exception; to end "
-                "it early, call context.set_stop_requested(True)."
+                f"sys.exit({error.code!r}) was called during the training. To fail the trial, raise an exception; to "
+                "end it early, call context.set_stop_requested(True)."
             )
             raise self.failure from error
         except BaseException as error:

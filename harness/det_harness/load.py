@@ -37,9 +37,9 @@ def load_checkpoint(
 ) -> Any:
     """Rebuild the user's objects from the code of an experiment, and load a checkpoint's weights into them.
 
-    The cells (or the script) run as far as the training call, in a module of their own and in a temporary folder with the
-    bundle's files; nothing is trained. The working directory, ``sys.modules`` and the import path are afterwards what they
-    were before.
+    The cells (or the script) run as far as the training call, in a module of their own and in a temporary folder with
+    the bundle's files; nothing is trained. The working directory, ``sys.modules`` and the import path are afterwards
+    what they were before.
 
     Parameters
     ----------
@@ -123,9 +123,9 @@ def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -
         return _load_torch_trial(payload, directory, environment)
     native_keras = sys.modules.get("det_native.keras.native")
     if native_keras is not None and isinstance(payload, native_keras.FitCall):
-        from det_harness.controllers import keras
+        from det_harness.controllers import keras_state
 
-        return keras.load_weights(payload, directory)
+        return keras_state.load_weights(payload, directory)
     raise TrialDefinitionError(f"A checkpoint cannot be loaded into {payload!r}.")
 
 

@@ -7,17 +7,21 @@ files or draws a random number that a trial could notice.
 from __future__ import annotations
 
 import argparse
+import atexit
+import contextlib
 import faulthandler
-import importlib
 import io
 import json
 import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import TypeAdapter
 
@@ -33,7 +37,12 @@ _IMPORT_TIME_PREFIXES = (
     *("PYTHON", "LD_", "MALLOC_", "OMP_", "KMP_", "GOMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_"),
     *("TF_", "XLA_", "KERAS_", "TORCH", "PYTORCH_", "CUBLAS_", "CUDNN_", "NVIDIA_"),
 )
-_CONTROLLERS = {"torch": "pytorch", "keras": "keras", "estimator": "estimator"}
+_OURS = {
+    "torch": ("det_native.pytorch", "det_harness.controllers.torch", "det_harness.check"),
+    "keras": ("det_native.keras", "det_harness.controllers.keras", "det_harness.check"),
+    "estimator": ("det_native.estimator", "det_harness.check"),
+    "python": (),
+}
 
 
 def main() -> None:
@@ -42,9 +51,9 @@ def main() -> None:
     faulthandler.enable()
     stamp = installation_stamp()
     status = Status(options.status_fd)
-    warm_up(options.framework, options.device)
+    warm_up(options.framework, options.device, options.imports)
     module, _, name = options.entry.partition(":")
-    entry: Callable[[Job], int] = getattr(importlib.import_module(module), name)
+    entry: Callable[[Job], int] = getattr(import_module(module), name)
     status.say("ready")
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
@@ -57,7 +66,30 @@ def main() -> None:
     take_place(job, options.framework)
     status.say("started")
     status.close()
-    sys.exit(entry(job))
+    leave(_outcome(entry, job))
+
+
+def _outcome(entry: Callable[[Job], int], job: Job) -> int:
+    try:
+        return entry(job)
+    except SystemExit as error:
+        if isinstance(error.code, int | None):
+            return error.code or 0
+        print(error.code, file=sys.stderr)
+        return 1
+    except BaseException:  # noqa: BLE001 - the process ends with it, as the interpreter would have it end
+        sys.excepthook(*sys.exc_info())
+        return 1
+
+
+def leave(code: int) -> NoReturn:
+    """End this process as the interpreter does, but for taking the frameworks apart: that takes them up to seconds."""
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for the user's threads; no public name
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # the disk is full, or the user closed it
+            stream.flush()
+    os._exit(code)
 
 
 class Status:
@@ -83,10 +115,10 @@ class Status:
             self._descriptor = None
 
 
-def warm_up(framework: str, device: str) -> None:
+def warm_up(framework: str, device: str, imports: Iterable[str] = ()) -> None:
     """Import what every job of this framework needs.
 
-    A framework that does not load is left for the job to meet: there the error has the user's cell and line.
+    What does not load is left for the job to meet: there the error has the user's cell and line.
 
     Parameters
     ----------
@@ -94,17 +126,25 @@ def warm_up(framework: str, device: str) -> None:
         ``"torch"``, ``"keras"``, ``"estimator"``, or ``"python"`` for none.
     device : str
         ``"cuda"`` keeps to what touches no GPU.
+    imports : iterable of str
+        Modules that the last job of this kind imported.
     """
-    try:
-        if framework == "torch":
-            _warm_torch()
-        elif framework in ("keras", "estimator"):
-            _warm_tensorflow(framework, device)
-        if framework in _CONTROLLERS:
-            importlib.import_module(f"det_native.{_CONTROLLERS[framework]}")
-            importlib.import_module(f"det_harness.controllers.{_CONTROLLERS[framework]}")
-    except Exception as error:  # noqa: BLE001 - whatever a broken installation raises; the job meets it again
-        print(f"{framework} did not load: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    loads: list[Callable[[], object]] = [partial(_warm_framework, framework, device)]
+    loads += [partial(import_module, name) for name in imports]
+    for load in loads:
+        try:
+            load()
+        except Exception as error:  # noqa: BLE001 - whatever a broken installation raises; the job meets it again
+            print(f"{framework}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+def _warm_framework(framework: str, device: str) -> None:
+    if framework == "torch":
+        _warm_torch()
+    elif framework in ("keras", "estimator"):
+        _warm_tensorflow(framework, device)
+    for name in _OURS[framework]:
+        import_module(name)
 
 
 def _warm_torch() -> None:
@@ -113,7 +153,7 @@ def _warm_torch() -> None:
     # The first optimizer imports torch._dynamo, the larger half of a cold start. No backward pass here: it would start
     # a thread for each GPU, and with that fix which GPUs this process sees.
     torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
-    importlib.import_module("torch._dynamo")
+    import_module("torch._dynamo")
 
 
 def _warm_tensorflow(framework: str, device: str) -> None:
@@ -268,6 +308,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--framework", required=True, choices=["torch", "keras", "estimator", "python"])
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--entry", default="det_harness.worker:run_job", metavar="MODULE:FUNCTION")
+    parser.add_argument("--import", action="append", default=[], dest="imports", metavar="MODULE")
     parser.add_argument("--status-fd", type=int)
     return parser.parse_args()
 

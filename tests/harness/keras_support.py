@@ -118,6 +118,7 @@ class Session:
         self.runs: list[Run] = []
         self._batch_to_stop: int | None = None
         self.after_batch: Callable[[int], None] | None = None
+        self.validation_batches: int | None = None
         self.seen: Any = None
         self._model: Any = None
         self.role: Any = "local"
@@ -127,6 +128,7 @@ class Session:
         call.context.role, self._model = self.role, call.model
         complete = filled(call, self.config)
         services = Services(complete, Schedule(periods_of(complete)), self.recorder, self.folders, self._stop)
+        services.validation_batches = self.validation_batches
         outcome = KerasController(call, services).run()
         self.runs.append(Run(outcome, self.recorder, self.folders, call.model))
         return outcome.result

@@ -440,3 +440,15 @@ def test_random_numbers_of_the_process_are_not_drawn_by_a_generator(tmp_path: Pa
     before = np.random.get_state()[2]
     model.fit(noisy(), steps_per_epoch=4, verbose=0)
     assert np.random.get_state()[2] == before
+
+
+def test_a_quick_check_validates_on_one_batch(tmp_path: Path) -> None:
+    session = Session(tmp_path, searcher={"max_length": {"batches": 1}})
+    session.validation_batches = 1
+    tests: list[int] = []
+    count = tf.keras.callbacks.LambdaCallback()
+    count.on_test_batch_end = lambda batch, logs=None: tests.append(batch)
+    model = session.context.wrap_model(fresh_model())
+    model.fit(**arrays(), validation_data=validation(), callbacks=[count], verbose=0)
+    assert tests == [0]
+    assert session.folders.saved == [session.runs[0].outcome.batches] == [1]

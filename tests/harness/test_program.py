@@ -143,7 +143,8 @@ def test_the_stop_unwinds_through_finally_with_and_except_exception(tmp_path: Pa
         cell(
             1,
             f"{TRAIN}\nimport contextlib\nlog = []\n"
-            "@contextlib.contextmanager\ndef block():\n    try:\n        yield\n    finally:\n        log.append('with')\n"
+            "@contextlib.contextmanager\ndef block():\n"
+            "    try:\n        yield\n    finally:\n        log.append('with')\n"
             "try:\n    with block():\n        train()  # <- call\n"
             "except Exception:\n    log.append('wrong')\n"
             "finally:\n    log.append('finally')",
@@ -204,7 +205,7 @@ def test_classes_of_cells_pickle_and_show_their_source(tmp_path: Path) -> None:
         cell(
             3,
             "same = pickle.loads(pickle.dumps(Point(3))) == Point(3)\n"
-            "train((same, inspect.getsource(Base), inspect.getsource(Point.double), inspect.getsource(Point)))  # <- call",
+            "train((same, *map(inspect.getsource, (Base, Point.double, Point))))  # <- call",
         ),
     ]
     host, _ = run(tmp_path, cells, call_in(cells))
@@ -356,7 +357,10 @@ def test_the_outcome_of_the_controller_is_returned(tmp_path: Path) -> None:
 
 
 def test_a_second_call_after_the_training_is_the_swallowed_stop(tmp_path: Path) -> None:
-    again = f"{TRAIN}\nwhile True:\n    try:\n        train()  # <- call\n    except BaseException as e:\n        if type(e).__name__ != 'ProgramStop': raise"
+    again = (
+        f"{TRAIN}\nwhile True:\n    try:\n        train()  # <- call\n    except BaseException as e:\n"
+        "        if type(e).__name__ != 'ProgramStop': raise"
+    )
     host, runner = host_for(tmp_path, again, Ends())
     with pytest.raises(TrialDefinitionError, match="went on after its training call"):
         host.run(runner.run)

@@ -75,13 +75,12 @@ def test_a_worker_killed_again_and_again_ends_with_the_same_weights(tmp_path: Pa
     deaths = {("batch", 5), ("batch", 21), ("checkpoint", 28), ("batch", 60)}
     ends = []
     for name, planned in (("whole", set()), ("killed", deaths)):
-        folder = tmp_path / name
+        worker = Worker(tmp_path / name, "", starter)
         codes: list[int] = []
         losses: dict[int, float | None] = {}
         while not codes or codes[-1] == -signal.SIGKILL:
             master = ReportsMaster()
             with serving(master):
-                worker = Worker(folder, master.url, starter) if not codes else worker
                 worker.url = master.url
                 job = worker.job(worker.bundle(deaths=planned), resume=latest(worker))
                 codes.append(worker.run(job))

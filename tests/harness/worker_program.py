@@ -19,7 +19,11 @@ from det_native.schema.rest import ExitReport
 from det_native.storage.blobs import BlobStore
 
 TRAIN = "from det_harness_test_api import train"
-API = "def train(trial_class):\n    from det_native.runtime import active_host\n    return active_host().take_call('create', trial_class)\n"
+API = """
+def train(trial_class):
+    from det_native.runtime import active_host
+    return active_host().take_call("create", trial_class)
+"""
 
 DATA = """
 import random, os, signal

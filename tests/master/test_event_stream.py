@@ -14,6 +14,8 @@ from master_parts import Master, Worker
 
 from det_native.master.api.routes import events as event_routes
 from det_native.master.events.broker import Broker
+from det_native.master.store import events as stored
+from det_native.schema.states import ExitReason
 
 
 @contextmanager
@@ -77,8 +79,6 @@ def test_a_cut_stream_continues_without_gap_or_repeat(master: Master, worker: Wo
     with stream(master, after=seen[-1]) as events:
         seen += [event["id"] for event in take(events, 2)]
     with master.service.database.read() as connection:
-        from det_native.master.store import events as stored
-
         everything = [event.id for event in stored.after(connection, "user", 0)]
     assert seen == everything[: len(seen)]
 
@@ -86,7 +86,9 @@ def test_a_cut_stream_continues_without_gap_or_repeat(master: Master, worker: Wo
 def test_a_reader_that_falls_behind_reads_from_the_store(
     master: Master, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(master.service, "broker", Broker(kept=2))
+    with master.service.database.read() as connection:
+        small = Broker(stored.last_id(connection), kept=2)
+    monkeypatch.setattr(master.service, "broker", small)
     monkeypatch.setattr(event_routes, "PAGE", 3)
     worker.start()
     with stream(master, experiment_id=1) as events:
@@ -109,8 +111,6 @@ def test_only_the_events_of_the_experiment_are_told(master: Master, worker: Work
 
 
 def test_an_error_is_told_before_the_retry(master: Master, worker: Worker) -> None:
-    from det_native.schema.states import ExitReason
-
     worker.start()
     worker.exit(ExitReason.USER_ERROR, batch=3, message="boom")
     with stream(master, experiment_id=1) as events:

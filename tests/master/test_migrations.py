@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from sqlalchemy import text
 from det_native.errors import MasterStartError
 from det_native.master.store.database import Database
 from det_native.master.store.migrate import configuration
+from det_native.master.store.migrations import HEAD
 from det_native.master.store.tables import metadata
 
 
@@ -27,7 +30,7 @@ def test_a_second_start_changes_nothing(database_url: str) -> None:
         with database.read() as connection:
             heads = MigrationContext.configure(connection).get_current_heads()
         database.close()
-        assert heads == (ScriptDirectory.from_config(configuration()).get_current_head(),)
+        assert heads == (HEAD,)
 
 
 def test_a_database_of_a_newer_version_is_refused(database_url: str) -> None:
@@ -58,6 +61,17 @@ def test_sqlite_is_set_up_to_survive_a_crash(tmp_path: Path) -> None:
     assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
 
 
-def test_every_migration_is_packaged() -> None:
+def test_the_packaged_migrations_lead_to_the_head() -> None:
     scripts = ScriptDirectory.from_config(configuration())
+    assert scripts.get_heads() == [HEAD]
     assert [script.revision for script in scripts.walk_revisions()][-1] == "0001"
+
+
+def test_a_start_with_nothing_to_migrate_does_not_load_alembic(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'det.db'}"
+    Database(url).close()
+    code = (
+        "import sys; from det_native.master.store.database import Database; "
+        f"Database({url!r}).close(); assert 'alembic' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

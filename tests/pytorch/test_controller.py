@@ -328,7 +328,7 @@ def test_a_checkpoint_of_other_shapes_is_refused(tmp_path: Path) -> None:
         self.model = context.wrap_model(nn.Linear(64, 11))
         self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
 
-    with pytest.raises(CheckpointError, match="model number 1.*does not fit"):
+    with pytest.raises(CheckpointError, match=r"model number 1.*does not fit"):
         run.run(with_method(__init__=other), resume=run.last())
 
 

@@ -9,12 +9,13 @@ import re
 import selectors
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from det_native.master.launch.base import Exit, Output, WorkerKind
+from det_native.master.launch.imports import well_known_imports
 from det_native.master.launch.output import read_output
 from det_native.master.launch.policy import Policy
 from det_native.master.launch.pool import StandbyPool
@@ -65,6 +66,8 @@ class LocalLauncher:
         Base of the workers' environment, this process's by default; secrets of the master are taken out.
     policy : Policy
         How many standbys to keep.
+    clock : callable
+        Monotonic seconds by which unused standbys retire.
     """
 
     def __init__(
@@ -77,12 +80,13 @@ class LocalLauncher:
         entry: str = ENTRY,
         environment: Mapping[str, str] | None = None,
         policy: Policy | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.threads = threads or max(1, len(os.sched_getaffinity(0)) // slots)
         self._policy = policy or Policy()
         recipe = Recipe(directory, device, self.threads, entry, os.environ if environment is None else environment)
-        self._pool = StandbyPool(recipe, slots, self._policy)
+        self._pool = StandbyPool(recipe, slots, self._policy, clock)
         self._workers: dict[str, _Worker] = {}
         self._stillborn: list[Exit] = []
         self._directories: dict[str, Path] = {}
@@ -101,7 +105,8 @@ class LocalLauncher:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directories[run_id] = directory
         kind = resolved(kind)
-        self._pool.want(kind, 1 + sum(worker.kind == kind for worker in self._workers.values()))
+        at_once = 1 + sum(worker.kind == kind for worker in self._workers.values())
+        self._pool.want(kind, at_once, well_known_imports(job.bundle))
         try:
             standby = self._pool.take(kind)
         except SpawnError as error:

@@ -52,6 +52,7 @@ class StandbyPool:
         self._uses: dict[WorkerKind, Use] = {}
         # Kinds whose standbys do not start: none is tried again until a job asks for the kind.
         self._failures: set[WorkerKind] = set()
+        self._imports: dict[WorkerKind, tuple[str, ...]] = {}
         # Nothing but these and the passing of time changes what is to be done.
         self._last_situation = (True, 0)
         self._next_maintenance = 0.0
@@ -65,12 +66,14 @@ class StandbyPool:
         """Return how many are ready, by framework."""
         return dict(Counter(standby.kind.framework for standby in self.standbys if standby.ready))
 
-    def want(self, kind: WorkerKind, running: int = 0) -> None:
-        """Note that `kind` is in demand, with `running` workers of it at once."""
+    def want(self, kind: WorkerKind, running: int = 0, imports: tuple[str, ...] = ()) -> None:
+        """Note that `kind` is in demand, with `running` workers of it at once, and what the last one imports."""
         kind = self._known(resolved(kind))
         before = self._uses.get(kind, Use(0.0))
         self._uses[kind] = Use(self._clock(), max(before.peak, running))
         self._failures.discard(kind)
+        if imports:
+            self._imports[kind] = imports
         self._next_maintenance = 0.0
 
     def take(self, kind: WorkerKind) -> Standby:
@@ -108,6 +111,7 @@ class StandbyPool:
         wanted = bounds(self._uses, now, self._slots, self._memory(), self._policy)
         for kind in [kind for kind in self._uses if kind not in wanted]:
             del self._uses[kind]
+            self._imports.pop(kind, None)
         self._retire(wanted)
         if quiet:
             self._top_up(wanted)
@@ -162,7 +166,7 @@ class StandbyPool:
                 if warming >= self._policy.warming or kind in self._failures:
                     break
                 try:
-                    self._standbys.append(Standby(kind, self._recipe))
+                    self._standbys.append(Standby(kind, self._recipe, self._imports.get(kind, ())))
                 except SpawnError as error:
                     self._failures.add(kind)
                     logger.warning("no standby for %s: %s", kind, error)

@@ -77,7 +77,7 @@ class Standby:
         Whether it has taken its job.
     """
 
-    def __init__(self, kind: WorkerKind, recipe: Recipe) -> None:
+    def __init__(self, kind: WorkerKind, recipe: Recipe, imports: tuple[str, ...] = ()) -> None:
         self.kind = kind
         self.ready = False
         self.picked_up = False
@@ -89,7 +89,7 @@ class Standby:
         self.status_pipe, status_write = os.pipe()
         try:
             self.process = WorkerProcess.spawn(
-                _command(kind, recipe, status_write),
+                _command(kind, recipe, status_write, imports),
                 environment=recipe.worker_environment(),
                 directory=recipe.directory,
                 output=self._startup,
@@ -182,7 +182,7 @@ def job_line(job_json: str) -> bytes:
     return json.dumps(json.loads(job_json), separators=(",", ":")).encode()
 
 
-def _command(kind: WorkerKind, recipe: Recipe, status: int) -> list[str]:
+def _command(kind: WorkerKind, recipe: Recipe, status: int, imports: tuple[str, ...]) -> list[str]:
     return [
         kind.executable,
         "-P",  # the folder it waits in is no place to import from
@@ -196,4 +196,5 @@ def _command(kind: WorkerKind, recipe: Recipe, status: int) -> list[str]:
         recipe.entry,
         "--status-fd",
         str(status),
+        *(text for name in imports for text in ("--import", name)),
     ]

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect, text
 
 from det_native import __version__
 from det_native.errors import MasterStartError
+from det_native.master.store.migrations import HEAD
 from det_native.master.store.tables import metadata
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells of every plugin that it has
-
-
-def configuration() -> Config:
-    """Return Alembic's configuration for the migrations that are packaged beside this module."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    return config
 
 
 def upgrade(connection: Connection) -> None:
@@ -34,19 +27,40 @@ def upgrade(connection: Connection) -> None:
     MasterStartError
         If the database has had a migration that this version does not know: a newer version has used it.
     """
+    # Alembic is slow to import, and at nearly every start there is nothing to do.
+    if current(connection) != HEAD:
+        _run(connection)
+
+
+def current(connection: Connection) -> str | None:
+    """Return the last migration that a database has had, None for an empty one."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    revision: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return revision
+
+
+def configuration() -> Config:
+    """Return Alembic's configuration for the migrations that are packaged beside this module."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config
+
+
+def _run(connection: Connection) -> None:
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
     config = configuration()
     scripts = ScriptDirectory.from_config(config)
-    for revision in MigrationContext.configure(connection).get_current_heads():
-        try:
-            known = scripts.get_revision(revision)
-        except CommandError:
-            known = None
-        if known is None:
-            raise MasterStartError(
-                f"The database was written by a newer det_native (its schema is {revision!r}; version {__version__} "
-                f"knows up to {scripts.get_current_head()!r}). Install that version again, or set DET_HOME to a "
-                "fresh folder."
-            )
-    with EnvironmentContext(config, scripts, fn=lambda revision, _: scripts._upgrade_revs("head", revision)) as steps:
+    revision = current(connection)
+    if revision is not None and revision not in {script.revision for script in scripts.walk_revisions()}:
+        raise MasterStartError(
+            f"The database was written by a newer det_native (its schema is {revision!r}; version {__version__} "
+            f"knows up to {HEAD!r}). Install that version again, or set DET_HOME to a fresh folder."
+        )
+    with EnvironmentContext(config, scripts, fn=lambda known, _: scripts._upgrade_revs("head", known)) as steps:
         steps.configure(connection=connection, target_metadata=metadata)
         steps.run_migrations()

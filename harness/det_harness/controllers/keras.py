@@ -17,6 +17,7 @@ from det_harness.controllers import keras_state
 from det_harness.controllers.keras_data import make_feed, queue_arguments, validation_arguments
 from det_harness.controllers.keras_loop import TrainingCallbacks
 from det_harness.controllers.keras_sequences import View
+from det_harness.controllers.keras_state import load_weights
 from det_harness.lengths import periods_of
 from det_harness.metrics import checked_validation, is_best
 from det_harness.schedule import Periods
@@ -24,6 +25,8 @@ from det_harness.services import Outcome, Services
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
+
+__all__ = ["KerasController", "in_whole_epochs", "load_weights"]
 
 
 def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int) -> Periods:
@@ -68,7 +71,7 @@ class KerasController:
         schedule = services.schedule
         schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
         self.feed = make_feed(call, services.environment, self.steps)
-        self.validation = validation_arguments(call, services.environment)
+        self.validation = validation_arguments(call, services.environment, services.validation_batches)
 
     def run(self) -> Outcome:
         """Train to the end; return Keras's ``History`` as the result."""

@@ -76,30 +76,34 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     return _IndexedFeed(call, _view_of_sequence(call, data.x, bool(shuffle), seed, steps))
 
 
-def validation_arguments(call: FitCall, environment: TrialEnvironment) -> dict[str, Any]:
-    """Return ``x`` and ``steps`` of ``evaluate`` for the call's validation data."""
+def validation_arguments(call: FitCall, environment: TrialEnvironment, most: int | None = None) -> dict[str, Any]:
+    """Return ``x`` and ``steps`` of ``evaluate`` for the call's validation data, `most` batches at most."""
     data, steps = call.validation, call.arguments["validation_steps"]
     if data is None:
         return {}
-    if data.kind is Kind.SEQUENCE and _threads(call) > 1:
-        return {"x": _view_of_sequence(call, data.x, False, 0, steps or len(data.x), pass_on=True), "steps": steps}
-    if not data.kind.indexed:
-        return {"x": data.x, "steps": steps}
-    records = int(data.records or 0)
+    if data.kind.indexed:
+        x = _indexed_validation(call, data, call.per_slot_batch_size(environment))
+    elif data.kind is Kind.SEQUENCE and _threads(call) > 1:
+        x = _view_of_sequence(call, data.x, False, 0, steps or len(data.x), pass_on=True)
+    else:
+        x = data.x
+    return {"x": x, "steps": steps if most is None else min(steps or most, most)}
+
+
+def _indexed_validation(call: FitCall, data: Data, batch_size: int) -> Any:
+    """Return batches of rows: of the size asked for, or what Keras makes of ``validation_steps``, or as in training."""
+    records, steps = int(data.records or 0), call.arguments["validation_steps"]
     size = call.arguments["validation_batch_size"]
     if size is None and call.arguments["batch_size"] is None and steps is not None:
         size = math.ceil(records / steps)
-    size = size or call.per_slot_batch_size(environment)
+    size = size or batch_size
+    batches = math.ceil(records / size)
     if data.kind is Kind.ARRAYS:
-        batches = math.ceil(records / size)
-        dataset = array_batches(packed(data), records, size, epochs=1).apply(
-            tf.data.experimental.assert_cardinality(batches)
-        )
-    elif data.kind is Kind.SPARSE:
-        dataset = tf.data.Dataset.from_tensor_slices(packed(data)).batch(size)
-    else:
-        dataset = View(ArrayBatches(packed(data), records, size, False, 0), math.ceil(records / size))
-    return {"x": dataset, "steps": steps}
+        known = tf.data.experimental.assert_cardinality(batches)
+        return array_batches(packed(data), records, size, epochs=1).apply(known)
+    if data.kind is Kind.SPARSE:
+        return tf.data.Dataset.from_tensor_slices(packed(data)).batch(size)
+    return View(ArrayBatches(packed(data), records, size, False, 0), batches)
 
 
 class _ArrayFeed:

@@ -137,8 +137,7 @@ def load_weights(call: FitCall, directory: Path) -> Any:
     progress_of(directory)
     from det_harness.controllers.keras_data import make_feed
 
-    steps = call.steps_per_epoch(call.context.env)
-    build(call.model, make_feed(call, call.context.env, steps).first)
+    build(call.model, lambda: make_feed(call, call.context.env, steps=1).first())
     seed_random_layers(call.model, call.context.env.trial_seed)
     read_model(directory, call.model)
     call.context.release_model(call.model)

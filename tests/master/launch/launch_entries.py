@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from det_native.schema.job import CheckJob, TrialJob
@@ -21,47 +24,91 @@ SLEEPER = "import signal; signal.pause()"
 
 def run(job: TrialJob | CheckJob) -> int:
     """Do what the job says; return the exit code."""
-    directory = Path(job.directory)
     if isinstance(job, CheckJob):
-        (directory / "result.json").write_text("{}")
+        (Path(job.directory) / "result.json").write_text("{}")
         return 0
-    action = job.hparams["action"]
-    if action == "facts":
-        facts = {
-            "pid": os.getpid(),
-            "session": os.getsid(0),
-            "cwd": os.getcwd(),
-            "environment": dict(os.environ),
-            "modules": sorted(name for name in sys.modules if name in ("torch", "tensorflow")),
-            "descriptors": len(os.listdir("/proc/self/fd")),
-            "stdin": sys.stdin.read(),
-        }
-        (directory / "facts.json").write_text(json.dumps(facts))
-    elif action == "version":
-        print(VERSION)
-    elif action == "print":
-        print(job.hparams["text"])
-    elif action == "exit":
-        return int(job.hparams["code"])
-    elif action == "die":
-        os.kill(os.getpid(), signal.Signals[job.hparams["signal"]])
-    elif action == "wait":
-        _family(job.hparams)
-        print("waiting", flush=True)
+    action: Callable[[TrialJob], int | None] = globals()[job.hparams["action"].replace(" ", "_")]
+    return action(job) or 0
+
+
+def facts(job: TrialJob) -> None:
+    """Write down what this process sees of itself."""
+    found = {
+        "pid": os.getpid(),
+        "session": os.getsid(0),
+        "cwd": os.getcwd(),
+        "environment": dict(os.environ),
+        "modules": sorted(name for name in sys.modules if name in ("torch", "tensorflow")),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "stdin": sys.stdin.read(),
+    }
+    (Path(job.directory) / "facts.json").write_text(json.dumps(found))
+
+
+def version(_: TrialJob) -> None:
+    """Print which version of the package was imported."""
+    print(VERSION)
+
+
+def say(job: TrialJob) -> None:
+    """Print a text."""
+    print(job.hparams["text"])
+
+
+def leave(job: TrialJob) -> int:
+    """End with an exit code."""
+    return int(job.hparams["code"])
+
+
+def die(job: TrialJob) -> None:
+    """End by a signal."""
+    os.kill(os.getpid(), signal.Signals[job.hparams["signal"]])
+
+
+def wait(job: TrialJob) -> None:
+    """Wait for a signal, with or without children."""
+    _family(job.hparams)
+    print("waiting", flush=True)
+    signal.pause()
+
+
+def stubborn(_: TrialJob) -> None:
+    """Ignore SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("waiting", flush=True)
+    while True:
         signal.pause()
-    elif action == "stubborn":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        print("waiting", flush=True)
-        while True:
-            signal.pause()
-    elif action == "graceful":
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
-        print("waiting", flush=True)
-        signal.pause()
-    elif action == "orphan":
-        _family(job.hparams)
-        print("leaving", flush=True)
-    return 0
+
+
+def graceful(_: TrialJob) -> None:
+    """End by itself on SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+    print("waiting", flush=True)
+    signal.pause()
+
+
+def modules(job: TrialJob) -> None:
+    """Print which of these modules were imported."""
+    print(*sorted(name for name in sys.modules if name in job.hparams["names"]))
+
+
+def last_words(_: TrialJob) -> None:
+    """Leave work for the interpreter's end."""
+    atexit.register(print, "from atexit")
+    threading.Thread(target=lambda: (threading.Event().wait(0.2), print("from a thread"))).start()
+    print("no line end", end=" ")
+    sys.exit("said at the exit")
+
+
+def fail(_: TrialJob) -> None:
+    """Raise."""
+    raise ValueError("what the program raised")
+
+
+def orphan(job: TrialJob) -> None:
+    """End while children run."""
+    _family(job.hparams)
+    print("leaving", flush=True)
 
 
 def _family(hparams: dict[str, object]) -> None:

@@ -115,7 +115,7 @@ class LauncherContract:
 
     def test_a_job_larger_than_a_pipe_arrives_whole(self, launcher: Launcher, tmp_path: Path) -> None:
         text = "x" * 3_000_000
-        launcher.start("r1", trial_job(tmp_path, "r1", "print", text=text), KIND)
+        launcher.start("r1", trial_job(tmp_path, "r1", "say", text=text), KIND)
         exits(launcher, "r1")
         found, offset = "", 0
         while (part := launcher.logs("r1", offset)).text:
@@ -123,7 +123,7 @@ class LauncherContract:
         assert found == text + "\n"
 
     def test_exit_codes_and_signals_are_told_once(self, launcher: Launcher, tmp_path: Path) -> None:
-        launcher.start("r1", trial_job(tmp_path, "r1", "exit", code=3), KIND)
+        launcher.start("r1", trial_job(tmp_path, "r1", "leave", code=3), KIND)
         launcher.start("r2", trial_job(tmp_path, "r2", "die", signal="SIGSEGV"), KIND)
         found = exits(launcher, "r1", "r2")
         assert found["r1"].code == 3
@@ -166,14 +166,14 @@ class LauncherContract:
         until(lambda: all(gone(pid) for pid in children), launcher)
 
     def test_killing_what_is_gone_or_unknown_does_nothing(self, launcher: Launcher, tmp_path: Path) -> None:
-        launcher.start("r1", trial_job(tmp_path, "r1", "exit", code=0), KIND)
+        launcher.start("r1", trial_job(tmp_path, "r1", "leave", code=0), KIND)
         exits(launcher, "r1")
         launcher.kill("r1", grace=1)
         launcher.kill("never heard of")
         assert launcher.logs("never heard of", 5).offset == 5
 
     def test_output_comes_in_whole_lines_from_an_offset(self, launcher: Launcher, tmp_path: Path) -> None:
-        launcher.start("r1", trial_job(tmp_path, "r1", "print", text="größe\nsecond"), KIND)
+        launcher.start("r1", trial_job(tmp_path, "r1", "say", text="größe\nsecond"), KIND)
         exits(launcher, "r1")
         first = launcher.logs("r1", 0)
         assert first.text == "größe\nsecond\n"
@@ -182,7 +182,7 @@ class LauncherContract:
 
     def test_an_interpreter_that_does_not_exist_is_named(self, launcher: Launcher, tmp_path: Path) -> None:
         kind = WorkerKind("python", str(tmp_path / "no" / "python"))
-        launcher.start("r1", trial_job(tmp_path, "r1", "exit", code=0), kind)
+        launcher.start("r1", trial_job(tmp_path, "r1", "leave", code=0), kind)
         ended = exits(launcher, "r1")["r1"]
         assert ended.code != 0
         assert kind.executable in ended.detail

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.errors import ArgumentError
+from det_native.master.launch.imports import well_known_imports
 from det_native.master.launch.memory import available_share
 from det_native.master.launch.output import read_output, tail
 from det_native.master.launch.policy import Bounds, Policy, Use, bounds
 from det_native.master.launch.slots import device_of, discover_slots, parse_gpus, visible_gpus
+from det_native.schema.manifests import BundleManifest, Cell, Interpreter, Program
 
 POLICY = Policy(idle=100.0)
 LISTING = """GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-aaaa)
@@ -88,6 +90,28 @@ class TestSlots:
     def test_what_cannot_be_is_refused_with_what_can(self, setting: str, gpus: dict[str, str]) -> None:
         with pytest.raises(ArgumentError, match="slots"):
             discover_slots(setting, gpus)
+
+
+class TestImports:
+    def _found(self, *sources: str) -> tuple[str, ...]:
+        cells = tuple(Cell(number=index, cell_id=None, source=source) for index, source in enumerate(sources))
+        return well_known_imports(
+            BundleManifest(
+                protocol=1,
+                interpreter=Interpreter(python="3.11.0", executable=""),
+                program=Program(kind="cells", framework="torch", cells=cells),
+            )
+        )
+
+    def test_well_known_libraries_outside_functions_are_found(self) -> None:
+        found = self._found(
+            "import numpy as np, os\nfrom sklearn.datasets import load_digits\nimport my_helpers, wandb",
+            "def f():\n    import pandas\nif True:\n    import matplotlib.pyplot as plt",
+        )
+        assert found == ("matplotlib.pyplot", "numpy", "sklearn.datasets")
+
+    def test_what_does_not_parse_is_passed_over(self) -> None:
+        assert self._found("import (", "from . import numpy", "import scipy", "(" * 5000) == ("scipy",)
 
 
 class TestOutput:

@@ -17,11 +17,12 @@ from typing import Any
 import psutil
 import pytest
 from launch_entries import SLEEPER
-from launcher_contract import KIND, LauncherContract, children_of, exits, gone, output, trial_job, until
+from launcher_contract import BUNDLE, KIND, LauncherContract, children_of, exits, gone, output, trial_job, until
 
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.local import LocalLauncher
 from det_native.master.launch.policy import Policy
+from det_native.schema.manifests import Cell
 
 pytestmark = pytest.mark.slow
 
@@ -103,8 +104,10 @@ class TestStandbys:
         assert facts[0]["pid"] != facts[1]["pid"]
 
     def test_unused_standbys_retire(self, make: Make) -> None:
-        launcher = make(slots=1, policy=Policy(settle=0.0, idle=0.4))
+        now = 100.0
+        launcher = make(slots=1, policy=Policy(settle=0.0, idle=60.0), clock=lambda: now)
         _warm(launcher, 2)
+        now += 4 * 60.0
         until(lambda: (launcher.poll(), not _standby_processes())[1], launcher)
         assert launcher.standbys() == {}
 
@@ -178,6 +181,28 @@ class TestStandbys:
         exits(launcher, "r1")
         assert launcher.logs("r1", 0).text == "three\n"
 
+    def test_what_the_last_program_imported_is_imported_beforehand(self, make: Make, tmp_path: Path) -> None:
+        cell = Cell(number=1, cell_id=None, source="import scipy.special, antigravity\nfrom tqdm import auto")
+        bundle = BUNDLE.model_copy(update={"program": BUNDLE.program.model_copy(update={"cells": (cell,)})})
+        launcher = make(slots=1, policy=PROMPT)
+        launcher.start("r1", trial_job(tmp_path, "r1", "leave", code=0, bundle=bundle), KIND)
+        exits(launcher, "r1")
+        until(lambda: (launcher.poll(), launcher.standbys() == {"python": 2})[1], launcher)
+        names = ["scipy.special", "tqdm", "antigravity"]
+        launcher.start("r2", trial_job(tmp_path, "r2", "modules", names=names), KIND)
+        exits(launcher, "r2")
+        assert launcher.logs("r2", 0).text == "scipy.special tqdm\n"
+
+    def test_a_worker_ends_as_the_interpreter_does(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(policy=Policy(settle=3600.0))
+        launcher.start("r1", trial_job(tmp_path, "r1", "last words"), KIND)
+        launcher.start("r2", trial_job(tmp_path, "r2", "fail"), KIND)
+        found = exits(launcher, "r1", "r2")
+        assert (found["r1"].code, found["r2"].code) == (1, 1)
+        said = launcher.logs("r1", 0).text
+        assert said.index("said at the exit") < said.index("from a thread") < said.index("from atexit")
+        assert launcher.logs("r2", 0).text.endswith("ValueError: what the program raised\n")
+
     def test_a_worker_holds_no_descriptor_of_the_master(self, make: Make, tmp_path: Path) -> None:
         held = os.open(tmp_path, os.O_RDONLY)
         try:
@@ -200,10 +225,10 @@ class TestStandbys:
         venv.create(tmp_path / "bare", symlinks=True, with_pip=False)
         executable = str(tmp_path / "bare" / "bin" / "python")
         launcher = make(policy=PROMPT)
-        launcher.start("r1", trial_job(tmp_path, "r1", "exit", code=0), WorkerKind("python", executable))
+        launcher.start("r1", trial_job(tmp_path, "r1", "leave", code=0), WorkerKind("python", executable))
         ended = exits(launcher, "r1")["r1"]
         assert ended.code == 1
-        assert f"{executable} has no det_native" in ended.detail
+        assert f"{executable}3.{sys.version_info.minor} has no det_native" in ended.detail
         assert "det_harness" in launcher.logs("r1", 0).text
 
 
@@ -226,7 +251,7 @@ class TestMasterGone:
 
     def test_a_worker_that_ended_meanwhile_is_not_adopted_but_can_be_read(self, make: Make, tmp_path: Path) -> None:
         first = make(policy=PROMPT)
-        handle = first.start("r1", trial_job(tmp_path, "r1", "print", text="last words"), KIND)
+        handle = first.start("r1", trial_job(tmp_path, "r1", "say", text="last words"), KIND)
         exits(first, "r1")
         second = make(policy=PROMPT)
         assert not second.adopt("r1", handle)
@@ -249,7 +274,7 @@ class TestMasterGone:
 
     def test_a_job_still_on_its_way_is_handed_over_before_the_launcher_goes(self, make: Make, tmp_path: Path) -> None:
         launcher = make(policy=PROMPT)
-        job = trial_job(tmp_path, "r1", "print", text="x" * 2_000_000)
+        job = trial_job(tmp_path, "r1", "say", text="x" * 2_000_000)
         handle = launcher.start("r1", job, KIND)
         launcher.close(kill_workers=False)
         os.waitpid(handle["pid"], 0)
