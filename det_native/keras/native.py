@@ -169,7 +169,8 @@ class FitCall:
             return own or self._counted_steps()
         if own is not None and configured == self._own_records(own, self._own_batch_size()):
             return own
-        return max(1, configured // environment.global_batch_size if environment.hparams else configured // batch_size)
+        known = "global_batch_size" in environment.hparams
+        return max(1, configured // (environment.global_batch_size if known else batch_size))
 
     def check(self, environment: TrialEnvironment) -> None:
         """Check the call against a complete configuration, before any batch.

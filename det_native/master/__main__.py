@@ -87,7 +87,7 @@ def _run(config: MasterConfig, begun: float) -> None:
                 service.close()
     finally:
         launcher.close(kill_workers=False)
-    logger.info("stopped; running workers go on")
+    logger.info("stopped")
 
 
 if __name__ == "__main__":

@@ -7,15 +7,15 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-
-from det_native.capture.names import check_bundle_names
 
 from det_harness.program import ProgramRunner, check_versions
 from det_harness.user_errors import describe
 from det_harness.values import decode
-from det_native.errors import BundleCorruptError, DetError, Problem, ProblemsError, StorageError
+from det_native.capture.names import check_bundle_names
+from det_native.errors import DetError, Problem, ProblemsError
 from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
@@ -35,7 +35,7 @@ def check_bundle(job: CheckJob) -> BundleChecked:
         unpack_bundle(job.bundle, blobs, work)
     except ProblemsError as error:
         return _result(error.problems)
-    except (BundleCorruptError, StorageError, DetError) as error:
+    except DetError as error:
         return _result([Problem("bundle", str(error))])
     runner = ProgramRunner(job.bundle, blobs.read, work)
     with _at(work):
@@ -67,16 +67,16 @@ def _at(work: Path) -> Iterator[None]:
 
 def _compile(runner: ProgramRunner, bundle: BundleManifest) -> Iterator[Problem]:
     if bundle.program.kind == "script":
-        yield from _compiled(runner, bundle.program.command[0], runner.compile_script)
+        yield from _compiled(bundle.program.command[0], runner.compile_script)
         return
     for index in range(len(bundle.program.cells)):
         title = runner.source.title(runner.source.unit(index))
-        yield from _compiled(runner, title, lambda index=index: runner.compile_cell(index))
+        yield from _compiled(title, partial(runner.compile_cell, index))
 
 
-def _compiled(runner: ProgramRunner, title: str, compile_it: object) -> Iterator[Problem]:
+def _compiled(title: str, compile_it: Callable[[], object]) -> Iterator[Problem]:
     try:
-        compile_it()  # type: ignore[operator]
+        compile_it()
     except (SyntaxError, ValueError, OSError) as error:
         line = getattr(error, "lineno", None)
         where = f"{title}, line {line}" if line else title

@@ -30,6 +30,7 @@ INTERVAL = 0.08
 HEARTBEAT = 2.0
 _LONGEST_BACKOFF = 5.0
 _ROWS = 10_000
+_UNWANTED = frozenset({403, 404, 410})
 _REFUSED_FOR_GOOD = frozenset({400, 413, 422})
 
 
@@ -215,6 +216,9 @@ class SpoolReporter:
                 self._end_sending(f"The master no longer wants reports of this run: {error}", stop=True)
                 return
             except RequestError as error:
+                if error.status in _UNWANTED:
+                    self._end_sending(f"The master no longer knows this run: {error}", stop=True)
+                    return
                 if error.status in _REFUSED_FOR_GOOD and batch is not None:
                     self._end_sending(f"The master refused reports, which stay in the spool: {error}", stop=False)
                     return

@@ -89,6 +89,7 @@ def leave(code: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # the disk is full, or the user closed it
             stream.flush()
+    _remove_temporary_folder()
     os._exit(code)
 
 

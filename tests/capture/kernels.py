@@ -207,7 +207,7 @@ class Kernel:
         self.client.shell_channel.send(message)
         printed = []
         while True:
-            reply = self.client.get_iopub_msg(timeout=60)
+            reply = self.client.get_iopub_msg(timeout=20)
             if reply["parent_header"].get("msg_id") != message["header"]["msg_id"]:
                 continue
             if reply["msg_type"] == "stream":
@@ -216,7 +216,7 @@ class Kernel:
                 printed.append("\n".join(reply["content"]["traceback"]))
             elif reply["msg_type"] == "status" and reply["content"]["execution_state"] == "idle":
                 break
-        self.client.get_shell_msg(timeout=60)
+        self.client.get_shell_msg(timeout=20)
         return "".join(printed)
 
     def cells(self, *sources: str) -> None:

@@ -122,11 +122,10 @@ def test_numbers_drawn_in_between_belong_to_a_seeded_stream(kernel: Kernel, repl
 
 
 def test_monkeypatches_and_registrations_belong_to_the_slice(kernel: Kernel, replayed: Replayed) -> None:
-    kernel.cells("import json", "json.dumps = lambda value: 'patched'", "import codecs", "fit()")
+    kernel.cells("import colorsys", "colorsys.rgb_to_hsv = lambda *value: 'patched'", "import codecs", "fit()")
     found = kernel.found()
     assert found.cells == [1, 2, 3, 5]
-    assert replayed(found, "json.dumps(1)") == {"json.dumps(1)": "'patched'"}
-    kernel.run("import importlib; importlib.reload(json)")
+    assert replayed(found, "colorsys.rgb_to_hsv(1)") == {"colorsys.rgb_to_hsv(1)": "'patched'"}
 
 
 def test_an_hour_of_exploring_is_not_sent(kernel: Kernel, replayed: Replayed) -> None:

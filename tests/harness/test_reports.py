@@ -114,7 +114,7 @@ def test_lost_replies_bring_no_duplicates(tmp_path: Path) -> None:
     assert [report.seq for report in master.reports] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("status", [409, 401])
+@pytest.mark.parametrize("status", [409, 401, 404])
 def test_a_run_that_is_no_longer_wanted_is_told_to_end(tmp_path: Path, status: int) -> None:
     master = ReportsMaster(refuse=status)
     with serving(master):

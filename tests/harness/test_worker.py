@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import sklearn.datasets
 import torch
@@ -131,6 +132,26 @@ def test_sigterm_checkpoints_and_ends(worker: Worker, master: ReportsMaster) -> 
     saved = latest(worker)
     assert saved is not None
     assert saved.batch == end.batch > 0
+
+
+def test_sigterm_to_the_loader_workers_too_ends_as_well(worker: Worker, master: ReportsMaster) -> None:
+    loading = """
+class Loads(Digits):
+    def build_training_data_loader(self):
+        return DataLoader(data, batch_size=64, shuffle=True, num_workers=2)
+"""
+    config = {"searcher": {"metric": "accuracy", "max_length": {"batches": 1_000_000}}}
+    job = worker.job(worker.bundle(cells=program(loading, "train(Loads)  # <- call")), config=config)
+    process = worker.start(job)
+    master.wait_for(lambda: bool(rows(master)), timeout=60)
+    trained = psutil.Process(process.pid)
+    loaders = trained.children(recursive=True)
+    assert len(loaders) >= 2
+    for one in (*loaders, trained):
+        one.send_signal(signal.SIGTERM)
+    assert process.wait() == 0, worker.output(job)
+    assert worker.exit(job).reason is ExitReason.STOPPED
+    assert psutil.wait_procs(loaders, timeout=10)[1] == []
 
 
 def test_the_master_can_ask_for_the_end(worker: Worker, master: ReportsMaster) -> None:

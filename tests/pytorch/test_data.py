@@ -1,4 +1,4 @@
-"""Data loaders: order by seed and epoch, shards, skipping, samplers of users, loader workers, batches of any nesting."""
+"""Data loaders: order by seed and epoch, shards, skipping, samplers of users, loader workers, nested batches."""
 
 from __future__ import annotations
 

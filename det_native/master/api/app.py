@@ -39,7 +39,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         generate_unique_id_function=_operation_id,
     )
     app.state.service = service
-    for module in (master, bundles, experiments, trials, checkpoints, runs, events):
+    for module in (runs, master, bundles, experiments, trials, checkpoints, events):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)
     app.add_middleware(Gate, guard=service, owner=OWNER, hosts=tuple(hosts))
