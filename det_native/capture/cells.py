@@ -199,7 +199,9 @@ class _CellCapture:
         for missing, user in found.missing:
             if missing.name in PROVIDED or not self._matters(missing, user, found):
                 continue
-            self.problems.append(missing_problem(missing, user, self.namespace, self.executions, self.cuts, is_local))
+            self.problems.append(
+                missing_problem(missing, user, self.namespace, self.executions, found.flow.touched, is_local)
+            )
 
     def _matters(self, missing: Missing, user: Execution, found: Slice) -> bool:
         if missing.name in HISTORY_NAMES or _HISTORY.match(missing.name):

@@ -23,7 +23,7 @@ def missing_problem(
     user: Execution,
     namespace: Mapping[str, Any],
     executions: Sequence[Execution],
-    cuts: Mapping[str, int],
+    touched: Mapping[str, int],
     is_local: Callable[[str], bool],
 ) -> Problem:
     """Say why a name that nothing in the log binds stands in the way, and what to do."""
@@ -33,7 +33,7 @@ def missing_problem(
         return _undefined(name, by, executions)
     if (name.startswith("_") and (name.strip("_i").isdigit() or not name.strip("_"))) or name in {"In", "Out"}:
         return Problem("", f"{user.label} uses `{name}`, the notebook's history.", "Give the result a name of its own.")
-    if name in cuts:
+    if touched.get(name, -1) >= user.index:
         return Problem(
             "",
             f"{user.label} uses `{name}`, which no executed cell defines and which a later cell changed; its "

@@ -65,7 +65,7 @@ class LoggedExecution:
     error_line : int or None
         Line (of IPython's transformed text) of the cell's top level at which it failed.
     files : dict
-        File names of its code objects, and the number of lines of the cell before their first line.
+        File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     """
 
     index: int
@@ -165,10 +165,9 @@ class ExecutionLog:
         number = self.shell.execution_count - (1 if stored else 0)
         if self.running is not None:
             # Code run from within a cell (`%%capture`, `run_cell`): it belongs to that cell.
-            owner = self.running
-            body = info.raw_cell
-            offset = owner.source.count("\n", 0, owner.source.find(body)) if body and body in owner.source else 0
-            owner.files.setdefault(self._file_name(body, transformed, number), offset)
+            owner, body = self.running, info.raw_cell
+            is_body = owner.source.lstrip().startswith("%%") and body.strip() in owner.source
+            owner.files.setdefault(self._file_name(body, transformed, number), 1 if is_body else 0)
             self._running.append(None)
             return
         execution = self._append(number if stored else None, info.raw_cell, transformed)

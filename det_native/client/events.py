@@ -30,7 +30,9 @@ class Frame:
 
 
 def parse_frames(lines: Iterable[str]) -> Iterator[Frame]:
-    """Turn the lines of an event stream into frames; comments, and frames without data, are passed over.
+    """Turn the lines of an event stream into frames; frames without data are passed over.
+
+    A comment, which is how a master says that it is still there, gives an empty frame.
 
     Parameters
     ----------
@@ -43,6 +45,9 @@ def parse_frames(lines: Iterable[str]) -> Iterator[Frame]:
             if frame.data:
                 yield frame
             frame = Frame()
+            continue
+        if line.startswith(":"):
+            yield Frame()
             continue
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
@@ -115,7 +120,7 @@ class EventStream(Iterator[rest.Event]):
         self._closed = threading.Event()
         self._connection: Connection | None = None
         self._frames: Iterator[Frame] | None = None
-        self._finished = False
+        self._finished = self._silent = False
         self._failing_since: float | None = None
         self._first_pause = self._pause = pause
 
@@ -146,11 +151,16 @@ class EventStream(Iterator[rest.Event]):
         frame = next(self._frames, None)
         if frame is None:
             self._drop()
-            if self._has_ended():
-                self._finished = True
-            else:
+            self._finished = self._has_ended()
+            if not self._finished:
                 self._closed.wait(self._first_pause)
             return None
+        if not frame.data:
+            # Silence from one sign of life to the next: all that there was has been told.
+            self._finished = self._silent and self._has_ended()
+            self._silent = True
+            return None
+        self._silent = False
         self._failing_since, self._pause = None, self._first_pause
         event = rest.Event.model_validate_json("\n".join(frame.data))
         if event.id <= self._last:

@@ -260,9 +260,12 @@ class Service:
         self._standbys = self._launcher.standbys()
 
     def _ended(self, exit: Exit) -> None:
-        if not self._checks.ended(exit):
-            self._runs.ended(exit)
-            self._unscheduled = True
+        if self._checks.ended(exit):
+            return
+        run = self._runs.ended(exit)
+        self._unscheduled = True
+        if run is not None:
+            self._collector.submit(collection.clear_work, self._context, run.run_id, run.experiment_id)
 
     def _take_touched(self) -> None:
         with self._touched_lock:

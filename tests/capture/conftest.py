@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernels import Found, Kernel, replay
+from kernels import Found, Kernel, Worker, replay
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +21,14 @@ def shared_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     kernel.close()
 
 
+@pytest.fixture(scope="session")
+def worker() -> Iterator[Worker]:
+    """Where captured programs are run again."""
+    process = Worker()
+    yield process
+    process.close()
+
+
 @pytest.fixture
 def kernel(shared_kernel: Kernel, tmp_path: Path) -> Kernel:
     """The kernel as if it had just been started, in an empty folder; fit and Model are imported by cell 1."""
@@ -32,10 +40,10 @@ def kernel(shared_kernel: Kernel, tmp_path: Path) -> Kernel:
 
 
 @pytest.fixture
-def replayed(kernel: Kernel, tmp_path: Path) -> Callable[..., dict[str, Any]]:
+def replayed(kernel: Kernel, worker: Worker, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Run what was captured in a fresh process and give the values of names there."""
 
     def run(found: Found, *show: str) -> dict[str, Any]:
-        return replay(found, kernel.shared, tmp_path / "worker", *show)
+        return replay(worker, found, kernel.shared, tmp_path / "worker", *show)
 
     return run

@@ -61,66 +61,100 @@ def show():
     print("FOUND" + json.dumps(found.pop()))
 """
 
-#: Runs a captured program as a worker does, up to its recorded call, and prints names of its namespace.
+#: Forks for each job a process that has imported what a worker has, and runs the captured program in it up to its
+#: recorded call, then prints names of its namespace.
 REPLAY = """
-import ast, base64, json, os, sys
-job = json.load(sys.stdin)
-os.chdir(job["folder"])
-sys.path.insert(0, job["folder"])
-sys.path.append(job["shared"])
-import det_stand_in
+import ast, asyncio, base64, inspect, io, json, os, sys, traceback
+import cloudpickle, numpy
 from det_native.schema.manifests import Program
 from det_native.capture.names import check_bundle_names
-import cloudpickle, numpy, io
-
-program = Program.model_validate(job["program"])
-problems = check_bundle_names(program, {v[0] for v in job["values"]})
-assert not problems, problems
 
 
 class Stop(BaseException):
     pass
 
 
-running = None
-counts = {}
+def replay(job):
+    os.chdir(job["folder"])
+    sys.path[:0] = [job["folder"]]
+    sys.path.append(job["shared"])
+    import det_stand_in
+
+    program = Program.model_validate(job["program"])
+    problems = check_bundle_names(program, {v[0] for v in job["values"]})
+    assert not problems, problems
+    running, counts = None, {}
+
+    def fit(*data, **options):
+        frame = sys._getframe(1)
+        while not (frame.f_code.co_filename.startswith("<cell") or frame.f_code.co_filename.startswith(os.getcwd())):
+            frame = frame.f_back
+        line, _, column, _ = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+        place = (frame.f_code.co_filename, line, column)
+        counts[place] = counts.get(place, 0) + 1
+        call = program.call
+        name = f"<cell {call.cell}>" if call.cell is not None else os.path.join(os.getcwd(), call.file)
+        last = running == len(program.cells) - 1
+        if last and place == (name, call.line, call.column) and counts[place] == call.occurrence:
+            raise Stop
+
+    det_stand_in.fit = fit
+    namespace = {"__name__": "__main__", "display": print, "get_ipython": lambda: None}
+    reached = False
+    try:
+        for running, cell in enumerate(program.cells):
+            counts.clear()
+            for name, codec, content, before, _ in job["values"]:
+                if before == running:
+                    raw = base64.b64decode(content)
+                    namespace[name] = cloudpickle.loads(raw) if codec == "cloudpickle" else numpy.load(io.BytesIO(raw))
+            code = compile(cell.source, f"<cell {running}>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+            outcome = eval(code, namespace)
+            if inspect.iscoroutine(outcome):
+                asyncio.run(outcome)
+    except Stop:
+        reached = True
+    return {"reached": reached, "names": {e: repr(eval(e, namespace)) for e in job["show"]}}
 
 
-def fit(*data, **options):
-    frame = sys._getframe(1)
-    while not (frame.f_code.co_filename.startswith("<cell") or frame.f_code.co_filename.startswith(os.getcwd())):
-        frame = frame.f_back
-    line, _, column, _ = list(frame.f_code.co_positions())[frame.f_lasti // 2]
-    place = (frame.f_code.co_filename, line, column)
-    counts[place] = counts.get(place, 0) + 1
-    call = program.call
-    name = f"<cell {call.cell}>" if call.cell is not None else os.path.join(os.getcwd(), call.file)
-    last = running == len(program.cells) - 1
-    if last and place == (name, call.line, call.column) and counts[place] == call.occurrence:
-        raise Stop
-    return None
-
-
-det_stand_in.fit = fit
-namespace = {"__name__": "__main__", "display": print, "get_ipython": lambda: None}
-reached = False
-try:
-    for running, cell in enumerate(program.cells):
-        counts.clear()
-        for name, codec, content, before, _ in job["values"]:
-            if before == running:
-                raw = base64.b64decode(content)
-                namespace[name] = cloudpickle.loads(raw) if codec == "cloudpickle" else numpy.load(io.BytesIO(raw))
-        source = cell.source
-        code = compile(source, f"<cell {running}>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-        import asyncio, inspect
-        outcome = eval(code, namespace)
-        if inspect.iscoroutine(outcome):
-            asyncio.run(outcome)
-except Stop:
-    reached = True
-print("\\nRESULT" + json.dumps({"reached": reached, "names": {e: repr(eval(e, namespace)) for e in job["show"]}}))
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        try:
+            answer = replay(json.loads(line))
+        except BaseException:
+            answer = {"error": traceback.format_exc()}
+        print("RESULT" + json.dumps(answer), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
 """
+
+
+class Worker:
+    """Runs captured programs, each in a process of its own that has seen nothing of the notebook."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", REPLAY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            if "RESULT" in line:
+                answer: dict[str, Any] = json.loads(line.split("RESULT", 1)[1])
+                return answer
+        raise AssertionError("the worker died")
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(timeout=20)
 
 
 @dataclass
@@ -181,7 +215,8 @@ class Kernel:
             "import det_native.capture.log as _l\n"
             "_s = get_ipython(); _old = _l._log\n"
             "if _old is not None:\n"
-            "    _s.events.unregister('pre_run_cell', _old._before); _s.events.unregister('post_run_cell', _old._after)\n"
+            "    _s.events.unregister('pre_run_cell', _old._before); _s.events.unregister('post_run_cell', "
+            "_old._after)\n"
             "_l._log = None\n"
             f"sys.path[:] = [p for p in sys.path if p not in ('', {str(self.shared)!r})] + ['', {str(self.shared)!r}]\n"
             "_s.history_manager.exceptions = {}\n"
@@ -238,12 +273,14 @@ class Kernel:
 
     def live(self, *expressions: str) -> dict[str, str]:
         """Return the repr of expressions in the kernel now."""
-        printed = self.run(f"import json as _j; print('LIVE' + _j.dumps({{e: repr(eval(e)) for e in {list(expressions)!r}}}))")
+        printed = self.run(
+            f"import json as _j; print('LIVE' + _j.dumps({{e: repr(eval(e)) for e in {list(expressions)!r}}}))"
+        )
         result: dict[str, str] = json.loads(printed.split("LIVE", 1)[1].splitlines()[0])
         return result
 
 
-def replay(found: Found, shared: Path, folder: Path, *show: str) -> dict[str, Any]:
+def replay(worker: Worker, found: Found, shared: Path, folder: Path, *show: str) -> dict[str, Any]:
     """Run a captured program in a fresh process, in a folder that holds the captured files only."""
     assert found.program is not None, found.error
     folder.mkdir()
@@ -258,13 +295,11 @@ def replay(found: Found, shared: Path, folder: Path, *show: str) -> dict[str, An
         "shared": str(shared),
         "show": list(show),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", REPLAY], input=json.dumps(job), capture_output=True, text=True, timeout=120, check=False
-    )
-    assert "RESULT" in done.stdout, done.stderr[-3000:]
-    result: dict[str, Any] = json.loads(done.stdout.split("RESULT", 1)[1])
+    result = worker.run(job)
+    assert "error" not in result, result["error"]
     assert result["reached"], "the program did not reach the recorded call"
-    return result["names"]
+    names: dict[str, Any] = result["names"]
+    return names
 
 
 def decoded(found: Found, name: str) -> bytes:

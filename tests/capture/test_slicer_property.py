@@ -33,42 +33,23 @@ def expression(draw: st.DrawFn) -> str:
     return f"{draw(name)}[0]"
 
 
-@st.composite
-def statement(draw: st.DrawFn) -> str:
-    kind = draw(
-        st.sampled_from(
-            ["assign", "assign", "assign", "augmented", "item", "append", "function", "branch", "loop", "fail", "delete"]
-            + ["changer", "call", "alias", "tuple", "global"]
-        )
-    )
-    if kind == "assign":
-        return f"{draw(name)} = {draw(expression())}"
-    if kind == "augmented":
-        return f"{draw(name)} += {draw(st.sampled_from(['1', '[1]']))}"
-    if kind == "item":
-        return f"{draw(name)}[0] = {draw(number)}"
-    if kind == "append":
-        return f"{draw(name)}.append({draw(expression())})"
-    if kind == "function":
-        return f"def {draw(st.sampled_from(FUNCTIONS))}(x):\n    return total(x) + total({draw(name)})"
-    if kind == "changer":
-        return f"def {draw(st.sampled_from(FUNCTIONS))}(x):\n    x.append({draw(number)})\n    return x"
-    if kind == "global":
-        target = draw(name)
-        return f"def {draw(st.sampled_from(FUNCTIONS))}(x):\n    global {target}\n    {target} = total(x)\n    return 1"
-    if kind == "branch":
-        return f"if total({draw(name)}) % 2:\n    {draw(name)} = {draw(expression())}\nelse:\n    {draw(name)} = 1"
-    if kind == "loop":
-        return f"for i in range({draw(st.integers(0, 2))}):\n    {draw(name)} = i"
-    if kind == "call":
-        return f"{draw(st.sampled_from(FUNCTIONS))}({draw(name)})"
-    if kind == "alias":
-        return f"{draw(name)} = {draw(name)}"
-    if kind == "tuple":
-        return f"{draw(name)}, {draw(name)} = {draw(expression())}, {draw(number)}"
-    if kind == "delete":
-        return f"del {draw(name)}"
-    return "1 / 0"
+function = st.sampled_from(FUNCTIONS)
+statement = st.one_of(
+    *[st.builds("{} = {}".format, name, expression())] * 3,
+    st.builds("{} += {}".format, name, st.sampled_from(["1", "[1]"])),
+    st.builds("{}[0] = {}".format, name, number),
+    st.builds("{}.append({})".format, name, expression()),
+    st.builds("def {}(x):\n    return total(x) + total({})".format, function, name),
+    st.builds("def {}(x):\n    x.append({})\n    return x".format, function, number),
+    st.builds("def {0}(x):\n    global {1}\n    {1} = total(x)\n    return 1".format, function, name),
+    st.builds("if total({}) % 2:\n    {} = {}\nelse:\n    {} = 1".format, name, name, expression(), name),
+    st.builds("for i in range({}):\n    {} = i".format, st.integers(0, 2), name),
+    st.builds("{}({})".format, function, name),
+    st.builds("{} = {}".format, name, name),
+    st.builds("{}, {} = {}, {}".format, name, name, expression(), number),
+    st.builds("del {}".format, name),
+    st.just("1 / 0"),
+)
 
 
 def total(value: Any) -> int:
@@ -77,7 +58,7 @@ def total(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
-cell = st.lists(statement(), min_size=1, max_size=3).map("\n".join)
+cell = st.lists(statement, min_size=1, max_size=3).map("\n".join)
 program = st.tuples(st.lists(cell, min_size=1, max_size=6), st.lists(st.integers(0, 5), min_size=1, max_size=10))
 
 

@@ -14,7 +14,6 @@ from det_native.client import waiting
 from det_native.client.events import EventFeed, EventStream, parse_frames
 from det_native.client.progress import ExperimentProgress
 from det_native.client.rendering import PlainProgress
-from det_native.client.source import Source
 from det_native.errors import MasterUnreachableError
 from det_native.experimental.local_source import LocalSource
 from det_native.experimental.local_store import LocalStore
@@ -72,12 +71,24 @@ class ScriptedConnection:
 
 def test_frames() -> None:
     lines = [": comment", "id: 4", "data: a", "data:b", "", "", "event: x", "", "data: last"]
-    assert [(frame.id, frame.data) for frame in parse_frames(lines)] == [("4", ["a", "b"])]
+    assert [(frame.id, frame.data) for frame in parse_frames(lines)] == [("", []), ("4", ["a", "b"])]
 
 
 def test_stream_ends_with_the_experiment() -> None:
     script = Script([event(1), event(2, state="COMPLETED"), event(3)], [])
     assert [found.id for found in EventStream(script, lambda: False)] == [1, 2]
+
+
+def test_a_silent_stream_ends_if_the_experiment_has() -> None:
+    class Quiet:
+        def lines(self) -> Iterator[str]:
+            yield from (": ping", ": ping")
+            raise AssertionError("the stream was read on")
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    assert list(EventStream(lambda after: Quiet(), lambda: True, after=7)) == []
 
 
 def test_a_stream_closed_by_the_master_ends_if_the_experiment_has() -> None:
@@ -129,12 +140,14 @@ class EventfulSource(LocalSource):
     def __init__(self, store: LocalStore, events: list[rest.Event | Exception]) -> None:
         super().__init__(store)
         self.given = events
+        self.may_end = threading.Event()
 
     def events(self, experiment_id: int | str, after: int = 0) -> Iterator[rest.Event]:
         for found in self.given:
             if isinstance(found, Exception):
                 raise found
             if found.id == 99:
+                assert self.may_end.wait(30)
                 self._store.write_experiment(
                     self._store.experiment().model_copy(update={"state": ExperimentState.COMPLETED})
                 )
@@ -142,18 +155,21 @@ class EventfulSource(LocalSource):
 
 
 class Seen(PlainProgress):
-    def __init__(self) -> None:
+    def __init__(self, source: EventfulSource | None = None) -> None:
         self.lines: list[str] = []
         self.fractions: list[float] = []
+        self.source = source
 
     def update(self, fraction: float, text: str) -> None:
         self.fractions.append(fraction)
+        if self.source is not None:
+            self.source.may_end.set()
 
     def message(self, text: str) -> None:
         self.lines.append(text)
 
 
-def active_source(events: list[rest.Event | Exception]) -> Source:
+def active_source(events: list[rest.Event | Exception]) -> EventfulSource:
     active = experiment(ExperimentState.ACTIVE)
     store = LocalStore.find("local-1")
     trial = store.trials()[0].model_copy(update={"state": TrialState.RUNNING, "batches": 0, "target_batches": 4})
@@ -181,7 +197,7 @@ def test_waiting_shows_progress_and_errors_at_once() -> None:
         ]
     )
     store = LocalStore.find("local-1")
-    view = Seen()
+    view = Seen(source)
     with store.lock:  # held by whoever runs it
         assert waiting.wait(source, "local-1", view) == 99
     assert view.fractions == [0.0, 0.5, 0.5, 0.5, 1.0]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from master_parts import Master, MemoryLauncher, Worker, publish, running_master
+from master_parts import Master, MemoryLauncher, Worker, manifest, publish, running_master
 
 from det_native.errors import MasterStartError
 from det_native.master.app import build
 from det_native.schema.job import TrialJob
 from det_native.schema.states import ExitReason
+from det_native.storage.packing import pack
 
 
 def system_lines(master: Master, trial_id: int = 1) -> list[str]:
@@ -57,8 +59,7 @@ def test_a_random_search_of_five_trials_on_two_slots(master: Master) -> None:
     hyperparameters = {"global_batch_size": 32, "rate": {"type": "double", "minval": 0.0, "maxval": 1.0}}
     experiment = master.create({"searcher": searcher, "hyperparameters": hyperparameters})
     master.world.wait_for_jobs(2)
-    slots = {slot["id"]: slot["trial_id"] for slot in master.get("/master")["slots"]}
-    assert slots == {"cpu:0": 1, "cpu:1": 2}
+    master.until("/master", lambda found: [slot["trial_id"] for slot in found["slots"]] == [1, 2])
     for done in range(5):
         job = master.world.wait_for_jobs(done + 1)[done]
         assert len(master.world.alive) <= 2
@@ -327,6 +328,22 @@ def test_bundles_are_checked_once_they_pass(master: Master) -> None:
     assert master.client.post(f"/api/v1/bundles/{bundle}/check").json()["ok"] is True
     assert master.get(f"/bundles/{bundle}/created")["checked"] is True
     assert list((master.service.places.home / "runs").iterdir()) == []
+
+
+def test_a_run_leaves_only_what_its_code_wrote(master: Master) -> None:
+    content = {hashlib.sha256(text).hexdigest(): text for text in (b"code", b"data")}
+    master.client.post("/api/v1/blobs", content=b"".join(pack(content)))
+    paths = dict(zip(("train.py", "input/deep/data.csv"), content, strict=True))
+    files = [{"path": path, "sha256": sha256, "size": 4} for path, sha256 in paths.items()]
+    bundle = master.client.post("/api/v1/bundles", json={**manifest().model_dump(mode="json"), "files": files}).json()
+    master.create(bundle_id=bundle["id"])
+    (job,) = master.world.wait_for_jobs(1)
+    work = Path(job.directory) / "work"
+    (work / "input" / "deep").mkdir(parents=True)
+    for path in (*paths, "result.txt"):
+        (work / path).write_text("text")
+    Worker(master, job).complete()
+    master.until("/master", lambda _: [path.name for path in work.iterdir()] == ["result.txt"])
 
 
 def test_what_a_worker_dies_of_before_it_starts_is_told(master: Master) -> None:

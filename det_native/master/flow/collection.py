@@ -1,19 +1,21 @@
-"""Which checkpoints of an ended experiment are superfluous, and their deletion."""
+"""What is superfluous once an experiment or a run has ended, and its deletion."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 
 from det_native.errors import DetError
 from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import checkpoint_uri
-from det_native.master.store import checkpoints, events, experiments
+from det_native.master.store import bundles, checkpoints, events, experiments
 from det_native.master.store.encoding import number
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.states import CheckpointState
 from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.paths import safe_join
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +78,27 @@ def collect(context: Context, experiment_id: int) -> None:
         return
     with context.database.write() as transaction:
         experiments.set_collected(transaction, experiment_id)
+
+
+def clear_work(context: Context, run_id: str, experiment_id: int) -> None:
+    """Remove the bundle's files from the working directory of a run that has ended; what the code wrote there stays."""
+    work = context.places.run(run_id) / "work"
+    with context.database.read() as connection:
+        bundle_id = experiments.get(connection, experiment_id).bundle_id
+        assert bundle_id is not None
+        bundle = bundles.get(connection, bundle_id)
+    folders: set[Path] = set()
+    try:
+        for file in bundle.files:
+            path = safe_join(work, file.path)
+            if path.is_file() and not path.is_symlink() and path.stat().st_size == file.size:
+                path.unlink()
+            folders.update(parent for parent in path.parents if parent.is_relative_to(work) and parent != work)
+        for folder in sorted(folders, key=lambda folder: len(folder.parts), reverse=True):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+    except (DetError, OSError) as error:
+        logger.warning("The working directory of run %s is not tidied: %s", run_id, error)
 
 
 def _mark_deleted(context: Context, experiment_id: int, uuid: str) -> None:

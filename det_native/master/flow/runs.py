@@ -146,11 +146,11 @@ class Runs:
             self._carry_out(transaction, run, decision)
         self._over(run, decision)
 
-    def ended(self, exit: Exit) -> None:
-        """A worker is gone: store what it left, decide what becomes of its trial, free its slots."""
+    def ended(self, exit: Exit) -> Active | None:
+        """A worker is gone: store what it left, decide what becomes of its trial, free its slots; return its run."""
         run = self.active.get(exit.run_id)
         if run is None:
-            return
+            return None
         self._store_output(run)
         self._store_left_reports(run)
         with self._context.database.write() as transaction:
@@ -161,6 +161,7 @@ class Runs:
         del self.active[run.run_id]
         if decision is not None:
             self._over(run, decision)
+        return run
 
     def tick(self) -> None:
         """Store new output, and end workers that stay on after their last word."""

@@ -124,9 +124,9 @@ class PyTorchTrialController:
             while done < until:
                 batch = context.to_device(next(batches))
                 context.enter_batch(done)
-                metrics = train_batch(batch, done // epoch_length, done)
+                # No name for what comes back: its graph would live, and cost memory, through the next batch.
+                recorder.add(done + 1, train_batch(batch, done // epoch_length, done))
                 done += 1
-                recorder.add(done, metrics)
                 for scheduler in by_batch:
                     scheduler.step()
                 if by_epoch and done % epoch_length == 0:

@@ -1,0 +1,113 @@
+"""``python train.py``: the script, its arguments and the files that it uses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """\
+import json, sys
+from pathlib import Path
+from det_native.capture.call import capture_call
+from det_native.errors import DetError
+import helper
+
+OPTIONS = json.loads(sys.argv[1])
+
+
+def fit(last):
+    try:
+        return capture_call("fit", framework="keras", **OPTIONS)
+    except DetError as error:
+        print("FOUND" + json.dumps({"error": f"{type(error).__name__}: {error}"}))
+        sys.exit()
+
+
+table = Path("table.csv")
+for step in range(2):
+    capture = fit(step)
+print("FOUND" + json.dumps({
+    "program": capture.program.model_dump(mode="json"),
+    "files": [file.target for file in capture.files],
+}))
+"""
+
+
+def _run(folder: Path, script: str, **options: Any) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, script, json.dumps(options), "--lr", "0.1"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "FOUND" in done.stdout, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.split("FOUND", 1)[1])
+    return found
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(SCRIPT)
+    (folder / "helper.py").write_text("X = 1\n")
+    (folder / "table.csv").write_text("a\n")
+    (folder / "stray.txt").write_text("not named")
+    return folder
+
+
+def test_the_script_with_its_arguments_and_files(project: Path) -> None:
+    found = _run(project, "train.py")
+    assert found["program"]["kind"] == "script"
+    assert found["program"]["command"] == ["train.py", "{}", "--lr", "0.1"]
+    assert sorted(found["files"]) == ["helper.py", "table.csv", "train.py"]
+    lines = SCRIPT.splitlines()
+    assert found["program"]["call"] == {
+        "kind": "fit",
+        "cell": None,
+        "file": "train.py",
+        "line": 1 + next(i for i, line in enumerate(lines) if "return capture_call" in line),
+        "column": 15,
+        "occurrence": 2,
+    }
+
+
+def test_a_context_directory_is_sent_whole_and_paths_are_relative_to_it(project: Path) -> None:
+    found = _run(project.parent, "project/train.py", context_dir=str(project.parent))
+    assert found["program"]["command"][0] == "project/train.py"
+    assert found["program"]["call"]["file"] == "project/train.py"
+    assert "project/train.py" not in found["files"]
+
+
+def test_a_script_outside_the_context_directory_is_refused(project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    found = _run(project, "train.py", context_dir=str(other))
+    assert found["error"].startswith("ArgumentError: context_dir is")
+    assert "does not lie in it" in found["error"]
+
+
+def test_a_command_names_another_script(project: Path) -> None:
+    (project / "other.py").write_text("import helper\n")
+    found = _run(project, "train.py", command=["python", "other.py", "--fast"])
+    assert found["program"]["command"] == ["other.py", "--fast"]
+    assert found["program"]["call"] is None
+    assert (
+        "ArgumentError: command names the script 'none.py'" in _run(project, "train.py", command=["none.py"])["error"]
+    )
+
+
+def test_secrets_in_scripts_are_not_sent(project: Path) -> None:
+    (project / "helper.py").write_text("password = 'correct-horse'\n")
+    error = _run(project, "train.py")["error"]
+    assert "helper.py, line 1: `password` holds a string that looks like a secret" in error
+    assert "horse" not in error

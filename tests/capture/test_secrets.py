@@ -1,0 +1,79 @@
+"""Strings that look like secrets."""
+
+from __future__ import annotations
+
+import pytest
+
+from det_native.capture.secrets import environment_reads, find_secrets, looks_secret, name_is_secret
+
+
+@pytest.mark.parametrize(
+    "name", ["API_KEY", "apikey", "db_password", "client_secret", "hf_token", "authToken", "credentials"]
+)
+def test_names_of_secrets(name: str) -> None:
+    assert name_is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["tokenizer", "pad_token", "token_ids", "max_tokens", "keys", "eosToken", "key", "passed"]
+)
+def test_names_that_only_resemble_them(name: str) -> None:
+    assert not name_is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AKIA" + "IOSFODNN7EXAMPLE",
+        "ghp_" + "a1" * 18,
+        "sk-" + "abc123" * 5,
+        "xoxb-" + "1234567890-abc",
+        "hf_" + "Ab" * 12,
+        "-----BEGIN RSA " + "PRIVATE KEY-----\nabc",
+        "postgres://me:" + "swordfish@host/db",
+    ],
+)
+def test_forms_of_secrets(text: str) -> None:
+    assert looks_secret(text)
+    assert looks_secret(f"prefix {text} suffix")
+
+
+@pytest.mark.parametrize("text", ["accuracy", "https://example.com/a", "sk-learn", "data/train.csv", "a" * 64])
+def test_ordinary_strings(text: str) -> None:
+    assert not looks_secret(text)
+
+
+def test_places_in_source() -> None:
+    source = (
+        "x = 1\nAPI_KEY = 'abc12345'\nconnect(password='hunter22')\ncfg = {'secret': 's3cr3t!'}\n"
+        "os.environ['MY_TOKEN'] = 'abc12345'\ndef f(api_key='abc12345'):\n    pass\nurl = 'AKIA" + "IOSFODNN7EXAMPLE'"
+    )
+    assert [(secret.line, secret.name) for secret in sorted(find_secrets(source), key=lambda s: s.line)] == [
+        (2, "API_KEY"),
+        (3, "password"),
+        (4, "secret"),
+        (5, "MY_TOKEN"),
+        (6, "api_key"),
+        (8, "url"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "API_KEY = os.environ['API_KEY']",
+        "password = ''",
+        "token = '<your token>'",
+        "secret = None",
+        "eos_token = '</s>'",
+    ],
+)
+def test_sources_without_secrets(source: str) -> None:
+    assert list(find_secrets(source)) == []
+
+
+def test_environment_variables_that_are_read() -> None:
+    source = (
+        "a = os.environ['API_KEY']\nb = os.getenv('HF_TOKEN', '')\nc = os.environ.get('HOME')\nos.environ['SECRET'] = x"
+    )
+    assert sorted(environment_reads(source)) == ["API_KEY", "HF_TOKEN"]
