@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from det_native.capture.events import Bind, Branch, Call, Change, Code, Delete, Event, Origin, Read, Star
+from det_native.capture.events import Bind, Branch, Call, Code, Delete, Event, Origin, Star
 from det_native.capture.expressions import (
     applied_twice_differs,
     catches_name_error,
     chain_of,
     dotted,
     reads_itself,
-    shared_names,
     sharing_of,
-    target_names,
 )
 from det_native.capture.scopes import Frame, annotations_of, bound_names, declared_global
-from det_native.capture.vocabulary import ACCUMULATING_METHODS
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+from det_native.capture.walker import ExpressionWalker
 
 
 @dataclass(frozen=True)
@@ -59,60 +53,8 @@ def analyse(source: str) -> tuple[Statement, ...]:
     return tuple(statements)
 
 
-class _Walker(ast.NodeVisitor):
-    """Turns statements into events, appended to `events`."""
-
-    def __init__(self) -> None:
-        self.frames = [Frame()]
-        self.events: list[Event] = []
-        self.codes: list[Code] = []
-        self.called = False
-        self.optional = False
-        self.names: list[str] = []
-
-    # Scopes.
-
-    @contextmanager
-    def collecting(self) -> Iterator[list[Event]]:
-        outer, self.events = self.events, []
-        try:
-            yield self.events
-        finally:
-            self.events = outer
-
-    @contextmanager
-    def _flags(self, *, called: bool | None = None, optional: bool | None = None) -> Iterator[None]:
-        before = self.called, self.optional
-        self.called = self.called if called is None else called
-        self.optional = self.optional if optional is None else optional
-        try:
-            yield
-        finally:
-            self.called, self.optional = before
-
-    def _frame_of(self, name: str) -> Frame:
-        for position, frame in enumerate(reversed(self.frames)):
-            if name in frame.declared or frame.local is None:
-                return self.frames[0]
-            if name in frame.local and (position == 0 or not frame.is_class):
-                return frame
-        return self.frames[0]
-
-    def _is_global(self, name: str) -> bool:
-        return self._frame_of(name) is self.frames[0]
-
-    def _roots(self, name: str) -> frozenset[str]:
-        """Names that a change of `name` is to be noted for: itself, or what a local name stands for."""
-        frame = self._frame_of(name)
-        if frame.local is None or name in frame.parameters:
-            return frozenset({name})
-        return frame.aliases.get(name, frozenset())
-
-    # Statements.
-
-    def _block(self, body: Sequence[ast.stmt]) -> None:
-        for statement in body:
-            self.visit(statement)
+class _Walker(ExpressionWalker, ast.NodeVisitor):
+    """Turns statements into events."""
 
     def _branches(self, line: int, bodies: Iterable[Callable[[], None]]) -> None:
         alternatives = []
@@ -200,20 +142,6 @@ class _Walker(ast.NodeVisitor):
         start, chain = chain_of(target)
         if isinstance(start, ast.Name):
             self._changed(self._roots(start.id), target, how, chain, accumulates)
-
-    def _changed(
-        self,
-        names: Iterable[str],
-        node: ast.expr,
-        how: str,
-        chain: tuple[tuple[str, str], ...] = (),
-        accumulates: bool = False,
-        in_place: bool = False,
-    ) -> None:
-        for name in sorted(names):
-            self.events.append(
-                Change(name, node.lineno, node.end_lineno or node.lineno, how, chain, accumulates, in_place)  # type: ignore[arg-type]
-            )
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.visit(node.value)
@@ -348,8 +276,6 @@ class _Walker(ast.NodeVisitor):
                 name = alias.asname or alias.name
                 self._frame_of(name).imports[name] = (*module.split("."), alias.name)
 
-    # Definitions.
-
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._function(node)
 
@@ -369,15 +295,6 @@ class _Walker(ast.NodeVisitor):
             self.events.append(Bind(node.name, node.lineno, sources, codes=codes, origin=Origin("def")))
         else:
             self.codes.extend(codes)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._defaults(node.args)
-        code = self._code(node, "a lambda")
-        self.codes.append(code)
-        if self.called:
-            for name in sorted(code.reads):
-                self.events.append(Read(name, node.lineno, called=True, optional=True))
-            self.names.extend(code.reads)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._decorators(node.decorator_list)
@@ -405,131 +322,9 @@ class _Walker(ast.NodeVisitor):
                 if path and self._is_global(path[0]):
                     self.events.append(Call(path, decorator.lineno))
 
-    def _defaults(self, arguments: ast.arguments) -> None:
-        for default in [*arguments.defaults, *arguments.kw_defaults]:
-            if default is not None:
-                self.visit(default)
-
-    def _code(self, node: _Function, name: str) -> Code:
-        """Analyse the body of a function: what it looks up and changes when it runs."""
-        arguments = node.args
-        positional = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
-        others = [argument.arg for argument in arguments.kwonlyargs]
-        variadic = [argument.arg for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
-        body = [ast.copy_location(ast.Expr(node.body), node.body)] if isinstance(node, ast.Lambda) else node.body
-        declared = declared_global(body)
-        local = {*positional, *others, *variadic, *(bound_names(body) - declared)}
-        frame = Frame(local, declared=declared)
-        frame.parameters = (*positional, *others, *variadic)
-        codes_before, names_before, self.codes = self.codes, self.names, []
-        self.frames.append(frame)
-        with self.collecting() as events, self._flags(called=False, optional=False):
-            self._block(body)
-        self.frames.pop()
-        nested, self.codes, self.names = self.codes, codes_before, names_before
-        reads = [event for event in _flat(events) if isinstance(event, Read)]
-        required = {read.name for read in reads if not read.optional}
-        inner = [event for code in nested for event in code.events if _name_of(event) not in code.parameters]
-        inner_reads = {read for code in nested for read in code.reads if read not in local}
-        return Code(
-            name,
-            node.lineno,
-            frozenset({read.name for read in reads} | inner_reads),
-            frozenset({read.name for read in reads} - required)
-            | frozenset().union(*(code.optional for code in nested)) - required,
-            frame.parameters,
-            (*(event for event in events if not isinstance(event, Read)), *inner),
-        )
-
-    # Expressions.
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load):
-            self._read(node.id, node)
-
-    def _read(self, name: str, node: ast.expr) -> None:
-        if self._is_global(name):
-            self.names.append(name)
-            self.events.append(Read(name, node.lineno, self.called, self.optional))
-
-    def visit_Call(self, node: ast.Call) -> None:
-        with self._flags(called=True):
-            self.visit(node.func)
-            for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
-                self.visit(argument)
-        path = dotted(node.func)
-        imported = self._frame_of(path[0]).imports.get(path[0]) if path else None
-        if imported:
-            self._call(node, (*imported, *path[1:]), imported=True)
-        elif path and self._is_global(path[0]):
-            self._call(node, path)
-        start, chain = chain_of(node)
-        if isinstance(start, ast.Name) and chain:
-            in_place = any(keyword.arg == "inplace" and _is_true(keyword.value) for keyword in node.keywords)
-            accumulates = chain[-1][1] in ACCUMULATING_METHODS
-            self._changed(self._roots(start.id), node, "call", chain, accumulates, in_place)
-        for keyword in node.keywords:
-            if keyword.arg == "out":
-                self._changed(shared_names(keyword.value, self._roots), node, "argument")
-
-    def _call(self, node: ast.Call, path: tuple[str, ...], imported: bool = False) -> None:
-        arguments: list[tuple[int | str, frozenset[str]]] = []
-        for position, argument in enumerate(node.args):
-            arguments.append((position, shared_names(argument, self._roots)))
-        for keyword in node.keywords:
-            arguments.append((keyword.arg or "**", shared_names(keyword.value, self._roots)))
-        keywords = frozenset(keyword.arg or "**" for keyword in node.keywords)
-        self.events.append(Call(path, node.lineno, tuple(arguments), keywords, imported))
-
-    def _comprehension(self, node: _Comprehension) -> None:
-        local = {name for generator in node.generators for name in target_names(generator.target)}
-        frame = Frame(local)
-        with self._flags(called=True):
-            self.visit(node.generators[0].iter)
-            self.frames.append(frame)
-            for position, generator in enumerate(node.generators):
-                if position:
-                    self.visit(generator.iter)
-                shared = shared_names(generator.iter, self._roots)
-                frame.aliases.update(dict.fromkeys(target_names(generator.target), shared))
-                for condition in generator.ifs:
-                    self.visit(condition)
-            for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
-                self.visit(part)
-            self.frames.pop()
-
-    def visit_ListComp(self, node: ast.ListComp) -> None:
-        self._comprehension(node)
-
-    def visit_SetComp(self, node: ast.SetComp) -> None:
-        self._comprehension(node)
-
-    def visit_DictComp(self, node: ast.DictComp) -> None:
-        self._comprehension(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
-        self._comprehension(node)
-
 
 def _renamed(code: Code, name: str) -> Code:
     return Code(name, code.line, code.reads, code.optional, code.parameters, code.events)
-
-
-def _flat(events: Iterable[Event]) -> Iterator[Event]:
-    for event in events:
-        if isinstance(event, Branch):
-            for alternative in event.alternatives:
-                yield from _flat(alternative)
-        else:
-            yield event
-
-
-def _name_of(event: Event) -> str:
-    return getattr(event, "name", "")
-
-
-def _is_true(node: ast.expr) -> bool:
-    return not (isinstance(node, ast.Constant) and not node.value)
 
 
 def _roots_of(nodes: Iterable[ast.expr]) -> frozenset[str]:

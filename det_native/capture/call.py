@@ -35,8 +35,8 @@ def capture_call(
     ----------
     kind : {'fit', 'create', 'train_and_evaluate'}
     payload : object, optional
-        What the call was given: a Trial class, or an object whose attributes are the model, the data and so on. Names
-        of the notebook that hold one of them are needed.
+        What the call was given: a Trial class, or an object whose attributes are the model, the data and so on. If no
+        name that the calling cell reads holds one of them, another name that does is needed.
     framework : {'torch', 'keras', 'estimator'}
     init_executions : sequence of int, optional
         What ``running_execution()`` gave when ``init()`` was called; those executions are always sent. By default the
@@ -105,7 +105,7 @@ def _parts(payload: object) -> list[object]:
         parts.extend(
             value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
         )
-    return [part for part in parts if not isinstance(part, int | float | str | bytes | bool | type(None))]
+    return [part for part in parts if not isinstance(part, int | float | str | bytes | tuple | type(None))]
 
 
 def _names(values: Sequence[str]) -> list[str]:

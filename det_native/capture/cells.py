@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from det_native.capture.bindings import HISTORY_NAMES
 from det_native.capture.calls import cell_line, occurrence
 from det_native.capture.data import collect_data
-from det_native.capture.events import Bind, Call, Event
+from det_native.capture.events import Call
 from det_native.capture.explain import (
     execution_rows,
     missing_problem,
@@ -20,11 +20,11 @@ from det_native.capture.explain import (
     secret_problems,
     secret_rows,
 )
-from det_native.capture.flow import Missing
 from det_native.capture.live import executions_of, facts_of, flat
 from det_native.capture.log import MAGIC_FILES, CallRecord, ExecutionLog, LoggedExecution
 from det_native.capture.model import Capture, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
+from det_native.capture.records import Missing
 from det_native.capture.slicer import Execution, Slice, slice_log
 from det_native.capture.stale import stale_modules
 from det_native.capture.transform import transform
@@ -81,6 +81,7 @@ class _CellCapture:
     encoded: dict[str, Encoded] = field(default_factory=dict)
     cuts: dict[str, int] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
+    needed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.namespace: Mapping[str, Any] = self.log.shell.user_ns
@@ -90,6 +91,7 @@ class _CellCapture:
 
     def run(self) -> Capture:
         found = self._slice()
+        self._need_payload(found)
         self._declare(found)
         for _ in range(_ROUNDS):
             found = self._slice()
@@ -112,18 +114,23 @@ class _CellCapture:
     # The slice and what is sent by value.
 
     def _slice(self) -> Slice:
-        identities = {id(thing) for thing in self.request.needed}
-        names = [name for name, value in self.namespace.items() if id(value) in identities and name[:1] != "_"]
-        bound = {name for execution in self.executions for s in execution.statements for name in _bound(s.events)}
         return slice_log(
             self.executions,
             self.calling,
             self.record.running_line,
-            needed=sorted(set(names) & bound),
+            needed=sorted(self.needed),
             forced=self._init_executions(),
             cuts=self.cuts,
             facts=self.facts,
         )
+
+    def _need_payload(self, found: Slice) -> None:
+        """Objects that the call was given, but that no name which its cell reads holds."""
+        read = {name for name, _ in found.flow.needs[self.calling]} | found.flow.binds[self.calling]
+        for part in self.request.needed:
+            holders = [n for n, v in self.namespace.items() if v is part and found.flow.touched.get(n, -1) >= 0]
+            if holders and not read.intersection(holders):
+                self.needed.add(max(holders, key=found.flow.touched.__getitem__))
 
     def _init_executions(self) -> tuple[int, ...]:
         """Executions that called ``init()``: as the caller says, else the last that does so by the look of it."""
@@ -132,8 +139,18 @@ class _CellCapture:
             return tuple(index for index in given if index <= self.calling)
         if self.request.kind == "create":
             return ()
-        calls = [e.index for e in self.executions if not e.failed and not e.skipped and _calls_init(e)]
+        calls = [e.index for e in self.executions if not e.failed and not e.skipped and self._calls_init(e)]
         return tuple(calls[-1:])
+
+    def _calls_init(self, execution: Execution) -> bool:
+        for statement in execution.statements:
+            for event in flat(statement.events):
+                if isinstance(event, Call) and event.callee[-1] == "init":
+                    root = self.namespace.get(event.callee[0])
+                    home = getattr(root, "__module__", None) or getattr(root, "__name__", "")
+                    if str(home).partition(".")[0] in {"det_native", "determined"}:
+                        return True
+        return False
 
     def _declare(self, found: Slice) -> None:
         """Cut the slice at the names that the user declared in ``values=``."""
@@ -377,17 +394,5 @@ def _position(record: CallRecord, owner: LoggedExecution) -> tuple[int, int]:
     return cell_line(transformed.kernel_lines, owner.source, record.line, body), record.column
 
 
-def _calls_init(execution: Execution) -> bool:
-    return any(
-        isinstance(event, Call) and event.callee[-1] == "init" and "experimental" in execution.text
-        for statement in execution.statements
-        for event in flat(statement.events)
-    )
-
-
 def _is_python(path: Path) -> bool:
     return path.suffix == ".py"
-
-
-def _bound(events: Sequence[Event]) -> set[str]:
-    return {event.name for event in flat(events) if isinstance(event, Bind)}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from det_native.capture.facts import size_of, type_name
-from det_native.capture.flow import Missing
 from det_native.capture.log import LoggedExecution
+from det_native.capture.records import Missing
 from det_native.capture.secrets import environment_reads, find_secrets
 from det_native.capture.slicer import Execution
 from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode

@@ -116,7 +116,7 @@ def size_of(value: Any) -> int | None:
         usage = value.memory_usage(deep=False)
         return int(usage.sum()) if hasattr(usage, "sum") else int(usage)
     if any(name.startswith("tensorflow.python.framework.") and name.endswith("EagerTensor") for name in names):
-        return int(value.numpy().nbytes)
+        return int(value.shape.num_elements() * value.dtype.size)
     if isinstance(value, bytes | bytearray | str):
         return len(value)
     return None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 
 from det_native.capture.analysis import Statement
 from det_native.capture.bindings import ALWAYS_THERE, Binding, CodeRegistry, Environment, import_path, merge
 from det_native.capture.events import Bind, Branch, Call, Change, Code, Delete, Event, Origin, Read, Star
+from det_native.capture.records import Facts, Flow, Missing, Need, Step
 from det_native.capture.vocabulary import (
     ARGUMENT_CHANGING_METHODS,
     DISPLAY_LIBRARIES,
     EXECUTING_BUILTINS,
     FRESH_METHODS,
+    LEARNING_METHODS,
     MUTATING_BUILTINS,
     SHARING_BUILTINS,
     VIEW_METHODS,
@@ -27,104 +29,6 @@ from det_native.capture.vocabulary import (
 
 #: Methods whose calls the native API takes over.
 TRAINING_METHODS = frozenset({"fit", "create", "train_and_evaluate"})
-
-
-@dataclass(frozen=True)
-class Step:
-    """An execution as the flow sees it: its statements with their lines, and which of them ran.
-
-    Attributes
-    ----------
-    statements : sequence of Statement
-    failed : bool
-    failed_line : int or None
-        Line at which it failed; None with `failed` means that nobody knows how far it came.
-    last_line : int or None
-        For the calling execution: the line of the call; later statements do not matter.
-    taken : frozenset of int
-        Lines at which a training call was made and taken over (submitted, or trained by the controller).
-    bindings : frozenset of str
-        Names bound by other means than Python (shell captures).
-    clears : bool
-        It removed all names first (``%reset``).
-    repeated : frozenset of str
-        Names that code under ``%timeit`` may have changed.
-    """
-
-    index: int
-    statements: Sequence[Statement]
-    failed: bool = False
-    failed_line: int | None = None
-    last_line: int | None = None
-    taken: frozenset[int] = frozenset()
-    bindings: frozenset[str] = frozenset()
-    clears: bool = False
-    repeated: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Need:
-    """A value that an execution uses. `path` leads to the name through the functions that look it up."""
-
-    name: str
-    makers: frozenset[int]
-    updates: tuple[int, ...]
-    path: tuple[str, ...]
-    by_value: bool
-    loop: bool
-    line: int
-    suspects: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A name that no execution binds.
-
-    `certain`: the code that looks it up runs whenever its cell does. A cell that succeeded can only have done that if
-    the name was there by other means.
-    """
-
-    name: str
-    path: tuple[str, ...]
-    line: int
-    certain: bool
-
-
-@dataclass
-class Facts:
-    """What is known from the live namespace and the file system; plain data, so that the slicer stays pure.
-
-    Attributes
-    ----------
-    kinds : mapping of name to str
-        Kinds of live values, see ``facts.kind_of``.
-    stars : mapping of (module, level) to names
-        What ``from module import *`` binds.
-    local_modules : frozenset of str
-        Top-level names of modules that are the user's own files.
-    """
-
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    stars: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
-    local_modules: frozenset[str] = frozenset()
-
-
-@dataclass
-class Flow:
-    """Result of the forward pass, by index of execution.
-
-    ``touched`` says which execution last bound or changed a name, ``final`` what holds at the end.
-    """
-
-    needs: dict[int, dict[tuple[str, frozenset[int]], Need]] = field(default_factory=dict)
-    missing: dict[int, dict[str, Missing]] = field(default_factory=dict)
-    effects: dict[int, list[str]] = field(default_factory=dict)
-    risks: dict[int, list[str]] = field(default_factory=dict)
-    dynamic: set[int] = field(default_factory=set)
-    binds: dict[int, set[str]] = field(default_factory=dict)
-    changes: dict[int, set[str]] = field(default_factory=dict)
-    touched: dict[str, int] = field(default_factory=dict)
-    final: Environment = field(default_factory=dict)
 
 
 def follow(
@@ -299,7 +203,7 @@ class _Follower:
                 if before is not None:
                     self.environment = merge([self.environment, {event.name: before}])
             elif isinstance(event, Call):
-                self._call(event, parameters=frozenset(code.parameters))
+                self._call(event, frozenset(code.parameters), inside=True)
 
     def _need(self, name: str, binding: Binding, path: tuple[str, ...], line: int) -> None:
         makers = (binding.definitions | binding.changes) - {self.step.index}
@@ -327,7 +231,7 @@ class _Follower:
         kind = self.facts.kinds.get(event.name) if self.last_binder.get(event.name) == self.step.index else None
         codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
         tokens = frozenset({next(self.tokens)})
-        if kind not in _WITHOUT_CODE:
+        if kind not in DATA_KINDS:
             codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
         if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
             tokens = tokens.union(*(self.environment[a].tokens for a in self._shared(event) if a in self.environment))
@@ -340,7 +244,15 @@ class _Follower:
     def _shared(self, event: Bind) -> Iterator[str]:
         yield from event.aliases
         for path, names in event.through:
-            yield from self._through(path, names)
+            if not self._is_taken(path, event.line):
+                yield from self._through(path, names)
+
+    def _is_taken(self, path: tuple[str, ...], line: int) -> bool:
+        """Whether a call of the cell's top level is a training call that was taken over.
+
+        It changes none of its arguments, and its result, a handle or a history, holds none of them.
+        """
+        return path[-1] in TRAINING_METHODS and line in self.step.taken
 
     def _through(self, path: tuple[str, ...], names: frozenset[str]) -> frozenset[str]:
         binding = self.environment.get(path[0])
@@ -381,6 +293,8 @@ class _Follower:
         origin = binding.origin
         if first == ("call", "") and (origin.kind in {"def", "class", "import"} or binding.kind == "callable"):
             return False
+        if binding.kind == "module" or (origin.kind == "import" and binding.kind == "callable"):
+            return False
         if origin.kind == "import" and (not origin.attribute or origin.attribute[:1].isupper()):
             return False
         taken = not inside and any(event.line <= line <= event.end_line for line in self.step.taken)
@@ -418,7 +332,7 @@ class _Follower:
     def _is_local(self, path: tuple[str, ...]) -> bool:
         return bool(path) and path[0] in self.facts.local_modules
 
-    def _call(self, event: Call, parameters: frozenset[str] = frozenset()) -> None:
+    def _call(self, event: Call, parameters: frozenset[str] = frozenset(), inside: bool = False) -> None:
         full = event.callee if event.imported else import_path(self.environment, event.callee)
         root = event.callee[0]
         if full is None and root not in self.environment and root in ALWAYS_THERE:
@@ -426,9 +340,18 @@ class _Follower:
                 self.flow.dynamic.add(self.step.index)
         elif full is not None:
             self._library(event, full)
+        if not inside and self._is_taken(event.callee, event.line):
+            return
+        learns = event.callee[-1] in LEARNING_METHODS
         for position, names in event.arguments:
+            if learns:
+                names = frozenset(name for name in names if not self._is_data(name))
             if names and self._changes_argument(event, full, position, frozenset()):
                 self._change_names(names, parameters)
+
+    def _is_data(self, name: str) -> bool:
+        binding = self.environment.get(name)
+        return binding is not None and binding.kind in DATA_KINDS
 
     def _library(self, event: Call, full: tuple[str, ...]) -> None:
         index = self.step.index
@@ -490,7 +413,8 @@ class _Follower:
         return False
 
 
-_WITHOUT_CODE = frozenset({"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"})
+#: Kinds of values that are data and hold no code.
+DATA_KINDS = frozenset({"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"})
 
 
 def _flat(events: Iterable[Event]) -> Iterator[Event]:

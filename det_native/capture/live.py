@@ -10,9 +10,9 @@ from det_native.capture.analysis import Statement, analyse
 from det_native.capture.calls import cell_line
 from det_native.capture.events import Bind, Branch, Change, Code, Event, Read, Star
 from det_native.capture.facts import kind_of
-from det_native.capture.flow import Facts
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.modules import is_local
+from det_native.capture.records import Facts
 from det_native.capture.slicer import Execution
 from det_native.capture.transform import Transformed, transform
 

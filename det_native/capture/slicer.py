@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from det_native.capture.analysis import Statement
-from det_native.capture.flow import Facts, Flow, Missing, Need, Step, follow
+from det_native.capture.flow import follow
+from det_native.capture.records import Facts, Flow, Missing, Need, Step
 from det_native.errors import Problem
 
 
@@ -129,7 +130,7 @@ class _Slicer:
         self._effects()
         for index in sorted(self.reasons):
             self._check(index)
-        self.result.included = {index: ", ".join(self.reasons[index]) for index in sorted(self.reasons)}
+        self.result.included = {index: _listed(self.reasons[index]) for index in sorted(self.reasons)}
         return self.result
 
     def _step(self, execution: Execution) -> Step:
@@ -313,6 +314,15 @@ SHELL_MAGICS = frozenset({"%%bash", "%%sh", "%%script", "%%cmd", "%%system", "%%
 
 def _line(execution: Execution) -> str:
     return f" at line {execution.failed_line}" if execution.failed_line is not None else ""
+
+
+def _listed(reasons: Iterable[str]) -> str:
+    """Return ``defines `x`, `y`; changes `z``` for reasons of one verb and one name each."""
+    by_verb: dict[str, list[str]] = {}
+    for reason in reasons:
+        verb, _, what = reason.partition(" ")
+        by_verb.setdefault(verb, []).append(what)
+    return "; ".join(f"{verb} {', '.join(names)}" for verb, names in by_verb.items())
 
 
 def _lower(label: str) -> str:

@@ -89,6 +89,9 @@ EXECUTING_BUILTINS = frozenset({"exec", "eval"})
 #: Methods of arbitrary objects that change what they are given.
 ARGUMENT_CHANGING_METHODS = _words("shuffle minimize apply_gradients inject patch monkeypatch")
 
+#: Methods of models and the like that learn from the data which they are given, and leave those as they are.
+LEARNING_METHODS = _words("fit fit_generator fit_transform partial_fit train_on_batch train_step test_step")
+
 #: Functions of libraries that change their first argument.
 _IN_PLACE_FUNCTIONS = _words("""
     shuffle copyto put place putmask fill_diagonal put_along_axis heappush heappop heapify heapreplace heappushpop

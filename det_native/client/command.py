@@ -237,3 +237,7 @@ def version(context: click.Context) -> None:
             click.echo(str(error), err=True)
         else:
             click.echo(f"master {health.version} (protocol {health.protocol}) at {context.obj}")
+
+
+if __name__ == "__main__":
+    main()

@@ -21,11 +21,10 @@ from det_native.display.report import show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, Problem
 from det_native.experimental.minimal import minimal_configuration
-from det_native.experimental.settings import Settings
+from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.loading import load_config
 from det_native.schema.manifests import CallKind, Framework
 from det_native.schema.sampling import sample_hyperparameters
 
@@ -48,7 +47,7 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     TrialDefinitionError
         If the call cannot give the searcher's metric.
     """
-    config = load_config(settings.config, fills=call.configuration_fills())
+    config = complete_for_fit(settings, call)
     environment: TrialEnvironment = call.context.env
     sample = _sample(config) | environment.hparams
     call.check(replace(environment, config=config.model_dump(mode="json"), hparams=sample))

@@ -12,11 +12,10 @@ from det_native.client.handles import Experiment
 from det_native.experimental.directory import working_directory
 from det_native.experimental.local_source import LocalSource
 from det_native.experimental.local_store import LocalStore, now, trial_row
-from det_native.experimental.settings import Settings
+from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.loading import load_config
 from det_native.schema.manifests import CheckpointManifest, Framework
 from det_native.schema.sampling import grid_points, sample_hyperparameters, trial_seeds
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
@@ -38,7 +37,7 @@ def fit_here(call: Any, settings: Settings) -> Any:
     """
     from det_harness.controllers.keras import KerasController
 
-    config = load_config(settings.config, local=True, fills=call.configuration_fills())
+    config = complete_for_fit(settings, call)
     if config.searcher.name != "single" and not settings.place.test:
         print(
             f"searcher.name is {config.searcher.name}: here, fit() trains the model as it was built, with one sample "

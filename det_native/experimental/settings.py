@@ -10,6 +10,7 @@ from typing import Any
 
 from det_native.errors import ArgumentError
 from det_native.experimental.arguments import Mode, Place, resolve
+from det_native.experimental.directory import working_directory
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
@@ -117,6 +118,32 @@ def check_before_fit(settings: Settings) -> dict[str, Any]:
     if complete["records_per_epoch"] == _STAND_INS["records_per_epoch"]:
         complete["records_per_epoch"] = 0
     return complete
+
+
+def complete_for_fit(settings: Settings, call: Any) -> ExperimentConfig:
+    """Complete the configuration by what a call of ``fit()`` says.
+
+    Parameters
+    ----------
+    settings : Settings
+    call : FitCall
+
+    Raises
+    ------
+    ConfigurationError
+        Listing every problem.
+    InvalidDataError
+        If the length of an epoch cannot be known.
+    """
+    with working_directory.inside(settings.context_dir):  # counting the batches may read data
+        fills = call.configuration_fills()
+    assumed = call.assumed
+    return load_config(
+        settings.config,
+        local=settings.place.local,
+        fills={path: value for path, value in fills.items() if path not in assumed},
+        defaults={path: value for path, value in fills.items() if path in assumed},
+    )
 
 
 def refuse(config: ExperimentConfig, settings: Settings, *, searches: bool) -> None:

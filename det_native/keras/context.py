@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import random
 import types
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError, TrialDefinitionError
@@ -50,7 +52,7 @@ class TFKerasNativeContext(TrialContext):
         self.experiment: Any = None
         self._on_fit = on_fit
         if environment.managed and on_fit is not None and role != "cluster":
-            tf.random.set_seed(environment.trial_seed)
+            _seed_keras(environment.trial_seed)
 
     def wrap_model(self, model: Any) -> Any:
         """Let this context run the model's training; call it right after the model is made, before ``compile``.
@@ -140,6 +142,17 @@ class TFKerasNativeContext(TrialContext):
                 stacklevel=3,
             )
         return getattr(type(model), method).__get__(model)(*args, **kwargs)
+
+
+def _seed_keras(seed: int) -> None:
+    """Make the weights of models built from now on follow from a seed, here as on a worker.
+
+    The generators of Python and numpy are the user's own and stay as they are.
+    """
+    python, numpy = random.getstate(), np.random.get_state()
+    tf.keras.utils.set_random_seed(seed)
+    random.setstate(python)
+    np.random.set_state(numpy)
 
 
 _SUBMITTED = "_det_native_submitted"

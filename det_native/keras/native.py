@@ -128,8 +128,19 @@ class FitCall:
         """Return how long the arguments say to train."""
         return Length(unit=Unit.EPOCHS, units=int(self.arguments["epochs"]) - int(self.arguments["initial_epoch"]))
 
+    @property
+    def assumed(self) -> frozenset[str]:
+        """Fields among ``configuration_fills`` that Keras's defaults speak for: nobody typed them, they contradict nobody.
+        """
+        fields = {"searcher.metric"}
+        if not self.given & {"epochs", "initial_epoch"}:
+            fields.add("searcher.max_length")
+        if self.training.kind.indexed and self.arguments["batch_size"] is None:
+            fields.add("hyperparameters.global_batch_size")
+        return frozenset(fields)
+
     def configuration_fills(self) -> dict[str, Any]:
-        """Return what the call says about fields of the configuration, by dotted path.
+        """Return what the call says about fields of the configuration, by dotted path; see ``assumed``.
 
         Used where the configuration is silent; where both speak, the configuration wins.
 

@@ -270,7 +270,7 @@ def to_device(data: Any, device: torch.device) -> Any:
     Arrays become tensors. Anything that is neither a tensor, an array nor a container stays as it is.
     """
     if isinstance(data, torch.Tensor):
-        return data.to(device, non_blocking=True)
+        return data if data.device == device else data.to(device, non_blocking=True)
     if isinstance(data, np.ndarray):
         return torch.as_tensor(data, device=device)
     kind = type(data)

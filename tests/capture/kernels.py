@@ -48,7 +48,9 @@ def fit(*data, local=False, **options):
         return None
     found.append({
         "program": capture.program.model_dump(mode="json"),
-        "values": [[v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell] for v in capture.values],
+        "values": [
+            [v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell] for v in capture.values
+        ],
         "files": [[str(f.path), f.target, f.why, f.cell] for f in capture.files],
         "requirements": capture.requirements,
         "rows": [row.model_dump(mode="json") for row in capture.rows],
@@ -154,7 +156,7 @@ class Worker:
         assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)
 
 
 @dataclass
@@ -242,7 +244,7 @@ class Kernel:
         self.client.shell_channel.send(message)
         printed = []
         while True:
-            reply = self.client.get_iopub_msg(timeout=20)
+            reply = self.client.get_iopub_msg(timeout=60)
             if reply["parent_header"].get("msg_id") != message["header"]["msg_id"]:
                 continue
             if reply["msg_type"] == "stream":
@@ -251,7 +253,7 @@ class Kernel:
                 printed.append("\n".join(reply["content"]["traceback"]))
             elif reply["msg_type"] == "status" and reply["content"]["execution_state"] == "idle":
                 break
-        self.client.get_shell_msg(timeout=20)
+        self.client.get_shell_msg(timeout=60)
         return "".join(printed)
 
     def cells(self, *sources: str) -> None:

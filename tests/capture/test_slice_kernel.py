@@ -88,6 +88,17 @@ def test_looking_at_a_value_does_not_change_it(kernel: Kernel) -> None:
     assert kernel.found().cells == [1, 2, 7]
 
 
+def test_calling_a_function_of_a_module_does_not_change_the_module(kernel: Kernel) -> None:
+    kernel.cells(
+        "from importlib import util",
+        "def build():\n    return util.find_spec('os').name",
+        "look = build()",
+        "model = build()",
+        "fit(model)",
+    )
+    assert kernel.found().cells == [1, 2, 3, 5, 6]
+
+
 def test_process_wide_settings_belong_to_the_slice(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import os, sys, random",

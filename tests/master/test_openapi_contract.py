@@ -32,7 +32,7 @@ def served_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Master]:
 
 
 EXAMPLES = settings(
-    max_examples=12,
+    max_examples=8,
     derandomize=True,
     database=None,
     deadline=None,

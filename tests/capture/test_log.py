@@ -1,0 +1,70 @@
+"""The log of executions, in IPython shells as they are without a front end's cell ids."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+pytestmark = pytest.mark.slow
+
+CHECKS = """\
+from det_native.capture.log import current_log
+log = current_log()
+"""
+
+
+def test_a_notebook_run_by_nbclient(tmp_path: Path) -> None:
+    sources = [
+        "early = 1",
+        "import det_native",
+        "x = 1\nimport time; time.sleep(0.05)",
+        "x = 1\nimport time; time.sleep(0.05)",
+        CHECKS,
+        "ok = [e for e in log.executions if e.number in (1, 3, 4)]\n"
+        "print([(e.number, e.succeeded, e.recorded) for e in ok])\n"
+        "print(ok[1].cell == ok[2].cell, ok[1].duration > 0.04, log.running.number)",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    client = NotebookClient(
+        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    )
+    client.execute()
+    printed = "".join(output["text"] for output in notebook.cells[-1].outputs)
+    assert printed == "[(1, True, False), (3, True, True), (4, True, True)]\nTrue True 6\n"
+
+
+def test_a_terminal_shell() -> None:
+    code = (
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance()\n"
+        "import IPython\n"
+        "assert IPython.get_ipython() is shell\n"
+        "from det_native.capture.log import install\n"
+        "log = install()\n"
+        "assert install() is log\n"
+        "shell.run_cell('x = 1', store_history=True)\n"
+        "shell.run_cell('def f():\\n    raise ValueError\\n\\nf()', store_history=True)\n"
+        "shell.run_cell('y = (', store_history=True)\n"
+        "shell.run_cell('hidden = 1', store_history=False)\n"
+        "shell.run_cell('quiet = 1', silent=True)\n"
+        "print('LOG', [(e.number, e.succeeded, e.error_line, e.ran) for e in log.executions], log.running)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert (
+        "LOG [(1, True, None, True), (2, False, 4, True), (3, False, None, False), (None, True, None, True)] None"
+        in done.stdout
+    )
+
+
+def test_outside_ipython_there_is_no_log_and_nothing_is_imported() -> None:
+    code = (
+        "import sys\nimport det_native\nfrom det_native.capture.log import install\nassert install() is None\n"
+        "print([name for name in ('IPython', 'pydantic', 'numpy', 'cloudpickle') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

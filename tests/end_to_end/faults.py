@@ -1,0 +1,320 @@
+"""What the tests of faults are made of: a real master, a real kernel, scripts, and a gate that holds a worker."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from jupyter_client.manager import KernelManager
+
+from det_native.client.connect import connect
+from det_native.client.handles import Experiment
+from det_native.client.http_source import HttpSource
+from det_native.client.waiting import wait as wait_for_end
+from det_native.errors import ExperimentFailedError
+from det_native.schema import rest
+from det_native.schema.home import Home, RuntimeFile, read_runtime
+from det_native.schema.states import ExperimentState
+
+PATIENCE = 90.0
+_FOREIGN = ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN")
+
+
+class Cluster:
+    """A home folder with a master of its own, which is no child of this process: it outlives whoever starts it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = Home(folder / "home")
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir(parents=True)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of all that belongs to this cluster, which are also how its processes are found."""
+        kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+        settings = {"DET_HOME": str(self.home.path), "DET_SLOTS": "2", "TMPDIR": str(self.temporary)}
+        return kept | settings | {"TF_CPP_MIN_LOG_LEVEL": "3", "MPLBACKEND": "agg"}
+
+    def script(self, source: str, *arguments: str) -> str:
+        """Run a Python script that uses this cluster; return what it printed."""
+        path = self.folder / "script.py"
+        path.write_text(source)
+        return self.command(str(path), *arguments)
+
+    def command(self, *arguments: str) -> str:
+        """Run the interpreter with arguments; return what it printed."""
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def det(self, *arguments: str) -> str:
+        """Run the ``det`` command."""
+        return self.command("-m", "det_native.client.command", *arguments)
+
+    def start(self, framework: str) -> None:
+        """Start the master as a submit does."""
+        self.command(
+            "-c", f"from det_native.client.connect import connect; print(connect(framework={framework!r}).url)"
+        )
+
+    @property
+    def master(self) -> RuntimeFile:
+        """The running master."""
+        runtime = read_runtime(self.home)
+        assert runtime is not None, self.home.log.read_text()
+        return runtime
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the live processes of this cluster: master, standbys, workers, and what those started."""
+        home = str(self.home.path)
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.status() == psutil.STATUS_ZOMBIE or process.pid == os.getpid():
+                    continue
+                if home in " ".join(process.cmdline()) or str(self.temporary) in process.environ().get("TMPDIR", ""):
+                    found.append(process)
+        return found
+
+    def take_down(self) -> None:
+        """End master and workers, and see that nothing is left of them."""
+        if read_runtime(self.home) is not None:
+            self.det("down", "--kill")
+        _, alive = psutil.wait_procs(self.processes(), timeout=10)
+        left = [" ".join(process.cmdline()) for process in alive]
+        for process in alive:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        assert not left, left
+        assert list(self.temporary.iterdir()) == []
+
+    def attach(self, number: int) -> Experiment:
+        """Return the handle of an experiment; DET_HOME is this cluster's."""
+        return Experiment(HttpSource(connect(start=False)), number)
+
+    def worker(self, experiment: Experiment) -> int:
+        """Return the process number of the worker of the experiment's only trial."""
+        run_id = experiment.trials[0].detail().run_id
+        [pid] = [process.pid for process in self.processes() if _works_in(process, f"runs/{run_id}/work")]
+        return pid
+
+
+def _works_in(process: psutil.Process, folder: str) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.cwd().endswith(folder)
+    return False
+
+
+class _Silent:
+    """Shows nothing; keeps the messages."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def update(self, fraction: float, text: str) -> None:
+        """Show nothing."""
+
+    def message(self, text: str) -> None:
+        """Keep it."""
+        self.messages.append(text)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def ended(experiment: Experiment, state: ExperimentState) -> rest.Trial:
+    """Wait for an experiment's end, without raising its failure; return its first trial."""
+    wait_for_end(experiment._source, experiment.id, _Silent(), timeout=PATIENCE)
+    assert experiment.state is state, f"{experiment.detail().error}\n{experiment.logs()}"
+    return experiment.trials[0].detail()
+
+
+def failure(experiment: Experiment) -> ExperimentFailedError:
+    """Return what wait() raises for an experiment that fails."""
+    with pytest.raises(ExperimentFailedError) as caught:
+        experiment.wait(timeout=PATIENCE)
+    return caught.value
+
+
+def events_until(experiment: Experiment, holds: Callable[[rest.Event], bool]) -> rest.Event:
+    """Follow the experiment's events from its beginning until one of which `holds` is true."""
+    stream = experiment._source.events(experiment.id)
+    with contextlib.closing(stream):
+        for event in stream:
+            if holds(event):
+                return event
+    raise AssertionError("the experiment ended before that")
+
+
+def assert_complete_rows(experiment: Experiment, batches: int) -> None:
+    """Check that the training rows are those of all batches, each once."""
+    [trial] = experiment.trials
+    assert [row["batch"] for row in trial.metrics("training")] == list(range(1, batches + 1))
+    validations = [row["batch"] for row in trial.metrics("validation")]
+    assert validations == sorted(set(validations))
+    assert validations[-1] == batches
+
+
+@dataclass
+class Visitor:
+    """A worker that has come to the gate and stands still until it is let go."""
+
+    pid: int
+    text: str
+    line: socket.socket
+
+    def go(self) -> None:
+        """Let it go on."""
+        with self.line:
+            self.line.sendall(b"g")
+
+    def die(self, number: int) -> None:
+        """Send it a signal; it then stands still no longer, if it lives."""
+        with self.line:
+            os.kill(self.pid, number)
+
+
+class Gate:
+    """Where code of a test experiment stops until the test says more: the one means of synchronisation."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening.settimeout(PATIENCE)
+        self.port = self._listening.getsockname()[1]
+
+    def next(self) -> Visitor:
+        """Wait for the next one to come."""
+        line, _ = self._listening.accept()
+        line.settimeout(PATIENCE)
+        pid, _, text = line.makefile().readline().strip().partition(" ")
+        return Visitor(int(pid), text, line)
+
+    def close(self) -> None:
+        """Close it."""
+        self._listening.close()
+
+
+# The cell that lets a program come to the gate.
+GATE_CELL = """
+def gate(port, text=""):
+    import os, socket
+    with socket.create_connection(("127.0.0.1", port)) as line:
+        line.sendall(f"{os.getpid()} {text}\\n".encode())
+        line.recv(1)
+"""
+
+
+@dataclass
+class Executed:
+    """What a cell showed: `shown` has the texts and when they arrived."""
+
+    number: int = 0
+    shown: list[tuple[float, str]] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def text(self) -> str:
+        """Everything that was printed or shown as text."""
+        return "".join(text for _, text in self.shown)
+
+    def when(self, piece: str) -> float:
+        """Return when the first text with `piece` in it arrived."""
+        return next(at for at, text in self.shown if piece in text)
+
+
+class Kernel:
+    """An IPython kernel on a cluster."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self._manager = KernelManager(kernel_name="python3")
+        self._manager.start_kernel(cwd=str(folder), env=cluster.environment)
+        self._client = self._manager.blocking_client()
+        self._client.start_channels()
+        self._client.wait_for_ready(timeout=PATIENCE)
+
+    @property
+    def pid(self) -> int:
+        """Number of the kernel's process."""
+        [child] = [
+            each.pid for each in psutil.Process().children() if str(self._manager.connection_file) in _line(each)
+        ]
+        return child
+
+    def begin(self, source: str) -> None:
+        """Execute a cell and do not wait for it."""
+        self._client.execute(source)
+
+    def run(self, source: str, *, fails: bool = False) -> Executed:
+        """Execute a cell as a front end does, to its end."""
+        done = Executed()
+
+        def hook(message: dict[str, Any]) -> None:
+            content = message["content"]
+            match message["msg_type"]:
+                case "stream":
+                    done.shown.append((time.time(), content["text"]))
+                case "execute_result" | "display_data":
+                    done.shown.append((time.time(), content["data"].get("text/plain", "")))
+                case "error":
+                    done.error = f"{content['ename']}: {content['evalue']}"
+
+        reply = self._client.execute_interactive(source, output_hook=hook, timeout=PATIENCE, stop_on_error=False)
+        done.number = reply["content"]["execution_count"]
+        assert bool(done.error) == fails, f"{done.text}\n{done.error}"
+        return done
+
+    def submit(self, source: str) -> int:
+        """Run a cell that submits `experiment`; return the experiment's number."""
+        self.run(source)
+        return int(self.run("print(experiment.id)").text)
+
+    def value(self, expression: str) -> Any:
+        """Return the value of an expression, which JSON must be able to say."""
+        return json.loads(self.run(f"import json\nprint('VALUE' + json.dumps({expression}))").text.split("VALUE")[-1])
+
+    def close(self) -> None:
+        """End the kernel."""
+        self._client.stop_channels()
+        self._manager.shutdown_kernel(now=True)
+        self._manager.cleanup_resources()
+
+
+def _line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+@contextmanager
+def running_cluster(folder: Path, framework: str) -> Iterator[Cluster]:
+    """Run a cluster for the block."""
+    cluster = Cluster(folder)
+    try:
+        cluster.start(framework)
+        yield cluster
+    finally:
+        cluster.take_down()

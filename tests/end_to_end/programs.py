@@ -1,0 +1,112 @@
+"""The cells that the tests of faults run: small models with everything that makes a continuation hard."""
+
+from __future__ import annotations
+
+# 40 records, 8 a batch: 5 batches an epoch, and checkpoints after 3, 6, 9 ... are in mid-epoch.
+EPOCH = 5
+BATCHES = 15
+CHECKPOINT_PERIOD = 3
+
+CONFIG = """
+def configuration(**changes):
+    hyperparameters = {"global_batch_size": 8, "stops": "", "port": 0} | changes.pop("hyperparameters", {})
+    searcher = {"name": "single", "metric": "val_loss", "max_length": {"epochs": 3}} | changes.pop("searcher", {})
+    return {
+        "name": "fault",
+        "hyperparameters": hyperparameters,
+        "searcher": searcher,
+        "records_per_epoch": 40,
+        "scheduling_unit": 1,
+        "min_validation_period": {"epochs": 1},
+        "min_checkpoint_period": {"batches": 3},
+        "reproducibility": {"experiment_seed": 11},
+        "max_restarts": 2,
+    } | changes
+"""
+
+TORCH_SETUP = """
+import os
+import signal
+import sys
+import time
+import torch
+import det_native as det
+from det_native.pytorch import DataLoader, PyTorchTrial
+"""
+
+TORCH_TRIAL = """
+class Digits(PyTorchTrial):
+    def __init__(self, context):
+        self.context = context
+        layers = [torch.nn.Linear(6, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 3)]
+        self.model = context.wrap_model(torch.nn.Sequential(*layers))
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
+        self.optimizer = context.wrap_optimizer(optimizer)
+
+    def loader(self, shuffle):
+        generator = torch.Generator().manual_seed(3)
+        x = torch.randn(40, 6, generator=generator)
+        return DataLoader(torch.utils.data.TensorDataset(x, x[:, :3].argmax(1)), batch_size=8, shuffle=shuffle)
+
+    def build_training_data_loader(self):
+        return self.loader(True)
+
+    def build_validation_data_loader(self):
+        return self.loader(False)
+
+    def visit(self, batch_idx):
+        if str(batch_idx + 1) in self.context.get_hparam("stops").split():
+            gate(self.context.get_hparam("port"), batch_idx + 1)
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        self.visit(batch_idx)
+        x, y = batch
+        loss = torch.nn.functional.cross_entropy(self.model(x), y)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch):
+        x, y = batch
+        return {"val_loss": torch.nn.functional.cross_entropy(self.model(x), y)}
+"""
+
+TORCH_WEIGHTS = """
+def weights(experiment):
+    trial = experiment.trials[0].checkpoints[-1].load()
+    return [value.numpy().tobytes().hex() for value in trial.model.state_dict().values()]
+"""
+
+KERAS_SETUP = """
+import numpy as np
+import tensorflow as tf
+import det_native as det
+"""
+
+KERAS_DATA = """
+x = np.random.default_rng(3).normal(size=(40, 6)).astype("float32")
+y = x[:, :3].argmax(1)
+"""
+
+KERAS_CALLBACK = """
+class Visit(tf.keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        number = int(self.model.optimizer.iterations) + 1
+        if str(number) in context.get_hparam("stops").split():
+            gate(context.get_hparam("port"), number)
+"""
+
+KERAS_FIT = """
+context = det.experimental.keras.init(configuration(hyperparameters=settings))
+layers = [tf.keras.layers.Dense(16, "relu", input_shape=(6,)), tf.keras.layers.Dropout(0.3)]
+model = context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
+loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile(tf.keras.optimizers.Adam(0.01), loss)
+experiment = model.fit(x, y, validation_data=(x, y), shuffle=True, callbacks=[Visit()])
+"""
+
+KERAS_WEIGHTS = """
+def weights(experiment):
+    model = experiment.trials[0].checkpoints[-1].load()
+    return [value.tobytes().hex() for value in model.get_weights()]
+"""
