@@ -6,16 +6,45 @@ or the configuration's path) and what to do about it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from det_native.schema.rest import ErrorBody
 
 
+_OURS = frozenset({"det_native", "det_harness"})
+
+
 class DetError(Exception):
     """Base of every error raised on purpose by det_native."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows under a cell: the user's own lines and the message.
+
+        Where the error was found inside this package, and what led to it there, says nothing to its reader.
+        """
+        chained = self.__cause__, self.__context__, self.__suppress_context__
+        self.__cause__ = self.__context__ = None
+        try:
+            view: Any = sys.modules["IPython"].get_ipython().InteractiveTB
+            lines: list[str] = view.structured_traceback(type(self), self, _without_ours(self.__traceback__))
+        finally:
+            self.__cause__, self.__context__, self.__suppress_context__ = chained
+        return lines
+
+
+def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of this distribution."""
+    if traceback is None:
+        return None
+    following = _without_ours(traceback.tb_next)
+    if traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        return following
+    return TracebackType(following, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
 
 
 class ArgumentError(DetError, ValueError):

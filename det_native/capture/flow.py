@@ -152,7 +152,12 @@ class _Follower:
         elif isinstance(event, Call):
             self._call(event)
         elif isinstance(event, Delete):
-            self.environment.pop(event.name, None)
+            removed = self.environment.pop(event.name, None)
+            if removed is not None:
+                # It must be there to be removed, whatever its value.
+                self._need(
+                    event.name, Binding(removed.definitions, by_value=removed.by_value), (event.name,), event.line
+                )
             self.flow.touched[event.name] = self.step.index
         elif isinstance(event, Star):
             for name in sorted(self.facts.stars.get((event.module, event.level), frozenset())):

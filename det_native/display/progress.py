@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
 STEPS = 1000
+_FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {text}"
 
 
 class TqdmProgress:
@@ -18,14 +20,23 @@ class TqdmProgress:
     """
 
     def __init__(self, title: str) -> None:
-        self._bar = _tqdm()(
-            total=STEPS, desc=title, leave=True, bar_format="{desc}: {percentage:3.0f}%|{bar}| {postfix}"
-        )
+        bar_class = _bar_class()
+        options: dict[str, Any] = {"total": STEPS, "desc": title, "leave": True, "bar_format": _FORMAT}
+        self._title = title
+        self._shown: Any = None
+        if _is_widget(bar_class):
+            from IPython.display import display
+
+            self._bar = bar_class(**options, display=False)
+            self._shown = display(self._data(), raw=True, display_id=True)
+        else:
+            self._bar = bar_class(**options)
 
     def update(self, fraction: float, text: str) -> None:
         """Show that `fraction` of 1 is done, and a short text."""
         self._bar.n = round(fraction * STEPS)
-        self._bar.set_postfix_str(text, refresh=True)
+        self._bar.text = text
+        self._bar.refresh()
 
     def message(self, text: str) -> None:
         """Show text above the bar, at once."""
@@ -34,9 +45,16 @@ class TqdmProgress:
     def close(self) -> None:
         """Leave the bar as it stands."""
         self._bar.close()
+        if self._shown is not None:
+            self._shown.update(self._data(), raw=True)
+
+    def _data(self) -> dict[str, Any]:
+        """Return the widget, and for readers of the saved notebook, who see no widget, the same in words."""
+        data: dict[str, Any] = self._bar.container._repr_mimebundle_()
+        return data | {"text/plain": f"{self._title}: {self._bar.n / STEPS:.0%} {self._bar.text}".rstrip()}
 
 
-def _tqdm() -> Any:
+def _bar_class() -> Any:
     with warnings.catch_warnings():
         # tqdm.auto warns that it is experimental, and where a notebook has no ipywidgets that it falls back to text.
         warnings.simplefilter("ignore")
@@ -46,5 +64,15 @@ def _tqdm() -> Any:
         """Without tqdm's monitoring thread, which wakes bars that count iterations; this one is set."""
 
         monitor_interval = 0
+        text = ""
+
+        @property
+        def format_dict(self) -> Any:
+            return {**super().format_dict, "text": self.text}
 
     return Bar
+
+
+def _is_widget(bar_class: type) -> bool:
+    notebook = sys.modules.get("tqdm.notebook")
+    return notebook is not None and issubclass(bar_class, notebook.tqdm)

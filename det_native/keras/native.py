@@ -130,8 +130,7 @@ class FitCall:
 
     @property
     def assumed(self) -> frozenset[str]:
-        """Fields among ``configuration_fills`` that Keras's defaults speak for: nobody typed them, they contradict nobody.
-        """
+        """Fields among ``configuration_fills`` that nobody typed: Keras's defaults contradict no configuration."""
         fields = {"searcher.metric"}
         if not self.given & {"epochs", "initial_epoch"}:
             fields.add("searcher.max_length")

@@ -14,6 +14,7 @@ from det_harness.calls import CallMatcher
 from det_harness.host import is_torch_trial
 from det_harness.inert import InertHandle
 from det_harness.program import ProgramRunner, ProgramStop
+from det_harness.quiet import quiet
 from det_native.errors import CheckpointError, TrialDefinitionError
 from det_native.runtime import hosted
 from det_native.schema.environment import TrialEnvironment
@@ -38,8 +39,8 @@ def load_checkpoint(
     """Rebuild the user's objects from the code of an experiment, and load a checkpoint's weights into them.
 
     The cells (or the script) run as far as the training call, in a module of their own and in a temporary folder with
-    the bundle's files; nothing is trained. The working directory, ``sys.modules`` and the import path are afterwards
-    what they were before.
+    the bundle's files; nothing is trained. What they print and show is kept back, unless they fail. The working
+    directory, ``sys.modules`` and the import path are afterwards what they were before.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def load_checkpoint(
         _unpack(bundle, read_blob, Path(work))
         runner = ProgramRunner(bundle, read_blob, Path(work))
         host = _LoadHost(environment, runner.calls, directory)
-        with hosted(host):
+        with quiet(), hosted(host):
             runner.run(private=False)
     if host.failure is not None:
         raise host.failure

@@ -167,6 +167,11 @@ def events_until(experiment: Experiment, holds: Callable[[rest.Event], bool]) ->
     raise AssertionError("the experiment ended before that")
 
 
+def checkpoint_at(experiment: Experiment, batch: int) -> None:
+    """Wait until the checkpoint of a batch is complete."""
+    events_until(experiment, lambda event: event.type == "checkpoint" and event.data["batch"] == batch)
+
+
 def assert_complete_rows(experiment: Experiment, batches: int) -> None:
     """Check that the training rows are those of all batches, each once."""
     [trial] = experiment.trials

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-# 40 records, 8 a batch: 5 batches an epoch, and checkpoints after 3, 6, 9 ... are in mid-epoch.
-EPOCH = 5
+# 40 records, 8 a batch: 3 epochs of 5 batches; checkpoints after 3, 6, 9 ... are in mid-epoch.
 BATCHES = 15
-CHECKPOINT_PERIOD = 3
 
 CONFIG = """
 def configuration(**changes):
@@ -19,6 +17,7 @@ def configuration(**changes):
         "scheduling_unit": 1,
         "min_validation_period": {"epochs": 1},
         "min_checkpoint_period": {"batches": 3},
+        "checkpoint_policy": "none",
         "reproducibility": {"experiment_seed": 11},
         "max_restarts": 2,
     } | changes
@@ -70,6 +69,8 @@ class Digits(PyTorchTrial):
         x, y = batch
         return {"val_loss": torch.nn.functional.cross_entropy(self.model(x), y)}
 """
+
+TORCH_CREATE = "experiment = det.experimental.create(Digits, configuration(hyperparameters=settings))"
 
 TORCH_WEIGHTS = """
 def weights(experiment):

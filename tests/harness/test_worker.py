@@ -13,15 +13,17 @@ import pytest
 import sklearn.datasets
 import torch
 from det_harness.load import load_checkpoint
+from det_harness.spool import read_spool
 from harness_bundles import call_in, cell
+from pydantic import TypeAdapter
 from reports_app import ReportsMaster, serving
 from worker_program import TRAIN, Starter, Worker, program
 
 from det_native import PROTOCOL
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.job import CheckJob
+from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.rest import BundleChecked, CheckpointReport, MetricsReport, StartedReport
+from det_native.schema.rest import BundleChecked, CheckpointReport, MetricsReport, Report, StartedReport
 from det_native.schema.states import ExitReason
 from det_native.storage.checkpoints import CheckpointStorage
 
@@ -48,6 +50,9 @@ def starter() -> Iterator[Starter]:
 @pytest.fixture
 def worker(tmp_path: Path, master: ReportsMaster, starter: Starter) -> Worker:
     return Worker(tmp_path, master.url, starter)
+
+
+_REPORT: TypeAdapter[Report] = TypeAdapter(Report)
 
 
 def latest(worker: Worker) -> CheckpointManifest | None:
@@ -79,15 +84,19 @@ def test_a_worker_killed_again_and_again_ends_with_the_same_weights(tmp_path: Pa
         worker = Worker(tmp_path / name, "", starter)
         codes: list[int] = []
         losses: dict[int, float | None] = {}
+        resume: CheckpointManifest | None = None
         while not codes or codes[-1] == -signal.SIGKILL:
             master = ReportsMaster()
             with serving(master):
                 worker.url = master.url
-                job = worker.job(worker.bundle(deaths=planned), resume=latest(worker))
+                job = worker.job(worker.bundle(deaths=planned), resume=resume)
                 codes.append(worker.run(job))
                 assert codes[-1] in (0, -signal.SIGKILL), worker.output(job)
+            take_what_was_left(master, job)
             start = next(report.batch for report in master.reports if isinstance(report, StartedReport))
             losses = {batch: loss for batch, loss in losses.items() if batch <= start} | rows(master)
+            saved = [report.manifest for report in master.reports if isinstance(report, CheckpointReport)]
+            resume = saved[-1] if saved else resume
         final = latest(worker)
         assert final is not None
         assert final.batch == 60
@@ -100,6 +109,14 @@ def test_a_worker_killed_again_and_again_ends_with_the_same_weights(tmp_path: Pa
     incoming = tmp_path / "killed" / "checkpoints"
     complete = {manifest.uuid for manifest in CheckpointStorage(str(incoming)).list()}
     assert {path.name for path in incoming.iterdir() if not path.name.startswith(".")} == complete
+
+
+def take_what_was_left(master: ReportsMaster, job: TrialJob) -> None:
+    """Take the reports that a dead worker left in its spool, as the master does."""
+    for line in read_spool(Path(job.directory) / "spool"):
+        report = _REPORT.validate_json(line)
+        if report.seq == len(master.reports) + 1:
+            master.reports.append(report)
 
 
 def assert_same(first: Any, second: Any) -> None:

@@ -54,7 +54,9 @@ class Ran:
     @property
     def shown(self) -> list[dict[str, Any]]:
         """Display data and results, each by MIME type."""
-        return [output["data"] for output in self.outputs if output["output_type"] in ("display_data", "execute_result")]
+        return [
+            output["data"] for output in self.outputs if output["output_type"] in ("display_data", "execute_result")
+        ]
 
     @property
     def text(self) -> str:
@@ -102,7 +104,12 @@ class Notebook:
         self._manager.interrupt_kernel()
 
     def run(
-        self, source: str, *, cell: str | None = None, on_print: Callable[[str], None] | None = None, fails: bool = False
+        self,
+        source: str,
+        *,
+        cell: str | None = None,
+        on_print: Callable[[str], None] | None = None,
+        fails: bool = False,
     ) -> Ran:
         """Run a cell.
 

@@ -51,12 +51,16 @@ class Broker:
                 self._last_id = event.id
             self._wake()
 
-    def newest(self, owner: str, after: int) -> list[Event] | None:
-        """Return the events of `owner` with an id above `after`, None if some of them are only in the store."""
+    def newest(self, owner: str, after: int) -> tuple[list[Event], int] | None:
+        """Return the events of `owner` with an id above `after`, and the id up to which this is all there is.
+
+        None if some of them are only in the store.
+        """
         with self._lock:
             if after < self._complete_after:
                 return None
-            return [event for whose, event in self._newest if event.id > after and whose == owner]
+            mine = [event for whose, event in self._newest if event.id > after and whose == owner]
+            return mine, max(after, self._last_id)
 
     async def wait(self, after: int, timeout: float) -> None:
         """Return once there is an event with an id above `after`, or the broker is closed, or time is up."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import shutil
 import signal
 import subprocess
@@ -135,7 +136,11 @@ class WorkerProcess:
     def wait(self, timeout: float) -> Ended | None:
         """Wait for its end, at most `timeout` seconds; return how it ended, or None if it still runs."""
         if self._ended is None:
-            wait_until_gone(self.pid, self.mark, timeout)
+            if self.descriptor is not None:
+                # Not by its state: the main thread of a killed process is a zombie before its other threads are gone.
+                select.select([self.descriptor], [], [], timeout)
+            else:
+                wait_until_gone(self.pid, self.mark, timeout)
         return self.ended()
 
     def release(self) -> None:

@@ -54,17 +54,23 @@ async def _follow(
     """Yield events in order until the master ends. The reader's pace is ours: nothing is queued for it."""
     broker = service.broker
     while not broker.closed:
-        newest = broker.newest(owner, position)
-        if newest is None:
-            newest = await run_in_threadpool(_stored, service, owner, position)
+        found = broker.newest(owner, position)
+        if found is None:
+            found = await run_in_threadpool(_stored, service, owner, position, experiment_id)
+        newest, through = found
         for event in newest:
-            position = event.id
             if experiment_id is None or event.experiment_id == experiment_id:
                 yield ServerSentEvent(event.model_dump_json(), id=str(event.id), event=event.type)
-        if not newest:
+        if through > position:
+            position = through
+        else:
             await broker.wait(position, WAIT_SECONDS)
 
 
-def _stored(service: Service, owner: str, position: int) -> list[Event]:
+def _stored(service: Service, owner: str, position: int, experiment_id: int | None) -> tuple[list[Event], int]:
+    """Return a page of events, and the id up to which this is all there is."""
     with service.database.read() as connection:
-        return events.after(connection, owner, position, limit=PAGE)
+        through = events.last_id(connection)
+        page = events.after(connection, owner, position, experiment_id=experiment_id, limit=PAGE)
+    last = page[-1].id if page else position
+    return page, last if len(page) == PAGE else max(last, through)
