@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from det_native.schema.environment import TrialEnvironment
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 class ProgramHost(Protocol):
     """What replays a captured program: the worker's harness, or a checkpoint being loaded back.
 
-    ``environment`` is the trial that the program is replayed for. ``take_call`` is asked at every training call
-    (``fit``, ``create``, ``train_and_evaluate``) of the program; it returns an inert handle for a call that is not the
-    recorded one, and for the recorded one takes over and does not return.
+    ``environment`` is the trial that the program is replayed for, ``role`` what for. ``take_call`` is asked at every
+    training call (``fit``, ``create``, ``train_and_evaluate``) of the program; it returns an inert handle for a call
+    that is not the recorded one, and for the recorded one takes over and does not return.
     """
 
     environment: TrialEnvironment
+    role: Literal["worker", "load"]
 
     def take_call(self, kind: str, payload: Any) -> Any:
         """Handle one training call of the program."""

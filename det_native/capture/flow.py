@@ -119,11 +119,19 @@ class _Follower:
 
     def _events(self, events: Iterable[Event]) -> None:
         existence = self._existence_only(events) if self.step.last_line is not None else frozenset()
+        passed = self._passed_on(events)
         for event in events:
             if _name_of(event) in existence:
                 self._exists(event)
+            elif isinstance(event, Read) and event.name in passed:
+                self._event(replace(event, called=False))
             else:
                 self._event(event)
+
+    def _passed_on(self, events: Iterable[Event]) -> frozenset[str]:
+        """Names that are given to training calls which were taken over."""
+        taken = [event for event in events if isinstance(event, Call) and self._is_taken(event.callee, event.line)]
+        return frozenset(name for event in taken for _, names in event.arguments for name in names)
 
     def _existence_only(self, events: Iterable[Event]) -> frozenset[str]:
         """Names that only receive the result of the call: ``results.append(model.fit(...))``."""
@@ -236,7 +244,8 @@ class _Follower:
         kind = self.facts.kinds.get(event.name) if self.last_binder.get(event.name) == self.step.index else None
         codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
         tokens = frozenset({next(self.tokens)})
-        if kind not in DATA_KINDS:
+        taken = any(self._is_taken(path, event.line) for path, _ in event.through)
+        if kind not in DATA_KINDS and not taken:
             codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
         if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
             tokens = tokens.union(*(self.environment[a].tokens for a in self._shared(event) if a in self.environment))
@@ -255,7 +264,8 @@ class _Follower:
     def _is_taken(self, path: tuple[str, ...], line: int) -> bool:
         """Whether a call of the cell's top level is a training call that was taken over.
 
-        It changes none of its arguments, and its result, a handle or a history, holds none of them.
+        It changes none of its arguments, runs them in a process or with random numbers of their own, and its result, a
+        handle or a history, holds none of them.
         """
         return path[-1] in TRAINING_METHODS and line in self.step.taken
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,8 +59,8 @@ class ExperimentProgress:
         if self.experiment.best_validation is not None and self.experiment.trials > 1:
             words.append(f"best {self.experiment.metric} {self.experiment.best_validation:.4g}")
         else:
-            words.extend(f"{name} {value:.4g}" for name, value in self._numbers())
-        return ", ".join(words)
+            words.append(newest_metrics(self.metrics))
+        return ", ".join(word for word in words if word)
 
     def update_trials(self, trials: list[rest.Trial]) -> None:
         """Take over the trials as they are now."""
@@ -83,10 +84,6 @@ class ExperimentProgress:
         searcher = self.experiment.config.get("searcher") or {}
         return searcher.get("name") in {"single", "random", "grid"}
 
-    def _numbers(self) -> list[tuple[str, float]]:
-        numbers = ((name, as_number(value)) for name, value in self.metrics.items())
-        return [(name, float(value)) for name, value in numbers if isinstance(value, int | float)][:3]
-
     def _trial(self, trial: rest.Trial) -> None:
         known = self.trials.setdefault(trial.id, TrialProgress())
         known.batches = max(known.batches, trial.batches)
@@ -96,3 +93,10 @@ class ExperimentProgress:
         known = self.trials.setdefault(trial_id, TrialProgress())
         known.batches = max(known.batches, int(data.get("batch") or 0))
         self.metrics |= data.get("metrics") or {}
+
+
+def newest_metrics(metrics: Mapping[str, Any]) -> str:
+    """Return the first numbers among metrics in a few words."""
+    numbers = [(name, as_number(value)) for name, value in metrics.items()]
+    shown = [f"{name} {value:.4g}" for name, value in numbers if isinstance(value, int | float)]
+    return ", ".join(shown[:3])

@@ -39,6 +39,9 @@ _STREAM_SILENCE_SECONDS = 60.0
 _ATTEMPTS = 5
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
+
+# A generator of our own: drawing from the global one would change what the user's code draws next.
+_chance = random.Random()
 _CONNECTIONS = 16
 _REPEATED_STATUSES = {429, 502, 503, 504}
 _IDEMPOTENT_METHODS = {"GET", "HEAD", "PUT", "DELETE"}
@@ -348,7 +351,7 @@ def _never_sent(error: BaseException) -> bool:
 def _pause(attempt: int, retry_after: str | None = None) -> None:
     """Wait before the next attempt: longer each time, by chance not all clients at once."""
     longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
-    seconds = longest * random.uniform(0.5, 1.0)
+    seconds = longest * _chance.uniform(0.5, 1.0)
     if retry_after is not None and retry_after.isdigit():
         seconds = max(seconds, min(_LONGEST_PAUSE_SECONDS, float(retry_after)))
     time.sleep(seconds)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from typing import Any
 
 STEPS = 1000
+_PERIOD = 0.1
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {text}"
 
 
@@ -23,6 +25,7 @@ class TqdmProgress:
         bar_class = _bar_class()
         options: dict[str, Any] = {"total": STEPS, "desc": title, "leave": True, "bar_format": _FORMAT}
         self._title = title
+        self._drawn = 0.0
         self._shown: Any = None
         if _is_widget(bar_class):
             from IPython.display import display
@@ -33,10 +36,13 @@ class TqdmProgress:
             self._bar = bar_class(**options)
 
     def update(self, fraction: float, text: str) -> None:
-        """Show that `fraction` of 1 is done, and a short text."""
+        """Show that `fraction` of 1 is done, and a short text; ten times a second at most."""
         self._bar.n = round(fraction * STEPS)
         self._bar.text = text
-        self._bar.refresh()
+        now = time.monotonic()
+        if now - self._drawn >= _PERIOD:
+            self._drawn = now
+            self._bar.refresh()
 
     def message(self, text: str) -> None:
         """Show text above the bar, at once."""
@@ -44,6 +50,7 @@ class TqdmProgress:
 
     def close(self) -> None:
         """Leave the bar as it stands."""
+        self._bar.refresh()
         self._bar.close()
         if self._shown is not None:
             self._shown.update(self._data(), raw=True)

@@ -20,7 +20,6 @@ from det_native.client.upload import upload_bundle
 from det_native.display.report import show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, Problem
-from det_native.experimental.minimal import minimal_configuration
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
@@ -51,7 +50,7 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     environment: TrialEnvironment = call.context.env
     sample = _sample(config) | environment.hparams
     call.check(replace(environment, config=config.model_dump(mode="json"), hparams=sample))
-    return submit("fit", call, config, "keras", settings, origin, sample)
+    return submit("fit", call, config, "keras", settings, origin)
 
 
 def submit(
@@ -61,7 +60,6 @@ def submit(
     framework: Framework,
     settings: Settings,
     origin: Origin,
-    sample: dict[str, Any] | None = None,
 ) -> Experiment:
     """Submit one training call and return its experiment at once.
 
@@ -75,8 +73,6 @@ def submit(
     framework : {"torch", "keras", "estimator"}
     settings : Settings
     origin : Origin
-    sample : dict, optional
-        The hyperparameters to try with ``test=True``.
 
     Raises
     ------
@@ -85,8 +81,6 @@ def submit(
     MasterError
         If the master cannot be started or reached, or refuses.
     """
-    if settings.place.test:
-        config = minimal_configuration(config, sample or _sample(config))
     capture = capture_call(
         kind,
         payload,

@@ -108,7 +108,7 @@ def _replayed(host: ProgramHost) -> TFKerasNativeContext:
     """Return the context of a program that is run again for a trial: its configuration comes from there."""
     from det_native.keras import TFKerasNativeContext
 
-    return TFKerasNativeContext(host.environment, on_fit=lambda call: host.take_call("fit", call), role="worker")
+    return TFKerasNativeContext(host.environment, on_fit=lambda call: host.take_call("fit", call), role=host.role)
 
 
 def _fit(call: Any, settings: Settings, begun: int | None) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from det_native.client import rendering
 from det_native.client.handles import Experiment
+from det_native.client.progress import newest_metrics
 from det_native.experimental.directory import working_directory
 from det_native.experimental.local_source import LocalSource
 from det_native.experimental.local_store import LocalStore, now, trial_row
@@ -162,18 +164,24 @@ class _LocalExperiment:
         self._store.write_trial(trial)
         if self._planned > 1:
             print(f"Trial {trial.id} of {self._planned}: {hparams}")
-        reporter = LocalReporter(self._metric or None, smaller_is_better=self._smaller_is_better)
+        progress = None if test or self._framework == "keras" else _Progress(trial)  # Keras has a bar of its own
+        reporter = LocalReporter(
+            self._metric or None,
+            smaller_is_better=self._smaller_is_better,
+            observe=progress.observe if progress else None,
+        )
         try:
-            result = run_local(
-                build,
-                config=self._config,
-                hparams=hparams,
-                trial_seed=seed,
-                directory=self._files(trial.id),
-                framework=self._framework,
-                test=test,
-                reporter=reporter,
-            )
+            with progress or nullcontext():
+                result = run_local(
+                    build,
+                    config=self._config,
+                    hparams=hparams,
+                    trial_seed=seed,
+                    directory=self._files(trial.id),
+                    framework=self._framework,
+                    test=test,
+                    reporter=reporter,
+                )
         except BaseException as error:
             self._record(trial, reporter, TrialState.ERROR, describe(error))
             raise
@@ -252,6 +260,32 @@ class _LocalExperiment:
             return load_weights(payload, directory, environment)
 
         return load
+
+
+class _Progress:
+    """A progress bar for one trial that runs here.
+
+    Parameters
+    ----------
+    trial : rest.Trial
+    """
+
+    def __init__(self, trial: rest.Trial) -> None:
+        self._trial = trial
+        self._metrics: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        import det_native.display  # noqa: F401 (registers what shows progress)
+
+        self._view = rendering.current().progress(f"Trial {self._trial.id}")
+
+    def __exit__(self, *_: object) -> None:
+        self._view.close()
+
+    def observe(self, batches: int, metrics: Mapping[str, Any]) -> None:
+        """Show how far the trial is, and its newest metrics."""
+        self._metrics |= metrics
+        self._view.update(min(batches / max(self._trial.target_batches, 1), 1.0), newest_metrics(self._metrics))
 
 
 def describe(error: BaseException) -> rest.UserErrorInfo:

@@ -85,6 +85,7 @@ class LocalSource(Source):
         from det_harness.load import copy_checkpoint
 
         copy_checkpoint(checkpoint, directory)
+        (directory / "manifest.json").write_text(checkpoint.manifest.model_dump_json(indent=1))
 
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
         """Rebuild the user's model and load the downloaded checkpoint into it.

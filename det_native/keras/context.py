@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError, TrialDefinitionError
@@ -144,15 +143,22 @@ class TFKerasNativeContext(TrialContext):
         return getattr(type(model), method).__get__(model)(*args, **kwargs)
 
 
+class _Seeds(random.Random):
+    """What Keras draws the seeds of initializers from; it asks with a float as limit, which Python warns of."""
+
+    def randint(self, a: float, b: float) -> int:
+        return super().randint(int(a), int(b))
+
+
 def _seed_keras(seed: int) -> None:
     """Make the weights of models built from now on follow from a seed, here as on a worker.
 
-    The generators of Python and numpy are the user's own and stay as they are.
+    As ``tf.keras.utils.set_random_seed``, but the generators of Python and numpy, the user's own, stay as they are.
     """
-    python, numpy = random.getstate(), np.random.get_state()
-    tf.keras.utils.set_random_seed(seed)
-    random.setstate(python)
-    np.random.set_state(numpy)
+    from keras.src import backend
+
+    tf.random.set_seed(seed)
+    backend._SEED_GENERATOR.generator = _Seeds(seed)
 
 
 _SUBMITTED = "_det_native_submitted"

@@ -41,6 +41,8 @@ class TrialJob(_Model):
         Bearer token of this run; it is good for this run's routes only.
     config, hparams, trial_seed
         See ``TrialEnvironment``.
+    test : bool
+        One minimal loop: one batch of validation is enough.
     devices : list of str
         Value of ``CUDA_VISIBLE_DEVICES``; empty on CPU slots.
     """
@@ -63,6 +65,7 @@ class TrialJob(_Model):
     trial_seed: int
     rank: int = 0
     size: int = 1
+    test: bool = False
     devices: list[str] = Field(default_factory=list)
     threads: int = 1
     variables: dict[str, str] = Field(default_factory=dict)

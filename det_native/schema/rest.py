@@ -116,7 +116,7 @@ class UserErrorInfo(_Model):
 
 
 class Experiment(_Model):
-    """An experiment."""
+    """An experiment. `test` says that it is one minimal loop only."""
 
     id: int
     name: str
@@ -127,6 +127,7 @@ class Experiment(_Model):
     metric: str
     smaller_is_better: bool
     progress: float = Field(ge=0, le=1)
+    test: bool = False
     trials: int
     best_validation: float | None
     error: UserErrorInfo | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
+from det_harness import rng
 from det_harness.calls import CallMatcher
 from det_harness.inert import InertHandle
 from det_harness.program import ProgramStop, swallowed
@@ -35,6 +36,7 @@ class WorkerHost:
 
     def __init__(self, environment: TrialEnvironment, calls: CallMatcher, services: Services) -> None:
         self.environment = environment
+        self.role: Literal["worker", "load"] = "worker"
         self.outcome: Outcome | None = None
         self.failure: BaseException | None = None
         self._calls = calls
@@ -48,6 +50,8 @@ class WorkerHost:
         if not recorded:
             return InertHandle(self._calls.last_place)
         self._calls.taken = True
+        # As in a local run: what the program drew on its way here does not change the training.
+        rng.seed_all(self.environment.trial_seed)
         try:
             self.outcome = self._controller(payload).run()
         except SystemExit as error:

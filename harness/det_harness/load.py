@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from det_harness.calls import CallMatcher
 from det_harness.host import is_torch_trial
@@ -85,6 +85,7 @@ class _LoadHost:
 
     def __init__(self, environment: TrialEnvironment, calls: CallMatcher, directory: Path) -> None:
         self.environment = environment
+        self.role: Literal["worker", "load"] = "load"
         self.result: Any = None
         self.loaded = False
         self.failure: Exception | None = None

@@ -32,6 +32,8 @@ class LocalReporter(Reporter):
     metric : str or None
         The searcher's metric.
     smaller_is_better : bool
+    observe : callable, optional
+        Is told of each report: batches done, and the newest metrics.
 
     Attributes
     ----------
@@ -41,9 +43,16 @@ class LocalReporter(Reporter):
         Location and manifest of each, in the order in which they were completed.
     """
 
-    def __init__(self, metric: str | None = None, *, smaller_is_better: bool = True) -> None:
+    def __init__(
+        self,
+        metric: str | None = None,
+        *,
+        smaller_is_better: bool = True,
+        observe: Callable[[int, Mapping[str, Any]], None] | None = None,
+    ) -> None:
         self._metric = metric
         self._smaller_is_better = smaller_is_better
+        self._observe = observe
         self.training_rows: list[MetricRow] = []
         self.validation_rows: list[MetricRow] = []
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
@@ -53,11 +62,15 @@ class LocalReporter(Reporter):
         for index, batch in enumerate(batches):
             row = {name: column[index] for name, column in metrics.items() if column[index] is not None}
             self.training_rows.append(MetricRow(batch=batch, metrics=row))
+        if self._observe is not None and batches:
+            self._observe(batches[-1], self.training_rows[-1].metrics)
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Keep the metrics of one validation."""
         row = {name: value for name, value in metrics.items() if value is not None}
         self.validation_rows.append(MetricRow(batch=batch, metrics=row))
+        if self._observe is not None:
+            self._observe(batch, row)
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Keep what is known of a checkpoint."""

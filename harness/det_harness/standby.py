@@ -39,7 +39,7 @@ _IMPORT_TIME_PREFIXES = (
 )
 _OURS = {
     "torch": ("det_native.pytorch", "det_harness.controllers.torch", "det_harness.check"),
-    "keras": ("det_native.keras", "det_harness.controllers.keras", "det_harness.check"),
+    "keras": ("det_native.keras.context", "det_harness.controllers.keras", "det_harness.check"),
     "estimator": ("det_native.estimator", "det_harness.check"),
     "python": (),
 }

@@ -131,6 +131,7 @@ class _TrialRun:
             reporter=self._reporter,
             checkpoints=self._checkpoints(),
             stop_requested=lambda: self._stop.is_set() or self._reporter.stop_requested,
+            validation_batches=1 if job.test else None,
         )
         self._host = host = WorkerHost(self._environment, runner.calls, services)
         rng.seed_process(job.trial_seed)

@@ -107,7 +107,7 @@ class Cluster:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         assert not left, left
-        assert list(self.temporary.iterdir()) == []
+        assert [path for path in self.temporary.iterdir() if path.name.startswith("det-")] == []
 
     def attach(self, number: int) -> Experiment:
         """Return the handle of an experiment; DET_HOME is this cluster's."""
@@ -260,17 +260,31 @@ class Kernel:
         self._client.start_channels()
         self._client.wait_for_ready(timeout=PATIENCE)
 
-    @property
-    def pid(self) -> int:
-        """Number of the kernel's process."""
-        [child] = [
-            each.pid for each in psutil.Process().children() if str(self._manager.connection_file) in _line(each)
-        ]
-        return child
+    def kill(self) -> None:
+        """SIGKILL the kernel and everything in its group of processes, as a front end that gives up does."""
+        [process] = [each for each in psutil.Process().children() if self._manager.connection_file in _line(each)]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=PATIENCE)
 
-    def begin(self, source: str) -> None:
-        """Execute a cell and do not wait for it."""
-        self._client.execute(source)
+    def begin(self, source: str) -> str:
+        """Execute a cell and do not wait for it; return what `finish` wants."""
+        return str(self._client.execute(source, stop_on_error=False))
+
+    def finish(self, begun: str) -> str:
+        """Wait for the end of a cell; return what it printed, its error included."""
+        printed = []
+        while True:
+            message = self._client.get_iopub_msg(timeout=PATIENCE)
+            if message["parent_header"].get("msg_id") != begun:
+                continue
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                printed.append(content["text"])
+            elif message["msg_type"] == "error":
+                printed.append(f"{content['ename']}: {content['evalue']}")
+            elif message["msg_type"] == "status" and content["execution_state"] == "idle":
+                self._client.get_shell_msg(timeout=PATIENCE)
+                return "".join(printed)
 
     def run(self, source: str, *, fails: bool = False) -> Executed:
         """Execute a cell as a front end does, to its end."""
@@ -288,7 +302,7 @@ class Kernel:
 
         reply = self._client.execute_interactive(source, output_hook=hook, timeout=PATIENCE, stop_on_error=False)
         done.number = reply["content"]["execution_count"]
-        assert bool(done.error) == fails, f"{done.text}\n{done.error}"
+        assert bool(done.error) == fails, f"{source}\n{done.text}\n{done.error}"
         return done
 
     def submit(self, source: str) -> int:
@@ -305,6 +319,11 @@ class Kernel:
         self._client.stop_channels()
         self._manager.shutdown_kernel(now=True)
         self._manager.cleanup_resources()
+
+
+def line_of(source: str, piece: str) -> int:
+    """Return the number of the first line of a cell that has `piece` in it."""
+    return next(number for number, line in enumerate(source.splitlines(), 1) if piece in line)
 
 
 def _line(process: psutil.Process) -> str:

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from det_native.errors import ArgumentError, ConfigurationError, DetError, UnsupportedFeatureError
-from det_native.experimental.minimal import minimal_configuration
 from det_native.experimental.settings import Settings, check_before_fit, check_settings
-from det_native.schema.loading import load_config
 
 
 def settings(config: Any = None, **arguments: Any) -> Settings:
@@ -111,30 +109,3 @@ def test_checking_warns_of_nothing_that_the_call_will_warn_of_again() -> None:
 
 def test_errors_are_of_our_tree() -> None:
     assert issubclass(ArgumentError, DetError)
-
-
-def test_minimal_configuration_is_one_batch_of_one_sample() -> None:
-    config = load_config(
-        {
-            "name": "digits",
-            "searcher": {"name": "random", "metric": "accuracy", "smaller_is_better": False, "max_trials": 9},
-            "hyperparameters": {"global_batch_size": 8, "units": {"type": "int", "minval": 1, "maxval": 9}},
-            "min_checkpoint_period": {"batches": 7},
-        },
-        local=True,
-    )
-    minimal = minimal_configuration(config, {"global_batch_size": 8, "units": 3})
-    assert minimal.name == "[test-mode] digits"
-    assert minimal.searcher.model_dump(mode="json") == {
-        **minimal.searcher.model_dump(mode="json"),
-        "name": "single",
-        "metric": "accuracy",
-        "smaller_is_better": False,
-        "max_length": {"batches": 1},
-    }
-    written = minimal.model_dump(mode="json")
-    assert written["hyperparameters"]["units"] == {"type": "const", "val": 3}
-    assert written["scheduling_unit"] == 1
-    assert written["min_validation_period"] == {"batches": 1}
-    assert written["min_checkpoint_period"] == {"batches": 0}
-    assert written["max_restarts"] == 0

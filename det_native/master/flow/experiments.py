@@ -85,6 +85,7 @@ def create(
             smaller_is_better=config.smaller_is_better,
             report=body.report,
             idempotency=(idempotency.key, idempotency.digest) if idempotency else None,
+            test=body.test,
         )
         experiment_id = experiments.create(transaction, new)
         return tell_experiment(transaction, experiment_id), True

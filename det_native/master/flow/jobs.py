@@ -78,10 +78,11 @@ def testing_config(config: ExperimentConfig) -> ExperimentConfig:
     nothing = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}
     return config.model_copy(
         update={
-            "description": f"[test-mode] {config.description or config.name or ''}".rstrip(),
+            "name": f"[test-mode] {config.title}".rstrip(),
             "searcher": searcher,
             "scheduling_unit": 1,
             "min_validation_period": one_batch,
+            "min_checkpoint_period": Length(unit=Unit.BATCHES, units=0),
             "perform_initial_validation": False,
             "max_restarts": 0,
             "checkpoint_storage": config.checkpoint_storage.model_copy(update=nothing),
@@ -153,6 +154,7 @@ def trial_job(
         config=experiment.config,
         hparams=trial.hparams,
         trial_seed=trial.seed,
+        test=experiment.test,
         devices=devices,
         threads=places.threads * max(len(slots), 1),
         variables=config.environment.environment_variables.for_device(kind),

@@ -31,6 +31,7 @@ class NewExperiment:
     smaller_is_better: bool
     report: list[rest.CaptureRow]
     idempotency: tuple[str, str] | None = None
+    test: bool = False
 
 
 def create(transaction: Transaction, new: NewExperiment) -> int:
@@ -46,6 +47,7 @@ def create(transaction: Transaction, new: NewExperiment) -> int:
             framework=new.framework,
             metric=new.metric,
             smaller_is_better=new.smaller_is_better,
+            test=new.test,
             report=[row.model_dump(mode="json") for row in new.report],
             progress=0.0,
             idempotency_key=key,
@@ -210,6 +212,7 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         framework=row.framework,
         metric=row.metric,
         smaller_is_better=row.smaller_is_better,
+        test=row.test,
         progress=row.progress,
         trials=row.trials,
         best_validation=row.best_validation,

@@ -64,6 +64,7 @@ experiments = Table(
     Column("framework", String(16), nullable=False),
     Column("metric", Text, nullable=False),
     Column("smaller_is_better", Boolean, nullable=False),
+    Column("test", Boolean, nullable=False),
     Column("report", JSON, nullable=False),
     Column("searcher", JSON, nullable=True),
     Column("progress", Double, nullable=False),

@@ -66,6 +66,7 @@ def _make_experiments() -> None:
         sa.Column("framework", sa.String(length=16), nullable=False),
         sa.Column("metric", sa.Text(), nullable=False),
         sa.Column("smaller_is_better", sa.Boolean(), nullable=False),
+        sa.Column("test", sa.Boolean(), nullable=False),
         sa.Column("report", sa.JSON(), nullable=False),
         sa.Column("searcher", sa.JSON(), nullable=True),
         sa.Column("progress", sa.Float(precision=53), nullable=False),
