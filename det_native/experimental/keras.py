@@ -85,11 +85,10 @@ def init(
     with translated("det.experimental.keras.init()"):
         from det_native.keras import TFKerasNativeContext
 
-    seed = complete["reproducibility"]["experiment_seed"] or 0
+    # Seed and sample are those of the experiment's first trial on the cluster.
+    seed = next(trial_seeds(complete["reproducibility"]["experiment_seed"] or 0))
     environment = TrialEnvironment(
-        config=complete,
-        hparams=sample_hyperparameters(complete["hyperparameters"], seed),
-        trial_seed=next(trial_seeds(seed)),
+        config=complete, hparams=sample_hyperparameters(complete["hyperparameters"], seed), trial_seed=seed
     )
     if settings.place.notice:
         print(settings.place.notice)

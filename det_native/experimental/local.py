@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -50,7 +51,7 @@ def fit_here(call: Any, settings: Settings) -> Any:
     with experiment.running(), working_directory.inside(settings.context_dir):
         result = experiment.run_trial(
             lambda services: KerasController(call, services),
-            hparams=sample_hyperparameters(config.hyperparameters, 0) | environment.hparams,
+            hparams=sample_hyperparameters(config.hyperparameters, environment.trial_seed) | environment.hparams,
             seed=environment.trial_seed,
             test=settings.place.test,
         )
@@ -68,14 +69,13 @@ def create_here(
     from det_harness.controllers.torch import PyTorchTrialController
 
     experiment = _LocalExperiment(config, framework)
-    seeds = trial_seeds(config.reproducibility.experiment_seed or 0)
     samples = list(_samples(config, test=settings.place.test))
     with experiment.running(planned=len(samples)), working_directory.inside(settings.context_dir):
-        for hparams in samples:
+        for hparams, seed in samples:
             experiment.run_trial(
                 lambda services: PyTorchTrialController(cast("type[PyTorchTrial]", trial_class), services),
                 hparams=hparams,
-                seed=next(seeds),
+                seed=seed,
                 test=settings.place.test,
             )
             if experiment.interrupted:
@@ -83,15 +83,16 @@ def create_here(
     return experiment.handle(trial_class)
 
 
-def _samples(config: ExperimentConfig, *, test: bool) -> Iterator[dict[str, Any]]:
+def _samples(config: ExperimentConfig, *, test: bool) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield hyperparameters and seed of each trial, the same that the master's searchers would give."""
     searcher = config.searcher
+    seeds = trial_seeds(config.reproducibility.experiment_seed or 0)
     if searcher.name == "grid" and not test:
-        yield from grid_points(config.hyperparameters)
+        yield from zip(grid_points(config.hyperparameters), seeds, strict=False)
         return
     count = searcher.max_trials if searcher.name == "random" and not test else 1
-    base = config.reproducibility.experiment_seed or 0
-    for index in range(count):
-        yield sample_hyperparameters(config.hyperparameters, base + index)
+    for seed in islice(seeds, count):
+        yield sample_hyperparameters(config.hyperparameters, seed), seed
 
 
 class _LocalExperiment:

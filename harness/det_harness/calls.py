@@ -126,7 +126,7 @@ class CallMatcher:
         if call is None:
             return True
         wanted = (Unit(cell=call.cell, file=call.file), call.line, call.column)
-        in_its_cell = self._running is None or self._running == self._last_cell or self._running == call.cell
+        in_its_cell = self._running is None or self._running == self._last_cell
         return key == wanted and kind == call.kind and self._counts[key] == call.occurrence and in_its_cell
 
 

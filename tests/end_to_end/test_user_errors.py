@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from faults import Cluster, Executed, Kernel, assert_complete_rows, ended, line_of
+from faults import GATE_CELL, Cluster, Executed, Kernel, assert_complete_rows, ended, line_of
 from programs import (
     BATCHES,
     CONFIG,
@@ -76,7 +76,7 @@ class Watch(tf.keras.callbacks.Callback):
 @pytest.fixture(scope="module")
 def torch_kernel(module_kernel: Kernel) -> Kernel:
     """The module's kernel, with the PyTorch program defined."""
-    for source in (TORCH_SETUP, STAMP, CONFIG, TORCH_TRIAL):
+    for source in (TORCH_SETUP, STAMP, CONFIG, GATE_CELL, TORCH_TRIAL):
         module_kernel.run(source)
     return module_kernel
 

@@ -108,7 +108,7 @@ class Notebook:
         source: str,
         *,
         cell: str | None = None,
-        on_print: Callable[[str], None] | None = None,
+        watch: Callable[[str], None] | None = None,
         fails: bool = False,
     ) -> Ran:
         """Run a cell.
@@ -118,8 +118,8 @@ class Notebook:
         source : str
         cell : str, optional
             Identity of the cell; a new cell by default.
-        on_print : callable, optional
-            Is given each text as it is printed, while the cell runs.
+        watch : callable, optional
+            Is given the text of each output as it appears, while the cell runs.
         fails : bool
             The cell is expected to raise; otherwise an exception fails the test, with all that the cell showed.
         """
@@ -139,7 +139,7 @@ class Notebook:
         )
         started = time.perf_counter()
         self._client.shell_channel.send(message)
-        self._collect(ran, message["header"]["msg_id"], on_print)
+        self._collect(ran, message["header"]["msg_id"], watch)
         self._client.get_shell_msg(timeout=60)
         ran.seconds = time.perf_counter() - started
         assert bool(ran.error) == fails, f"{source}\n{'-' * 40}\n{ran.text}\n{ran.traceback}"
@@ -155,7 +155,7 @@ class Notebook:
         nbformat.validate(document)
         return document
 
-    def _collect(self, ran: Ran, parent: str, on_print: Callable[[str], None] | None) -> None:
+    def _collect(self, ran: Ran, parent: str, watch: Callable[[str], None] | None) -> None:
         while True:
             reply = self._client.get_iopub_msg(timeout=120)
             kind, content = reply["msg_type"], reply["content"]
@@ -165,12 +165,12 @@ class Notebook:
                 return
             if kind == "stream":
                 _append(ran.outputs, content)
-                if on_print is not None:
-                    on_print(content["text"])
             elif kind in ("display_data", "execute_result", "update_display_data"):
                 self._show(ran, kind, content)
             elif kind == "error":
                 ran.outputs.append({"output_type": "error", **content})
+            if watch is not None:
+                watch(content.get("text") or content.get("data", {}).get("text/plain", ""))
 
     def _show(self, ran: Ran, kind: str, content: dict[str, Any]) -> None:
         name = content.pop("transient", {}).get("display_id")

@@ -1,0 +1,80 @@
+"""One master for all journeys, as one machine has it; a kernel for each module; a helper for scripts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from journey_kernel import Notebook
+
+from det_native.client.connect import connect
+from det_native.client.starting import ensure_master
+from det_native.schema.home import Home, read_runtime
+
+Script = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def journey_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """The home of a running master, which is taken down at the end with all that it started."""
+    home = Home(tmp_path_factory.mktemp("journey-home"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DET_SLOTS", "cpu:2")
+        runtime = ensure_master(home).runtime
+    master = psutil.Process(runtime.pid)
+    yield home
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DET_HOME", str(home.path))
+        connect(start=False).post("/master/shutdown", params={"kill": True})
+    with contextlib.suppress(psutil.NoSuchProcess):
+        master.wait(timeout=60)
+    assert read_runtime(home) is None
+
+
+@pytest.fixture(scope="session")
+def environment(journey_home: Home) -> dict[str, str]:
+    """Environment variables of a user's shell."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "PYTEST_"))}
+    return {**kept, "DET_HOME": str(journey_home.path), "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Iterator[Notebook]:
+    """A fresh notebook in a folder of its own, open for the whole module."""
+    opened = Notebook(tmp_path_factory.mktemp("notebook"), environment)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def at_home(journey_home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """The journeys' home as the home of this process: handles made here find the master."""
+    monkeypatch.setenv("DET_HOME", str(journey_home.path))
+    return journey_home
+
+
+@pytest.fixture
+def script(environment: dict[str, str]) -> Script:
+    """Run a program in a folder as from a shell; its output must be free of tracebacks unless it is to fail."""
+
+    def run(*arguments: str, folder: Path, fails: bool = False) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode != 0) == fails, f"{done.stdout}\n{done.stderr}"
+        return done
+
+    return run

@@ -1,0 +1,273 @@
+"""A user with a tf.keras model: tried here, trained here, trained on the cluster, in loops, and looked at afterwards."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import re
+
+import pytest
+from journey_kernel import Notebook, Ran
+
+from det_native.schema.home import Home
+
+pytestmark = pytest.mark.slow
+
+DATA = """
+import numpy as np
+import tensorflow as tf
+import det_native as det
+
+generator = np.random.default_rng(0)
+x = generator.normal(size=(96, 4)).astype("float32")
+y = (x.sum(axis=1) > 0).astype("int64")
+x_train, y_train, x_val, y_val = x[:64], y[:64], x[64:], y[64:]
+"""
+
+MODEL = """
+def build(units):
+    return tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(units, "relu"), tf.keras.layers.Dense(2)])
+
+loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+"""
+
+CONFIG = """
+config = {
+    "hyperparameters": {"units": 8, "global_batch_size": 16},
+    "searcher": {"name": "single", "metric": "val_loss", "max_length": {"epochs": 3}},
+    "records_per_epoch": 64,
+    "reproducibility": {"experiment_seed": 3},
+}
+"""
+
+BASELINE = """
+baseline = build(8)
+baseline.compile("sgd", loss)
+baseline.fit(x_train, y_train, verbose=0)
+"""
+
+TRAIN = """
+context = det.experimental.keras.init({init})
+model = context.wrap_model(build(context.get_hparam("units")))
+model.compile(tf.keras.optimizers.SGD(0.1), loss, metrics=["accuracy"])
+{result} = model.fit(x_train, y_train, validation_data=(x_val, y_val){fit})
+"""
+
+KEYS = ["loss", "accuracy", "val_loss", "val_accuracy"]
+
+
+def train(init: str = "config", result: str = "history", fit: str = ", verbose=0") -> str:
+    """The same cell in every mode."""
+    return TRAIN.format(init=init, result=result, fit=fit)
+
+
+def sent(ran: Ran) -> list[int]:
+    """Numbers of the cells that the report of a submit lists."""
+    return [int(number) for number in re.findall(r"^cell \[(\d+)\] +runs again", ran.text, re.MULTILINE)]
+
+
+def value(notebook: Notebook, expression: str) -> object:
+    """The value of an expression in the kernel."""
+    return ast.literal_eval(notebook.run(f"print(repr({expression}))").stdout)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prepared(notebook: Notebook) -> None:
+    """The cells that every user has before the first training."""
+    for source in (DATA, MODEL, CONFIG, BASELINE):
+        notebook.run(source)
+
+
+@pytest.mark.parametrize("mode", ["mode=det.experimental.LOCAL", "mode='local'", "mode='LOCAL'"])
+def test_a_quick_check_is_one_batch_and_says_so(notebook: Notebook, mode: str) -> None:
+    ran = notebook.run(train(f"config, {mode}"))
+    assert "one minimal loop" in ran.stdout
+    assert "The quick check passed." in ran.stdout
+    assert not ran.stderr
+    assert value(notebook, "{name: len(values) for name, values in history.history.items()}") == dict.fromkeys(KEYS, 1)
+
+
+def test_local_and_cluster_give_the_same_numbers_by_the_same_line(notebook: Notebook) -> None:
+    here = notebook.run(train("config, local=True") + "local = history.history")
+    assert not here.text, "a silent fit stays silent: nobody typed epochs or batch_size, so nothing is contradicted"
+    assert value(notebook, "(context.experiment.state.value, context.experiment.history == local)") == (
+        "COMPLETED",
+        True,
+    )
+    submitted = notebook.run(train(result="experiment"))
+    # Neither the trial runs above nor the plain Keras baseline: three cells of preparation and this one.
+    assert sent(submitted) == [1, 2, 3, int(re.findall(r"cell \[(\d+)\]", submitted.text)[-1])]
+    assert not submitted.stderr
+    notebook.run("experiment.wait()")
+    assert value(notebook, "list(experiment.history)") == KEYS
+    assert value(notebook, "{len(values) for values in experiment.history.values()}") == {3}
+    assert value(notebook, "experiment.history == local"), "one seed, one result"
+    assert value(notebook, "context.experiment is experiment")
+
+
+def test_the_model_in_the_kernel_says_once_that_it_is_untrained(notebook: Notebook) -> None:
+    first = notebook.run("model.predict(x_val[:1], verbose=0)")
+    assert "experiment.top_checkpoint().load()" in first.stderr
+    assert "UserWarning: predict(): this model trains on the cluster" in first.stderr
+    assert not notebook.run("model.predict(x_val[:1], verbose=0)").stderr
+    assert not notebook.run("model.evaluate(x_val, y_val, verbose=0)").stderr
+
+
+def test_the_best_checkpoint_comes_back_as_the_trained_model(notebook: Notebook) -> None:
+    ran = notebook.run(
+        "checkpoint = experiment.top_checkpoint()\n"
+        "best = checkpoint.load()\n"
+        "print(repr((best.evaluate(x_val, y_val, verbose=0), list(checkpoint.metrics.values()))))"
+    )
+    found, recorded = ast.literal_eval(ran.stdout)
+    assert found == pytest.approx(recorded, rel=1e-6)
+    assert sorted(path.name for path in notebook.folder.iterdir()) == [], "loading leaves nothing beside the notebook"
+
+
+def test_init_in_the_older_order_and_with_arguments_that_win(notebook: Notebook) -> None:
+    notebook.run(train("config, True", fit=", verbose=0"))
+    assert value(notebook, "len(history.history['loss'])") == 3
+    ran = notebook.run(train("config, local=True", fit=", verbose=0, epochs=2, batch_size=8"))
+    [warning] = [line for line in ran.stderr.splitlines() if "Warning" in line]
+    assert "The configuration wins" in warning
+    assert "3 epochs in the configuration, 2 epochs in the call" in warning
+    assert "16 in the configuration, 8 in the call" in warning
+    assert value(notebook, "len(history.history['loss'])") == 3
+
+
+def test_without_any_configuration_fit_says_it_all(notebook: Notebook) -> None:
+    ran = notebook.run("""
+context = det.experimental.keras.init()
+model = context.wrap_model(build(4))
+model.compile("sgd", loss)
+bare = model.fit(x_train, y_train, epochs=2, batch_size=32, verbose=0)
+""")
+    assert sent(ran)[:2] == [1, 2]
+    assert not ran.stderr
+    notebook.run("bare.wait()")
+    assert value(notebook, "{name: len(values) for name, values in bare.history.items()}") == {"loss": 2}
+    assert value(notebook, "(bare.config['searcher']['metric'], bare.config['records_per_epoch'])") == ("loss", 64)
+
+
+LOOP = """
+experiments = {}
+for rate in [0.01, 0.1, 0.5]:
+    context = det.experimental.keras.init({**config, "name": f"rate {rate}", "hyperparameters": {"units": 2, "global_batch_size": 32}, "searcher": single})
+    model = context.wrap_model(build(context.get_hparam("units")))
+    model.compile(tf.keras.optimizers.SGD(rate), loss)
+    experiments[rate] = model.fit(x_train, y_train, validation_data=(x_val, y_val), verbose=0)
+"""
+
+BY_FUNCTION = """
+def run(rate):
+    context = det.experimental.keras.init({**config, "name": f"run {rate}", "hyperparameters": {"units": 2, "global_batch_size": 32}, "searcher": single})
+    model = context.wrap_model(build(context.get_hparam("units")))
+    model.compile(tf.keras.optimizers.SGD(rate), loss)
+    return model.fit(x_train, y_train, validation_data=(x_val, y_val), verbose=0)
+
+runs = [run(rate) for rate in (0.01, 0.5)]
+"""
+
+SAVED_RATES = """
+def rate_of(experiment):
+    return round(float(experiment.top_checkpoint().load().optimizer.learning_rate.numpy()), 6)
+"""
+
+
+def test_a_loop_in_a_cell_makes_an_experiment_of_each_turn(notebook: Notebook) -> None:
+    notebook.run('single = {"name": "single", "metric": "val_loss", "max_length": {"batches": 2}}')
+    notebook.run(LOOP, cell="loop")
+    notebook.run(BY_FUNCTION)
+    notebook.run(SAVED_RATES)
+    notebook.run("for experiment in [*experiments.values(), *runs]:\n    experiment.wait()")
+    assert value(notebook, "[e.name for e in experiments.values()]") == ["rate 0.01", "rate 0.1", "rate 0.5"]
+    assert value(notebook, "[rate_of(e) for e in experiments.values()]") == [0.01, 0.1, 0.5]
+    assert value(notebook, "[rate_of(e) for e in runs]") == [0.01, 0.5]
+    losses = value(notebook, "[e.history['val_loss'][0] for e in [*experiments.values(), *runs]]")
+    assert isinstance(losses, list)
+    assert len(set(losses[:3])) == 3
+    assert losses[3:] == [losses[0], losses[2]], "the same rate gives the same numbers, in a loop or a function"
+
+
+def test_a_cell_that_is_edited_and_run_again_trains_what_it_says_now(notebook: Notebook) -> None:
+    notebook.run("names = sorted(e.id for e in experiments.values())")
+    notebook.run(LOOP.replace("[0.01, 0.1, 0.5]", "[0.25]"), cell="loop")
+    notebook.run("experiments[0.25].wait()")
+    assert value(notebook, "[rate_of(e) for e in experiments.values()]") == [0.25]
+    assert value(notebook, "experiments[0.25].id > max(names)")
+
+
+PRINTING = """
+from IPython.display import display
+import matplotlib.pyplot as plt
+
+print("printed by the cell")
+display("displayed by the cell")
+plt.plot([1, 2])
+plt.show()
+"""
+
+
+def test_loading_shows_nothing_of_what_the_cells_print(notebook: Notebook) -> None:
+    notebook.run(PRINTING + train(result="loud") + "loud.wait()")
+    ran = notebook.run("loaded = loud.top_checkpoint().load()\ntype(loaded).__name__")
+    assert ran.text.strip() == "'Sequential'"
+    assert "printed by the cell" in notebook.run("loud.logs()").text
+
+
+def test_what_is_shown_stays_in_the_saved_notebook(notebook: Notebook) -> None:
+    waited = notebook.run("det.attach(experiment.id).wait()" if False else "experiment")
+    data = waited.shown[-1]
+    assert re.search(r"Experiment \d+", data["text/plain"])
+    assert "state: COMPLETED" in data["text/plain"]
+    assert "<script" not in data["text/html"]
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+    trial = notebook.run("experiment.trials[0]").shown[-1]
+    assert {"text/plain", "text/html", "image/png"} <= trial.keys()
+    assert notebook.run("experiment.plot('loss')").shown[-1]["image/png"]
+
+
+def test_a_progress_bar_reads_well_without_widgets(notebook: Notebook) -> None:
+    bars = [data["text/plain"] for ran in notebook.cells for data in ran.shown if _is_widget(data)]
+    assert bars
+    for bar in bars:
+        assert re.fullmatch(r"Experiment \d+: 100% completed, .*loss \d.*", bar), bar
+    assert not any("\r" in ran.stderr for ran in notebook.cells)
+
+
+def test_no_output_holds_the_token(notebook: Notebook, at_home: Home) -> None:
+    token = at_home.token.read_text().strip()
+    assert len(token) > 20
+    assert token not in str(notebook.document())
+
+
+INTERRUPTED = """
+class Slowly(tf.keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if not batch:
+            print("a batch is done", flush=True)
+
+context = det.experimental.keras.init({**config, "searcher": {**config["searcher"], "max_length": {"epochs": 100000}}}, local=True)
+model = context.wrap_model(build(8))
+model.compile("sgd", loss)
+stopped = model.fit(x_train, y_train, validation_data=(x_val, y_val), verbose=0, callbacks=[Slowly()])
+"""
+
+
+def test_the_stop_button_ends_a_local_fit_with_its_history(notebook: Notebook) -> None:
+    pressed: list[str] = []
+
+    def stop(text: str) -> None:
+        if text.count("a batch is done") + len(pressed) > 1 and "stop" not in pressed:
+            pressed.append("stop")
+            notebook.interrupt()
+        elif "a batch is done" in text and "stop" not in pressed:
+            pressed.append("batch")
+
+    ran = notebook.run(INTERRUPTED, watch=stop)
+    assert "Interrupted: the training ends after this batch, with a checkpoint." in ran.stdout
+    assert value(notebook, "len(stopped.history['loss']) >= 1")
+    assert value(notebook, "context.experiment.state.value") == "CANCELED"
+    ran = notebook.run("context.experiment.top_checkpoint().load().predict(x_val, verbose=0).shape")
+    assert "(32, 2)" in ran.text
+    assert value(notebook, "1 + 1") == 2
