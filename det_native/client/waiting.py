@@ -59,8 +59,9 @@ def wait(
                 last = max(last, event.id)
                 error = progress.apply(event)
                 if error is not None:
-                    again = (event.trial_id, error.traceback) in shown
-                    shown.add((event.trial_id, error.traceback))
+                    kind = (event.trial_id, error.traceback or error.message)
+                    again = kind in shown
+                    shown.add(kind)
                     view.message(error_text(error, event.trial_id, again=again))
                 view.update(progress.fraction, progress.text)
                 if progress.ended and _truly_ended(source, experiment_id):

@@ -101,9 +101,10 @@ class ExperimentCreate(_Model):
 
 
 class UserErrorInfo(_Model):
-    """An exception of the user's code.
+    """What made a run fail: an exception of the user's code, or something else.
 
-    `traceback` is the text to show: the user's frames, with cells by number and line.
+    `traceback` is the text to show: the user's frames, with cells by number and line. It is empty for what is not the
+    user's: a worker that was killed, say.
     """
 
     type: str

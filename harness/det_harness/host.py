@@ -58,7 +58,7 @@ class WorkerHost:
             self.failure = TrialDefinitionError(
                 f"sys.exit({error.code!r}) was called during the training. To fail the trial, raise an exception; to "
                 "end it early, call context.set_stop_requested(True)."
-            )
+            ).with_traceback(error.__traceback__)  # the place of the call is what the user has to find
             raise self.failure from error
         except BaseException as error:
             self.failure = error

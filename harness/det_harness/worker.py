@@ -167,7 +167,7 @@ class _TrialRun:
         done = self._schedule.progress.batches if self._schedule is not None else 0
         if self._runner is None or isinstance(error, _NOT_THE_USERS):
             logger.error("The worker failed.", exc_info=error)
-            info = UserErrorInfo(type=type(error).__name__, message=str(error), traceback=str(error), batch=done)
+            info = UserErrorInfo(type=type(error).__name__, message=str(error), traceback="", batch=done)
             return self._exit(ExitReason.HARNESS_ERROR, done, info, EXIT_HARNESS_ERROR)
         info = describe(error, self._runner.source, self._failing_batch(done))
         print(info.traceback, file=sys.stderr, flush=True)

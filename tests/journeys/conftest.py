@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import pytest
 from journey_kernel import Notebook
 
 from det_native.client.connect import connect
-from det_native.client.starting import ensure_master
 from det_native.schema.home import Home, read_runtime
 
 Script = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -22,19 +20,22 @@ Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def journey_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """The home of a running master, which is taken down at the end with all that it started."""
+    """The home of a running master, started as by a user's shell, and taken down at the end with all that it started."""
     home = Home(tmp_path_factory.mktemp("journey-home"))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DET_HOME", str(home.path))
         patch.setenv("DET_SLOTS", "cpu:2")
-        runtime = ensure_master(home).runtime
+        subprocess.run([sys.executable, "-m", "det_native.client.command", "up"], check=True, capture_output=True)
+        runtime = read_runtime(home)
+        assert runtime is not None
     master = psutil.Process(runtime.pid)
     yield home
+    started = master.children(recursive=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
         connect(start=False).post("/master/shutdown", params={"kill": True})
-    with contextlib.suppress(psutil.NoSuchProcess):
-        master.wait(timeout=60)
-    assert read_runtime(home) is None
+    _, alive = psutil.wait_procs([master, *started], timeout=60)
+    assert not alive, [process.cmdline() for process in alive]
 
 
 @pytest.fixture(scope="session")

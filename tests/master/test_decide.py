@@ -48,8 +48,15 @@ def test_a_kill_cancels_whatever_the_worker_said_but_done_is_done() -> None:
     assert decide(facts(None, killed=True)) == Cancel()
     assert decide(facts(ExitReason.STOPPED, killed=True)) == Cancel()
     assert decide(facts(ExitReason.COMPLETED, killed=True)) == Complete()
-    assert decide(facts(ExitReason.STOPPED)) == Complete()
     assert isinstance(decide(facts(ExitReason.INVALID_HYPERPARAMETERS)), Fail)
+
+
+def test_a_stop_that_nobody_asked_for_is_no_end() -> None:
+    decision = decide(facts(ExitReason.STOPPED))
+    assert isinstance(decision, Restart)
+    assert decision.restarts == 1
+    assert "SIGTERM" in decision.reason
+    assert isinstance(decide(facts(ExitReason.STOPPED, restarts=5)), Fail)
 
 
 @given(

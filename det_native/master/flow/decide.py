@@ -71,15 +71,14 @@ def decide(facts: Facts) -> Decision:
     """Return what becomes of the trial.
 
     An error in the user's code is tried once more, and not again if it then is the same at the same batch. A process
-    that vanished is restarted as long as there are restarts left.
+    that vanished is restarted as long as there are restarts left, and so is one that somebody else than the master had
+    end (SIGTERM, when a machine shuts down): its trial has not done what it was to do.
     """
     reason = facts.exit.reason if facts.exit is not None else None
     if reason is ExitReason.COMPLETED:
         return Complete()
     if facts.killed:
         return Cancel()
-    if reason is ExitReason.STOPPED:
-        return Complete()
     error = _error_of(facts)
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
         return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
@@ -100,11 +99,14 @@ def fingerprint_of(error: UserErrorInfo) -> str:
 def _error_of(facts: Facts) -> UserErrorInfo:
     if facts.exit is None:
         message = f"The worker process ended without a word: {facts.detail or 'nothing is known about why'}."
-        return UserErrorInfo(type="WorkerDied", message=message, traceback=message)
+        return UserErrorInfo(type="WorkerDied", message=message, traceback="")
     if facts.exit.error is not None:
         return facts.exit.error
+    if facts.exit.reason is ExitReason.STOPPED:
+        message = f"The worker was told to end (SIGTERM), not by the master, and did so after batch {facts.exit.batch}."
+        return UserErrorInfo(type="WorkerStopped", message=message, traceback="", batch=facts.exit.batch)
     message = f"The run ended with {facts.exit.reason} after batch {facts.exit.batch}."
-    return UserErrorInfo(type=str(facts.exit.reason), message=message, traceback=message, batch=facts.exit.batch)
+    return UserErrorInfo(type=str(facts.exit.reason), message=message, traceback="", batch=facts.exit.batch)
 
 
 def _why(error: UserErrorInfo, facts: Facts) -> str:

@@ -191,7 +191,7 @@ class Runs:
     def _cannot_start(self, trial_id: int, error: DetError) -> None:
         logger.error("Trial %d cannot be started: %s", trial_id, error)
         message = f"The trial cannot be started: {error}"
-        info = rest.UserErrorInfo(type=type(error).__name__, message=message, traceback=message)
+        info = rest.UserErrorInfo(type=type(error).__name__, message=message, traceback="")
         with self._context.database.write() as transaction:
             trials.set_state(transaction, trial_id, TrialState.ERROR, info)
             experiment_id = tell_trial(transaction, trial_id).experiment_id
