@@ -15,6 +15,7 @@ from det_native.capture.vocabulary import (
     DISPLAY_LIBRARIES,
     EXECUTING_BUILTINS,
     FRESH_METHODS,
+    KEEPING_METHODS,
     LEARNING_METHODS,
     MUTATING_BUILTINS,
     SHARING_BUILTINS,
@@ -404,7 +405,7 @@ class _Follower:
             return False
         if last in ARGUMENT_CHANGING_METHODS:
             return True
-        return bool(binding.codes) and last not in FRESH_METHODS and last not in VIEW_METHODS
+        return bool(binding.codes) and last not in FRESH_METHODS | VIEW_METHODS | KEEPING_METHODS
 
     def _changes_parameter(self, number: int, position: int | str, active: frozenset[int]) -> bool:
         """Whether a function defined in a cell changes what it is given at `position`."""

@@ -92,6 +92,9 @@ ARGUMENT_CHANGING_METHODS = _words("shuffle minimize apply_gradients inject patc
 #: Methods of models and the like that learn from the data which they are given, and leave those as they are.
 LEARNING_METHODS = _words("fit fit_generator fit_transform partial_fit train_on_batch train_step test_step")
 
+#: Methods that change the thing, but none of what they are given.
+KEEPING_METHODS = _words("compile build")
+
 #: Functions of libraries that change their first argument.
 _IN_PLACE_FUNCTIONS = _words("""
     shuffle copyto put place putmask fill_diagonal put_along_axis heappush heappop heapify heapreplace heappushpop

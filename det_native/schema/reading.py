@@ -230,7 +230,7 @@ class _Plain:
         if isinstance(value, Mapping):
             plain: Any = {
                 str.__str__(name) if isinstance(name, str) else name: self.value(
-                    entry, f"{where}.{name}" if where else name
+                    entry, f"{where}.{name}" if where else name or '""'
                 )
                 for name, entry in value.items()
                 if self._is_name(name, where)

@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 from jupyter_client.manager import KernelManager
 
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.waiting import wait as wait_for_end
-from det_native.errors import ExperimentFailedError
 from det_native.schema import rest
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.states import ExperimentState
@@ -114,18 +112,6 @@ class Cluster:
         """Return the handle of an experiment; DET_HOME is this cluster's."""
         return Experiment(HttpSource(connect(start=False)), number)
 
-    def worker(self, experiment: Experiment) -> int:
-        """Return the process number of the worker of the experiment's only trial."""
-        run_id = experiment.trials[0].detail().run_id
-        [pid] = [process.pid for process in self.processes() if _works_in(process, f"runs/{run_id}/work")]
-        return pid
-
-
-def _works_in(process: psutil.Process, folder: str) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return process.cwd().endswith(folder)
-    return False
-
 
 class _Silent:
     """Shows nothing; keeps the messages."""
@@ -149,13 +135,6 @@ def ended(experiment: Experiment, state: ExperimentState) -> rest.Trial:
     wait_for_end(experiment._source, experiment.id, _Silent(), timeout=PATIENCE)
     assert experiment.state is state, f"{experiment.detail().error}\n{experiment.logs()}"
     return experiment.trials[0].detail()
-
-
-def failure(experiment: Experiment) -> ExperimentFailedError:
-    """Return what wait() raises for an experiment that fails."""
-    with pytest.raises(ExperimentFailedError) as caught:
-        experiment.wait(timeout=PATIENCE)
-    return caught.value
 
 
 def events_until(experiment: Experiment, holds: Callable[[rest.Event], bool]) -> rest.Event:
@@ -274,18 +253,25 @@ class Kernel:
     def finish(self, begun: str) -> str:
         """Wait for the end of a cell; return what it printed, its error included."""
         printed = []
+        for kind, content in self._messages(begun):
+            if kind == "stream":
+                printed.append(content["text"])
+            elif kind == "error":
+                printed.append(f"{content['ename']}: {content['evalue']}")
+            elif kind == "status" and content["execution_state"] == "idle":
+                break
+        self._client.get_shell_msg(timeout=PATIENCE)
+        return "".join(printed)
+
+    def shows(self, begun: str, piece: str) -> None:
+        """Wait until a cell that runs shows `piece` in whatever way, by a widget too."""
+        next(content for _, content in self._messages(begun) if piece in str(content))
+
+    def _messages(self, begun: str) -> Iterator[tuple[str, dict[str, Any]]]:
         while True:
             message = self._client.get_iopub_msg(timeout=PATIENCE)
-            if message["parent_header"].get("msg_id") != begun:
-                continue
-            content = message["content"]
-            if message["msg_type"] == "stream":
-                printed.append(content["text"])
-            elif message["msg_type"] == "error":
-                printed.append(f"{content['ename']}: {content['evalue']}")
-            elif message["msg_type"] == "status" and content["execution_state"] == "idle":
-                self._client.get_shell_msg(timeout=PATIENCE)
-                return "".join(printed)
+            if message["parent_header"].get("msg_id") == begun:
+                yield message["msg_type"], message["content"]
 
     def run(self, source: str, *, fails: bool = False) -> Executed:
         """Execute a cell as a front end does, to its end."""

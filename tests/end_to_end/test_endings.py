@@ -7,12 +7,11 @@ import signal
 
 import psutil
 import pytest
-from faults import GATE_CELL, PATIENCE, Cluster, Gate, Kernel, assert_complete_rows, ended, failure, line_of
+from faults import GATE_CELL, PATIENCE, Cluster, Gate, Kernel, assert_complete_rows, ended, line_of
 from programs import BATCHES, CONFIG, TORCH_SETUP, TORCH_TRIAL
 
 from det_native.client.connect import connect
-from det_native.client.handles import Experiment
-from det_native.errors import UserCodeError
+from det_native.client.handles import Trial
 from det_native.schema.states import ExperimentState, TrialState
 
 pytestmark = pytest.mark.slow
@@ -66,43 +65,36 @@ def _create(kernel: Kernel, name: str, arguments: str = "", **changes: object) -
     return kernel.submit(f"experiment = {call}")
 
 
-def _batches(experiment: Experiment) -> list[int]:
-    return [row["batch"] for row in experiment.trials[0].metrics("training")]
+def _batches(trial: Trial) -> list[int]:
+    return [row["batch"] for row in trial.metrics("training")]
 
 
-def test_processes_that_vanish_use_up_the_restarts(defined: Kernel, cluster: Cluster) -> None:
-    left = cluster.attach(_create(defined, "Ending", hyperparameters={"way": "leave"}, max_restarts=1))
-    killed = cluster.attach(_create(defined, "Ending", hyperparameters={"way": "kill"}, max_restarts=1))
-    for experiment, words in ((left, "exit code 3"), (killed, "killed by signal 9 (SIGKILL)")):
-        error = failure(experiment)
-        assert not isinstance(error, UserCodeError)
-        assert words in str(error)
-        trial = ended(experiment, ExperimentState.ERROR)
-        assert trial.restarts == 1
-        assert "no restarts left (max_restarts: 1)" in str(experiment.logs())
-        # The second attempt went on after the checkpoint at batch 3; what came after that was not reported every time.
-        assert _batches(experiment)[:3] == [1, 2, 3]
-    assert "memory" in str(failure(killed))
-
-
-def test_sys_exit_is_an_error_of_the_code(defined: Kernel, cluster: Cluster) -> None:
-    experiment = cluster.attach(_create(defined, "Ending", hyperparameters={"way": "exit"}))
-    error = failure(experiment)
-    assert isinstance(error, UserCodeError)
-    assert "sys.exit('enough') was called during the training." in str(error)
-    trial = ended(experiment, ExperimentState.ERROR)
-    assert trial.restarts == 1
-    assert trial.error is not None
-    assert trial.error.line == line_of(WAYS, "sys.exit")
-    assert f"Cell [{trial.error.cell}], line {trial.error.line}, in visit" in str(error)
-
-
-def test_a_stop_by_the_code_completes(defined: Kernel, cluster: Cluster) -> None:
-    experiment = cluster.attach(_create(defined, "Ending", hyperparameters={"way": "stop"}))
-    trial = ended(experiment, ExperimentState.COMPLETED)
-    assert (trial.restarts, trial.batches) == (0, 5)
-    assert _batches(experiment) == [1, 2, 3, 4, 5]
-    assert experiment.checkpoints[-1].batch == 5
+def test_trials_that_end_early(defined: Kernel, cluster: Cluster) -> None:
+    defined.run("ways = {'way': det.Categorical(['leave', 'kill', 'exit', 'stop'])}")
+    searcher = {"name": "grid", "metric": "val_loss", "max_length": {"epochs": 3}}
+    call = f"configuration(hyperparameters=ways, max_restarts=1, searcher={searcher!r})"
+    experiment = cluster.attach(defined.submit(f"experiment = det.experimental.create(Ending, {call})"))
+    ended(experiment, ExperimentState.ERROR)
+    found = {trial.hparams["way"]: trial for trial in experiment.trials}
+    for way, words in (("leave", "exit code 3"), ("kill", "killed by signal 9 (SIGKILL)")):
+        detail = found[way].detail()
+        assert (detail.state, detail.restarts) == (TrialState.ERROR, 1)
+        assert detail.error is not None
+        assert words in detail.error.message
+        assert words in str(found[way].logs())
+        assert "no restarts left (max_restarts: 1)" in str(found[way].logs())
+        # Batches that were not reported yet are lost with the process; there is no gap before them.
+        assert _batches(found[way]) == list(range(1, len(_batches(found[way])) + 1))
+    left = found["exit"].detail()
+    assert (left.state, left.restarts) == (TrialState.ERROR, 1)
+    assert left.error is not None
+    assert left.error.line == line_of(WAYS, "sys.exit")
+    assert "sys.exit('enough') was called during the training." in left.error.message
+    assert f"Cell [{left.error.cell}], line {left.error.line}, in visit" in left.error.traceback
+    stopped = found["stop"].detail()
+    assert (stopped.state, stopped.restarts, stopped.batches) == (TrialState.COMPLETED, 0, 5)
+    assert _batches(found["stop"]) == [1, 2, 3, 4, 5]
+    assert found["stop"].checkpoints[-1].batch == 5
 
 
 def test_a_signal_to_end_from_outside_costs_a_restart_only(defined: Kernel, cluster: Cluster, gate: Gate) -> None:
@@ -125,7 +117,7 @@ def test_kill_ends_the_processes_too(defined: Kernel, cluster: Cluster, gate: Ga
     _, alive = psutil.wait_procs(processes, timeout=2)
     assert alive == []
     assert [trial.state for trial in experiment.trials] == [TrialState.CANCELED]
-    assert _batches(experiment)[:3] == [1, 2, 3]
+    assert _batches(experiment.trials[0])[:3] == [1, 2, 3]
     visitor.line.close()
 
 

@@ -80,8 +80,7 @@ def test_cells_run_in_order_up_to_the_call_and_no_further(tmp_path: Path) -> Non
     cells = [
         cell(3, f"{TRAIN}\nseen = [1]"),
         cell(5, "seen.append(2)"),
-        cell(4, "train(list(seen))  # <- call\nseen.append(3)"),
-        cell(9, "raise AssertionError('never reached')"),
+        cell(4, "train(list(seen))  # <- call\nseen.append(3)\nraise AssertionError('never reached')"),
     ]
     host, runner = run(tmp_path, cells, call_in(cells))
     assert host.payload == [1, 2]
@@ -136,6 +135,12 @@ def test_two_calls_on_one_line_are_told_apart(tmp_path: Path) -> None:
     call = CallSite(kind="create", cell=0, line=2, column=10)
     host, _ = run(tmp_path, cells, call)
     assert (host.others, host.payload) == ([1], 2)
+
+
+def test_a_function_that_calls_in_its_own_cell_too_is_taken_where_the_last_cell_calls_it(tmp_path: Path) -> None:
+    cells = [cell(2, f"{TRAIN}\ndef go(x):\n    train(x)  # <- call\ngo('early')"), cell(5, "go('recorded')")]
+    host, _ = run(tmp_path, cells, call_in(cells))
+    assert (host.others, host.payload) == (["early"], "recorded")
 
 
 def test_the_stop_unwinds_through_finally_with_and_except_exception(tmp_path: Path) -> None:

@@ -21,10 +21,11 @@ Script = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="session")
 def journey_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """The home of a running master, started as by a user's shell, and taken down at the end with all that it started."""
-    home = Home(tmp_path_factory.mktemp("journey-home"))
+    home, temporary = Home(tmp_path_factory.mktemp("journey-home")), tmp_path_factory.mktemp("journey-temporary")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
         patch.setenv("DET_SLOTS", "cpu:2")
+        patch.setenv("TMPDIR", str(temporary))
         subprocess.run([sys.executable, "-m", "det_native.client.command", "up"], check=True, capture_output=True)
         runtime = read_runtime(home)
         assert runtime is not None
@@ -36,6 +37,7 @@ def journey_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         connect(start=False).post("/master/shutdown", params={"kill": True})
     _, alive = psutil.wait_procs([master, *started], timeout=60)
     assert not alive, [process.cmdline() for process in alive]
+    assert not list(temporary.iterdir())
 
 
 @pytest.fixture(scope="session")
