@@ -46,26 +46,9 @@ def wait(
     KeyboardInterrupt
         On Ctrl-C; the experiment goes on.
     """
-    last = after
-    with closing(view), EventFeed(source, experiment_id, after) as feed:
-        progress = ExperimentProgress(source.experiment(experiment_id))
-        progress.update_trials(source.trials(experiment_id))
-        view.update(progress.fraction, progress.text)
-        if progress.ended:
-            return last
-        shown: set[tuple[int | None, str]] = set()
+    with closing(view):
         try:
-            for event in _until(feed, timeout):
-                last = max(last, event.id)
-                error = progress.apply(event)
-                if error is not None:
-                    kind = (event.trial_id, error.traceback or error.message)
-                    again = kind in shown
-                    shown.add(kind)
-                    view.message(error_text(error, event.trial_id, again=again))
-                view.update(progress.fraction, progress.text)
-                if progress.ended and _truly_ended(source, experiment_id):
-                    break
+            return _follow(source, experiment_id, view, timeout, after)
         except TimeoutError:
             raise TimeoutError(
                 f"Experiment {experiment_id} has not ended after {timeout:g} s; it goes on. "
@@ -76,7 +59,29 @@ def wait(
                 f"Experiment {experiment_id} goes on running: experiment.wait() shows it again, "
                 "experiment.kill() ends it."
             )
-            raise
+            raise KeyboardInterrupt from None  # a new one: where in the waiting it arrived says nothing
+
+
+def _follow(source: Source, experiment_id: int | str, view: ProgressView, timeout: float | None, after: int) -> int:
+    """Show events until the experiment has ended; return the id of the last one."""
+    last = after
+    with EventFeed(source, experiment_id, after) as feed:
+        progress = ExperimentProgress(source.experiment(experiment_id))
+        progress.update_trials(source.trials(experiment_id))
+        view.update(progress.fraction, progress.text)
+        if progress.ended:
+            return last
+        shown: set[tuple[int | None, str]] = set()
+        for event in _until(feed, timeout):
+            last = max(last, event.id)
+            error = progress.apply(event)
+            if error is not None:
+                again = (event.trial_id, error.traceback) in shown
+                shown.add((event.trial_id, error.traceback))
+                view.message(error_text(error, event.trial_id, again=again))
+            view.update(progress.fraction, progress.text)
+            if progress.ended and _truly_ended(source, experiment_id):
+                break
     return last
 
 

@@ -87,6 +87,15 @@ def test_failure_is_raised_with_the_traceback() -> None:
         experiment.history  # noqa: B018 (the access is the test)
 
 
+def test_a_worker_that_died_is_no_error_of_the_users_code() -> None:
+    error = rest.UserErrorInfo(type="WorkerDied", message="It ended: exit code 3.", traceback="")
+    with pytest.raises(
+        ExperimentFailedError, match="Experiment local-1 failed.\nWorkerDied: It ended: exit code 3."
+    ) as caught:
+        write_experiment(error=error).wait()
+    assert not isinstance(caught.value, UserCodeError)
+
+
 def test_best_checkpoints_one_for_each_trial() -> None:
     experiment = write_experiment(trials=2)
     store = LocalStore.find("local-1")

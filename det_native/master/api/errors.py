@@ -138,7 +138,9 @@ async def _database_error(request: Request, error: Exception) -> Response:
     logger.error("The database refused a change.", exc_info=error)
     if is_disk_full(error):
         return _disk_full()
-    return refusal(503, "The database is not available at the moment; try again.")
+    return refusal(
+        503, f"The database refused: {str(error.__cause__ or error).rstrip('.')}. Try again; `det logs` says more."
+    )
 
 
 async def _os_error(request: Request, error: Exception) -> Response:

@@ -1,0 +1,195 @@
+"""A user with a PyTorchTrial in a cell: searched here and on the cluster, with handles of one shape."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+import pytest
+from journey_kernel import Notebook
+from nbclient import NotebookClient
+
+pytestmark = pytest.mark.slow
+
+CELLS = [
+    "import torch\nimport det_native as det\nfrom det_native.pytorch import DataLoader, PyTorchTrial",
+    """
+def make_data():
+    torch.manual_seed(0)
+    x = torch.randn(64, 4)
+    return torch.utils.data.TensorDataset(x, x.sum(1, keepdim=True))
+""",
+    """
+def loss_of(model, batch):
+    x, y = batch
+    return torch.nn.functional.mse_loss(model(x), y)
+""",
+    """
+class Line(PyTorchTrial):
+    def __init__(self, context):
+        self.context = context
+        self.model = context.wrap_model(torch.nn.Linear(4, 1))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=context.get_hparam("lr")))
+
+    def build_training_data_loader(self):
+        return DataLoader(make_data(), batch_size=self.context.get_per_slot_batch_size(), shuffle=True)
+
+    def build_validation_data_loader(self):
+        return DataLoader(make_data(), batch_size=self.context.get_per_slot_batch_size())
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        loss = loss_of(self.model, batch)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch):
+        return {"error": loss_of(self.model, batch).item()}
+""",
+    """
+config = {
+    "name": "line",
+    "hyperparameters": {"global_batch_size": 16, "lr": det.Categorical([0.01, 0.1])},
+    "searcher": {"name": "grid", "metric": "error", "max_length": {"epochs": 2}},
+    "records_per_epoch": 64,
+    "min_validation_period": {"epochs": 1},
+    "reproducibility": {"experiment_seed": 1},
+}
+""",
+]
+
+
+def value(notebook: Notebook, expression: str) -> object:
+    """The value of an expression in the kernel."""
+    return ast.literal_eval(notebook.run(f"print(repr({expression}))").stdout)
+
+
+def once(word: str, act: Callable[[], None]) -> Callable[[str], None]:
+    """A watcher of outputs that acts at the first one with `word`."""
+    seen: list[str] = []
+
+    def watch(text: str) -> None:
+        if word in text and not seen:
+            seen.append(text)
+            act()
+
+    return watch
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trained(notebook: Notebook) -> None:
+    """The same search, here and on the cluster."""
+    for source in CELLS:
+        notebook.run(source)
+    notebook.run("here = det.experimental.create(Line, config, local=True)")
+    notebook.run("far = det.experimental.create(Line, config)\nfar.wait()")
+
+
+def test_a_local_search_shows_how_far_it_is(notebook: Notebook) -> None:
+    local = notebook.cells[len(CELLS)]
+    assert "Trial 2 of 2: {'global_batch_size': 16, 'lr': 0.1}" in local.stdout
+    bars = [data["text/plain"] for data in local.shown]
+    assert len(bars) == 2
+    for number, bar in enumerate(bars, start=1):
+        assert re.fullmatch(rf"Trial {number}: 100% loss [\d.e-]+, error [\d.e-]+", bar)
+
+
+def test_only_the_cells_that_the_class_needs_are_sent(notebook: Notebook) -> None:
+    assert "6 cells" in notebook.cells[len(CELLS) + 1].text, notebook.cells[len(CELLS) + 1].text
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "e.state.value",
+        "e.history",
+        "[t.hparams for t in e.trials]",
+        "[t.state.value for t in e.trials]",
+        "[t.metrics('training') for t in e.trials]",
+        "[t.metrics('validation') for t in e.trials]",
+        "[t.history for t in e.trials]",
+        "[(c.metrics, c.batch, c.hparams) for c in [e.top_checkpoint(), e.trials[0].top_checkpoint()]]",
+        "[type(c.uuid).__name__ for t in e.trials for c in t.checkpoints[-1:]]",
+        "[type(e.plot()).__name__, type(e.trials[0].plot('error')).__name__]",
+        "type(e.logs()).__name__",
+        "sorted(os.listdir(e.top_checkpoint().download(f'files-{e.id}')))",
+        "e.top_checkpoint().load().model.weight.tolist()",
+        "e.wait() is e",
+        "e.kill()",
+    ],
+)
+def test_handles_have_one_shape_and_the_same_numbers(notebook: Notebook, expression: str) -> None:
+    notebook.run("import os")
+    ran = notebook.run(f"print([repr({expression}) for e in (here, far)])")
+    local, cluster = ast.literal_eval(ran.stdout)
+    assert local == cluster
+
+
+def test_metrics_are_rows_by_batches_counted_from_1(notebook: Notebook) -> None:
+    rows = value(notebook, "far.trials[1].metrics('training')")
+    assert isinstance(rows, list)
+    assert [row["batch"] for row in rows] == list(range(1, 9))
+    assert set(rows[0]) == {"batch", "loss"}
+    assert value(notebook, "[row['batch'] for row in far.trials[0].metrics('validation')]") == [4, 8]
+    best = "min(row['error'] for t in far.trials for row in t.metrics('validation'))"
+    assert value(notebook, f"far.top_checkpoint().metrics['error'] == {best}")
+
+
+def test_the_program_comes_back_as_a_notebook_that_runs(notebook: Notebook, environment: dict[str, str]) -> None:
+    notebook.run("far.notebook('what_ran.ipynb')")
+    path = notebook.folder / "what_ran.ipynb"
+    document = nbformat.read(path, as_version=4)
+    nbformat.validate(document)
+    last = document.cells[-1]
+    assert last.source == "far = det.experimental.create(Line, config)\nfar.wait()"
+    last.source = "again = det.experimental.create(Line, config, local=True)\nagain.best_trial.hparams"
+    client = NotebookClient(
+        document, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(notebook.folder)}}
+    )
+    client.execute(env=environment)
+    assert "'lr': 0.1" in last.outputs[-1].data["text/plain"]
+
+
+SLOW = """
+import time
+
+class Slow(Line):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if batch_idx == 2:
+            print("third batch", flush=True)
+        if batch_idx > 2:
+            time.sleep(0.02)
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+one = {**config, "searcher": {"name": "single", "metric": "error", "max_length": {"batches": 5000}}}
+one["hyperparameters"] = {"global_batch_size": 16, "lr": 0.1}
+"""
+
+
+def test_the_stop_button_ends_a_local_trial_with_a_checkpoint(notebook: Notebook) -> None:
+    notebook.run(SLOW)
+    ran = notebook.run(
+        "stopped = det.experimental.create(Slow, one, local=True)", watch=once("third batch", notebook.interrupt)
+    )
+    assert "with a checkpoint" in ran.stdout
+    assert value(notebook, "(stopped.state.value, 2 < len(stopped.trials[0].metrics()) < 5000)") == ("CANCELED", True)
+    assert value(notebook, "list(stopped.history)[:1]") == ["loss"]
+    assert value(notebook, "type(stopped.top_checkpoint().load()).__name__") == "Slow"
+
+
+def test_the_stop_button_ends_the_waiting_only(notebook: Notebook) -> None:
+    notebook.run("endless = det.experimental.create(Slow, one)")
+    waited = notebook.run("endless.wait()", watch=once("Experiment", notebook.interrupt), fails=True)
+    assert waited.error.startswith("KeyboardInterrupt")
+    assert "goes on running: experiment.wait() shows it again, experiment.kill() ends it." in waited.stdout
+    assert value(notebook, "endless.state.value") == "ACTIVE"
+    notebook.run("endless.kill()\nendless.wait()")
+    assert value(notebook, "(endless.state.value, endless.trials[0].state.value)") == ("CANCELED", "CANCELED")
+
+
+def test_beside_the_notebook_lies_only_what_was_asked_for(notebook: Notebook) -> None:
+    names = {path.name.partition("-")[0] for path in Path(notebook.folder).iterdir()}
+    assert names == {"what_ran.ipynb", "files"}
