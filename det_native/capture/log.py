@@ -9,8 +9,10 @@ import re
 import sys
 import time
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
+_SHELL_MODULE = "IPython.core.interactiveshell"
 _TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
 
 #: File names that IPython gives to code that a magic (``%time``, ``%%time``) compiles by itself.
@@ -141,6 +143,15 @@ class ExecutionLog:
             execution.ran = error is None or error.get("ename") not in {"SyntaxError", "IndentationError", "TabError"}
         if self.executions and self.executions[-1].number == last:
             self._take_running(self.executions[-1])
+        else:
+            self._take_unstored()
+
+    def _take_unstored(self) -> None:
+        """Take over a cell that runs now and is kept out of the history: ``ipython -c``."""
+        running = _running_cell()
+        if running is not None and running["raw_cell"].strip():
+            source = running["raw_cell"]
+            self._take_running(self._append(None, source, running.get("cell") or source))
 
     def _take_running(self, execution: LoggedExecution) -> None:
         execution.recorded, execution.succeeded = True, None
@@ -190,6 +201,16 @@ class ExecutionLog:
         execution.ran = result.error_before_exec is None
         error = result.error_in_exec
         execution.error_line = _top_line(error, execution.files) if error is not None else None
+
+
+def _running_cell() -> dict[str, Any] | None:
+    """Return the local names of IPython's method that runs a cell at this moment, None if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "run_cell_async" and frame.f_globals.get("__name__") == _SHELL_MODULE:
+            return dict(frame.f_locals)
+        frame = frame.f_back
+    return None
 
 
 def _comment_tags(source: str) -> frozenset[str]:

@@ -17,10 +17,18 @@ from det_native.schema.states import (
 
 
 class _Model(BaseModel):
+    """A body that is sent to the master: nothing in it is dropped in silence."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class Health(_Model):
+class _Answer(BaseModel):
+    """A body that the master sends: an older client passes over what a newer master adds."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Health(_Answer):
     """Answer of the one public route."""
 
     status: Literal["ok"] = "ok"
@@ -28,7 +36,7 @@ class Health(_Model):
     protocol: int
 
 
-class SlotInfo(_Model):
+class SlotInfo(_Answer):
     """A slot of the cluster: a GPU, or a share of the CPU."""
 
     id: str
@@ -36,7 +44,7 @@ class SlotInfo(_Model):
     trial_id: int | None = None
 
 
-class MasterInfo(_Model):
+class MasterInfo(_Answer):
     """Who the master is and what it has."""
 
     version: str
@@ -56,7 +64,7 @@ class HashList(_Model):
     hashes: list[Sha256] = Field(max_length=200_000)
 
 
-class BundleCreated(_Model):
+class BundleCreated(_Answer):
     """A bundle's id and whether it has already passed the check in a fresh process."""
 
     id: Sha256
@@ -71,7 +79,7 @@ class ProblemInfo(_Model):
     remedy: str = ""
 
 
-class BundleChecked(_Model):
+class BundleChecked(_Answer):
     """Result of loading a bundle in a fresh process without running its cells."""
 
     ok: bool
@@ -116,7 +124,7 @@ class UserErrorInfo(_Model):
     batch: int = 0
 
 
-class Experiment(_Model):
+class Experiment(_Answer):
     """An experiment. `test` says that it is one minimal loop only."""
 
     id: int
@@ -142,7 +150,7 @@ class ExperimentDetail(Experiment):
     report: list[CaptureRow] = Field(default_factory=list)
 
 
-class Trial(_Model):
+class Trial(_Answer):
     """A trial of an experiment."""
 
     id: int
@@ -161,19 +169,19 @@ class Trial(_Model):
     ended: str | None
 
 
-class MetricRow(_Model):
+class MetricRow(_Answer):
     """Metrics after `batch` batches, counted from 1. Not-a-number and infinities travel as strings."""
 
-    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     batch: int
     metrics: dict[str, Any]
 
 
-class MetricSeries(_Model):
+class MetricSeries(_Answer):
     """A down-sampled series: per bucket the last batch, and minimum, maximum and mean of the values."""
 
-    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     name: str
     batch: list[int]
@@ -182,7 +190,7 @@ class MetricSeries(_Model):
     mean: list[float | None]
 
 
-class Checkpoint(_Model):
+class Checkpoint(_Answer):
     """A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there."""
 
     uuid: str
@@ -197,7 +205,7 @@ class Checkpoint(_Model):
     manifest: CheckpointManifest
 
 
-class LogLine(_Model):
+class LogLine(_Answer):
     """A line of a trial's log; `id` increases over the whole master."""
 
     id: int
@@ -208,7 +216,7 @@ class LogLine(_Model):
     text: str
 
 
-class Event(_Model):
+class Event(_Answer):
     """Something that happened; `id` increases over the whole master and is the SSE event id.
 
     Types: ``experiment`` (data: the Experiment), ``trial`` (data: the Trial), ``metrics`` (data: kind, last batch, last
@@ -273,20 +281,20 @@ class ReportBatch(_Model):
     reports: list[Report] = Field(max_length=1_000)
 
 
-class ReportsAccepted(_Model):
+class ReportsAccepted(_Answer):
     """Everything up to `through` is stored. `stop` asks the worker to checkpoint and end."""
 
     through: int
     stop: bool = False
 
 
-class BestMetric(_Model):
+class BestMetric(_Answer):
     """Best value of the searcher's metric over the whole experiment so far, None before the first validation."""
 
     value: float | None
 
 
-class ErrorBody(_Model):
+class ErrorBody(_Answer):
     """Body of every refusal."""
 
     error: str

@@ -41,6 +41,7 @@ def check_bundle(job: CheckJob) -> BundleChecked:
     with _at(work):
         problems = [*_compile(runner, job.bundle)]
         if not problems:
+            importlib.import_module("det_native.compat")  # as on a worker: modules may import `determined`
             problems += _import_modules(runner, job.bundle, work)
             problems += _decode_values(job.bundle, blobs)
             problems += check_bundle_names(job.bundle.program, {entry.name for entry in job.bundle.values})

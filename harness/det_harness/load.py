@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -69,6 +70,8 @@ def load_checkpoint(
     """
     with tempfile.TemporaryDirectory(prefix="det-load-") as work, _own_modules(bundle):
         _unpack(bundle, read_blob, Path(work))
+        if _mentions_determined(bundle, Path(work)):
+            importlib.import_module("det_native.compat")
         runner = ProgramRunner(bundle, read_blob, Path(work))
         host = _LoadHost(environment, runner.calls, directory)
         with quiet(), hosted(host):
@@ -157,6 +160,13 @@ def _load_torch_trial(trial_class: type[PyTorchTrial], directory: Path, environm
     for model in context.models:
         model.eval()
     return trial
+
+
+def _mentions_determined(bundle: BundleManifest, folder: Path) -> bool:
+    """Whether the code may need the alias, which every worker has."""
+    modules = (folder / entry.path for entry in bundle.files if entry.path.endswith(".py"))
+    sources = [*(cell.source.encode() for cell in bundle.program.cells), *(module.read_bytes() for module in modules)]
+    return any(b"determined" in source for source in sources)
 
 
 def _unpack(bundle: BundleManifest, read_blob: ReadBlob, folder: Path) -> None:

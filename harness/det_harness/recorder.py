@@ -35,6 +35,8 @@ class TrainingRecorder:
     ----------
     due : int
         Batches done at which the next report is due; one comparison per batch is all that the loop pays for it.
+    late : float
+        Monotonic time after which it is due in any case, should the batches have become slower.
     """
 
     def __init__(self, reporter: Reporter, owner: str) -> None:
@@ -45,6 +47,7 @@ class TrainingRecorder:
         self._unusable: set[str] = set()
         self._reported = time.monotonic()
         self.due = 0
+        self.late = self._reported + REPORT_SECONDS
 
     def add(self, batch: int, metrics: Any) -> None:
         """Keep the metrics of one batch.
@@ -78,6 +81,7 @@ class TrainingRecorder:
         batches, self._batches = self._batches, []
         now = time.monotonic()
         elapsed, self._reported = max(now - self._reported, 1e-6), now
+        self.late = now + 5 * REPORT_SECONDS
         if not batches:
             return
         rate = len(batches) / elapsed

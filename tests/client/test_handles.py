@@ -89,9 +89,7 @@ def test_failure_is_raised_with_the_traceback() -> None:
 
 def test_a_worker_that_died_is_no_error_of_the_users_code() -> None:
     error = rest.UserErrorInfo(type="WorkerDied", message="It ended: exit code 3.", traceback="")
-    with pytest.raises(
-        ExperimentFailedError, match="Experiment local-1 failed.\nWorkerDied: It ended: exit code 3."
-    ) as caught:
+    with pytest.raises(ExperimentFailedError, match=r"failed\.\nWorkerDied: It ended: exit code 3\.") as caught:
         write_experiment(error=error).wait()
     assert not isinstance(caught.value, UserCodeError)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
 
-MODELS = '''
+MODELS = """
 import csv
 import os
 
@@ -51,7 +52,7 @@ class Fit(det.pytorch.PyTorchTrial):
 
     def evaluate_batch(self, batch):
         return {"error": torch.nn.functional.mse_loss(self.model(batch[0]), batch[1]).item()}
-'''
+"""
 
 CONFIG = """
 config = {
@@ -60,7 +61,7 @@ config = {
 }
 """
 
-SCRIPT = '''
+SCRIPT = """
 import argparse
 import sys
 
@@ -80,7 +81,7 @@ if __name__ == "__main__":
     }
     experiment = det.experimental.create(models.Fit, config)
     print("submitted", experiment.id)
-'''
+"""
 
 DETERMINED = """
 import torch
@@ -146,6 +147,8 @@ def project(notebook: Notebook) -> Path:
     (folder / "data").mkdir()
     (folder / "data" / "points.csv").write_text("".join(f"{x / 8},{x / 4 + 1}\n" for x in range(8)))
     (folder / "notes.txt").write_text("not needed by anything")
+    shutil.copytree(folder / "data", folder / "project" / "data")
+    (folder / "project" / "notes.txt").write_text("needed by nothing")
     (folder / "models.py").write_text(MODELS)
     (folder / "old_trial.py").write_text(DETERMINED)
     (folder / "train.py").write_text(SCRIPT)
@@ -164,29 +167,32 @@ def test_a_module_and_data_beside_the_notebook_travel_along(notebook: Notebook) 
 
 
 def test_a_context_directory_is_the_working_directory_here_and_there(notebook: Notebook) -> None:
-    assert notebook.folder.name.startswith("notebook")
-    notebook.run("import os, pathlib\npathlib.Path('elsewhere').mkdir()\nos.chdir('elsewhere')")
-    local = notebook.run("here = det.experimental.create(Fit, config, local=True, context_dir='..')")
-    listed = "['data', 'elsewhere', 'models.py', 'notes.txt', 'old_trial.py', 'train.py', 'train_old.py']"
-    assert f"in {notebook.folder.name} {listed}" in local.stdout
-    assert value(notebook, "os.path.basename(os.getcwd())") == "elsewhere"
-    first = notebook.run("there = det.experimental.create(Fit, config, context_dir='..')")
+    local = notebook.run("here = det.experimental.create(Fit, config, local=True, context_dir='project')")
+    assert "in project ['data', 'notes.txt']" in local.stdout
+    assert value(notebook, "__import__('os').path.basename(__import__('os').getcwd())") == notebook.folder.name
+    first = notebook.run("there = det.experimental.create(Fit, config, context_dir='project')")
+    assert files(first) == {"data/points.csv": "already there", "notes.txt": "new", "models.py": "already there"}
     notebook.run("there.wait()")
-    listed = listed.replace("'elsewhere', ", "")  # an empty folder has nothing to send
-    assert f"in work {listed}" in notebook.run("there.logs()").text
+    assert "in work ['data', 'models.py', 'notes.txt']" in notebook.run("there.logs()").text
     assert value(notebook, "here.history == there.history")
-    assert files(first)["notes.txt"] == "new"
-    assert files(first)["models.py"] == "already there"
-    again = notebook.run("there = det.experimental.create(Fit, config, context_dir='..')")
+
+
+def test_an_unchanged_context_directory_is_not_sent_again(notebook: Notebook) -> None:
+    # The cell is another one, so its text is new; the files are not.
+    again = notebook.run("again = det.experimental.create(Fit, config, context_dir='project')\nagain.kill()")
     assert set(files(again).values()) == {"already there"}
-    assert ", 0 B new" in again.text or re.search(r", \d{1,3} B new", again.text), again.text
-    notebook.run("there.kill()\nos.chdir('..')\npathlib.Path('elsewhere').rmdir()")
+    submit = "def submit():\n    return det.experimental.create(Fit, config, context_dir='project')"
+    notebook.run(submit)
+    notebook.run("submit().kill()", cell="same")
+    assert re.match(r"\d+ items, [\d.]+ kB, 0 B new", notebook.run("submit().kill()", cell="same").text)
 
 
 def test_a_declared_array_is_sent_once(notebook: Notebook, at_home: Home) -> None:
     notebook.run("import numpy as np\nlarge = np.random.default_rng(0).integers(0, 256, 20_000_000, dtype='uint8')")
-    notebook.run("class Large(Fit):\n    def train_batch(self, *batch):\n        assert large.nbytes == 20_000_000\n"
-                 "        return super().train_batch(*batch)")
+    notebook.run(
+        "class Large(Fit):\n    def train_batch(self, *batch):\n        assert large.nbytes == 20_000_000\n"
+        "        return super().train_batch(*batch)"
+    )
     # The cell that makes the array need not run again: its value is sent.
     first = notebook.run("one = det.experimental.create(Large, config, values=['large'])")
     assert re.search(r"^large +npy +20 MB .* new", first.text, re.MULTILINE)
@@ -214,13 +220,6 @@ def test_a_script_keeps_its_arguments(project: Path, script: Script, at_home: Ho
     assert "arguments: ['--lr', '0.25']" in str(experiment.logs())
     # Every file of the program, and nothing of the rest of the folder.
     assert {row.what for row in experiment.report if row.how == "file"} == {"train.py", "models.py", "data/points.csv"}
-
-
-IPYTHON = """
-import det_native as det
-from models import Fit
-exec(open("config.py").read())
-"""
 
 
 def test_a_plain_ipython_session_submits_what_was_typed(project: Path, script: Script, at_home: Home) -> None:

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import torch
@@ -132,7 +133,7 @@ class PyTorchTrialController:
                 if by_epoch and done % epoch_length == 0:
                     for scheduler in by_epoch:
                         scheduler.step()
-                if done >= recorder.due:
+                if done >= recorder.due or monotonic() >= recorder.late:
                     recorder.report()
                 if stop_requested() or context.get_stop_requested():
                     self._schedule.request_stop()
