@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
 from det_native.keras.data import Data, Kind, count_batches, dataset_batch_size, describe, describe_validation
+from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import ReplayableStream, seeded_state, swapped_state
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
@@ -203,6 +204,13 @@ class FitCall:
             raise TrialDefinitionError(
                 f"searcher.metric is '{metric}', but validation metrics of Keras start with 'val_': "
                 f"set it to 'val_{metric}'."
+            )
+        known = certain_metrics(self.model)
+        if metric and self.validation is not None and known is not None and metric.removeprefix("val_") not in known:
+            raise TrialDefinitionError(
+                f"searcher.metric is '{metric}', but the model is compiled to report "
+                f"{', '.join(f'val_{name}' for name in known)}. Add the metric to model.compile(metrics=[...]), or set "
+                "searcher.metric to one of these."
             )
 
     def _own_batch_size(self) -> int:

@@ -20,7 +20,7 @@ Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def journey_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """The home of a running master, started as by a user's shell, and taken down at the end with all that it started."""
+    """The home of a running master, started as from a shell, and taken down at the end with all that it started."""
     home, temporary = Home(tmp_path_factory.mktemp("journey-home")), tmp_path_factory.mktemp("journey-temporary")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
@@ -41,10 +41,12 @@ def journey_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 @pytest.fixture(scope="session")
-def environment(journey_home: Home) -> dict[str, str]:
-    """Environment variables of a user's shell."""
+def environment(journey_home: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Environment variables of a user's shell; libraries keep caches in the temporary folder."""
+    temporary = str(tmp_path_factory.mktemp("kernels-temporary"))
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "PYTEST_"))}
-    return {**kept, "DET_HOME": str(journey_home.path), "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+    own = {"DET_HOME": str(journey_home.path), "TMPDIR": temporary}
+    return {**kept, **own, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
