@@ -67,6 +67,7 @@ def create(
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
     trial_class = find_trial_class(trial_def, settings.context_dir)
     framework = framework_of(trial_class)
+    _check(trial_class)
     loaded = load_config(settings.config, local=settings.place.local)
     refuse(loaded, settings, searches=True)
     if settings.place.notice:
@@ -78,6 +79,16 @@ def create(
     from det_native.experimental.cluster import Origin, submit
 
     return submit("create", trial_class, loaded, framework, settings, Origin(record))
+
+
+def _check(trial_class: type[Trial]) -> None:
+    """Refuse a class that could not be trained, as the worker would."""
+    from det_harness.controllers.torch import check_trial_class
+
+    from det_native.pytorch import PyTorchTrial
+
+    if issubclass(trial_class, PyTorchTrial):
+        check_trial_class(trial_class)
 
 
 def create_trial_instance(

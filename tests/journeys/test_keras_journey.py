@@ -1,4 +1,4 @@
-"""A user with a tf.keras model: tried here, trained here, trained on the cluster, in loops, and looked at afterwards."""
+"""A user with a tf.keras model: tried here, trained here and on the cluster, in loops, and looked at afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ x_train, y_train, x_val, y_val = x[:64], y[:64], x[64:], y[64:]
 
 MODEL = """
 def build(units):
-    return tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(units, "relu"), tf.keras.layers.Dense(2)])
+    layers = tf.keras.layers
+    return tf.keras.Sequential([layers.Input((4,)), layers.Dense(units, "relu"), layers.Dense(2)])
 
 loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 """
@@ -159,10 +160,15 @@ bare = model.fit(x_train, y_train, epochs=2, batch_size=32, verbose=0)
     assert value(notebook, "(bare.config['searcher']['metric'], bare.config['records_per_epoch'])") == ("loss", 64)
 
 
+SHORT = """
+single = {"name": "single", "metric": "val_loss", "max_length": {"batches": 2}}
+short = {**config, "searcher": single, "hyperparameters": {"units": 2, "global_batch_size": 32}}
+"""
+
 LOOP = """
 experiments = {}
 for rate in [0.01, 0.1, 0.5]:
-    context = det.experimental.keras.init({**config, "name": f"rate {rate}", "hyperparameters": {"units": 2, "global_batch_size": 32}, "searcher": single})
+    context = det.experimental.keras.init({**short, "name": f"rate {rate}"})
     model = context.wrap_model(build(context.get_hparam("units")))
     model.compile(tf.keras.optimizers.SGD(rate), loss)
     experiments[rate] = model.fit(x_train, y_train, validation_data=(x_val, y_val), verbose=0)
@@ -170,7 +176,7 @@ for rate in [0.01, 0.1, 0.5]:
 
 BY_FUNCTION = """
 def run(rate):
-    context = det.experimental.keras.init({**config, "name": f"run {rate}", "hyperparameters": {"units": 2, "global_batch_size": 32}, "searcher": single})
+    context = det.experimental.keras.init({**short, "name": f"run {rate}"})
     model = context.wrap_model(build(context.get_hparam("units")))
     model.compile(tf.keras.optimizers.SGD(rate), loss)
     return model.fit(x_train, y_train, validation_data=(x_val, y_val), verbose=0)
@@ -191,14 +197,14 @@ LOSSES = "[e.history['val_loss'] for e in experiments.values()]"
 
 
 def test_a_loop_in_a_cell_makes_an_experiment_of_each_turn(notebook: Notebook) -> None:
-    notebook.run('single = {"name": "single", "metric": "val_loss", "max_length": {"batches": 2}}')
+    notebook.run(SHORT)
     notebook.run(LOOP, cell="loop")
     notebook.run(RESULTS)
     assert value(notebook, RATES) == [(rate, f"rate {rate}", rate) for rate in (0.01, 0.1, 0.5)]
     by_loop = value(notebook, LOSSES)
     # The same cell, edited into a function that init() and fit() are called in, and run again.
     ran = notebook.run(BY_FUNCTION, cell="loop")
-    assert len(sent(ran)) == 10, "each of the two submits sends three cells of preparation, `single` and itself"
+    assert len(sent(ran)) == 10, "each of the two submits sends three cells of preparation, `short` and itself"
     notebook.run(RESULTS)
     assert value(notebook, RATES) == [(rate, f"run {rate}", rate) for rate in (0.01, 0.5)]
     assert isinstance(by_loop, list)
@@ -237,11 +243,12 @@ def test_no_output_holds_the_token(notebook: Notebook, at_home: Home) -> None:
 
 INTERRUPTED = """
 class Slowly(tf.keras.callbacks.Callback):
-    def on_train_batch_end(self, batch, logs=None):
-        if not batch:
-            print("a batch is done", flush=True)
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch < 2:
+            print("an epoch begins", flush=True)
 
-context = det.experimental.keras.init({**config, "searcher": {**config["searcher"], "max_length": {"epochs": 100000}}}, local=True)
+endless = {**config["searcher"], "max_length": {"epochs": 100000}}
+context = det.experimental.keras.init({**config, "searcher": endless}, local=True)
 model = context.wrap_model(build(8))
 model.compile("sgd", loss)
 stopped = model.fit(x_train, y_train, validation_data=(x_val, y_val), verbose=0, callbacks=[Slowly()])
@@ -249,14 +256,12 @@ stopped = model.fit(x_train, y_train, validation_data=(x_val, y_val), verbose=0,
 
 
 def test_the_stop_button_ends_a_local_fit_with_its_history(notebook: Notebook) -> None:
-    pressed: list[str] = []
+    seen: list[str] = []
 
     def stop(text: str) -> None:
-        if text.count("a batch is done") + len(pressed) > 1 and "stop" not in pressed:
-            pressed.append("stop")
+        seen.append(text)
+        if "".join(seen).count("an epoch begins") == 2 and "an epoch begins" in text:
             notebook.interrupt()
-        elif "a batch is done" in text and "stop" not in pressed:
-            pressed.append("batch")
 
     ran = notebook.run(INTERRUPTED, watch=stop)
     assert "Interrupted: the training ends after this batch, with a checkpoint." in ran.stdout

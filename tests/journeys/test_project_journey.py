@@ -221,7 +221,14 @@ def test_a_script_keeps_its_arguments(project: Path, script: Script, at_home: Ho
 
 
 def test_a_plain_ipython_session_submits_what_was_typed(project: Path, script: Script, at_home: Home) -> None:
-    typed = f"import det_native as det\nfrom models import Fit\n{CONFIG}\ne = det.experimental.create(Fit, config)\nprint('submitted', e.id)"
+    typed = "\n".join(
+        [
+            "import det_native as det",
+            "from models import Fit",
+            CONFIG,
+            "print('submitted', det.experimental.create(Fit, config).id)",
+        ]
+    )
     done = script("-m", "IPython", "--no-banner", "--colors=NoColor", "-c", typed, folder=project)
     experiment = det.experimental.attach(submitted(done.stdout)).wait()
     assert experiment.state == "COMPLETED"
