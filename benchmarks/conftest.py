@@ -97,7 +97,7 @@ class Paired:
             min(ratios),
             max(ratios),
             rounds,
-            f"≤ {goal:g}x",
+            f"≤ {goal:.3g}x",
             ratio <= goal,
         )
         _results.append(found)
@@ -130,7 +130,7 @@ def _table() -> Iterator[str]:
     yield "| what | ours | peer | ratio [lowest..highest] | rounds | goal | |"
     yield "|---|---|---|---|---|---|---|"
     for found in _results:
-        mark = "met" if found.met else "**not met**"
+        mark = "-" if found.goal == "none" else "met" if found.met else "**not met**"
         if isinstance(found, Ratio):
             spread = f"{found.ratio:.2f} [{found.lowest:.2f}..{found.highest:.2f}]"
             ours, peer = _seconds(found.ours), _seconds(found.peer)

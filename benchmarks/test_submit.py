@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,24 @@ def test_submit_to_first_metric(paired: Any, kernel: Kernel) -> None:
         before=settle,
         value=lambda result, seconds: result if isinstance(result, float) else seconds,
     )
+
+
+def test_back_to_back(kernel: Kernel, figure: Callable[[str, str, str, bool], None], benchmark: Any) -> None:
+    kernel.run(_DEFINITION)
+    kernel.run(_SUBMIT)
+    seconds: list[float] = []
+
+    def ended() -> None:
+        kernel.run("experiment.wait()")
+
+    benchmark.pedantic(
+        lambda: seconds.append(float(kernel.run(_SUBMIT, "seconds"))),
+        setup=ended,
+        rounds=5,
+    )
+    median = statistics.median(seconds)
+    what = f"a submit right after the last has ended, to its first metric [{min(seconds):.2f}..{max(seconds):.2f} s]"
+    figure(what, f"{median:.2f} s", "none", True)
 
 
 def _wait_for_standby(kernel: Kernel) -> None:

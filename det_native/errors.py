@@ -51,6 +51,10 @@ class ArgumentError(DetError, ValueError):
     """Arguments of a call contradict each other or have no meaning; the message names them."""
 
 
+class SignatureError(ArgumentError, TypeError):
+    """A call has an argument that the function does not take, or lacks one; the message names both."""
+
+
 class MissingDependencyError(DetError, ImportError):
     """A framework or engine is not installed; the message is the ``pip install`` to run."""
 

@@ -37,7 +37,9 @@ BASE: dict[str, Any] = {
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`]+)`")
-_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_TARGET = r"\(([^)\s]+)(?: \"[^\"]*\")?\)"
+_IMAGE = re.compile(rf"!\[([^\]]*)\]{_TARGET}")
+_LINK = re.compile(rf"\[[^\]]*\]{_TARGET}")
 _COMMAND = re.compile(r"^det (?:-m \S+ )?(?P<rest>[a-z].*)$")
 
 
@@ -264,7 +266,9 @@ def _everything_set() -> ExperimentConfig:
 def test_links_lead_somewhere() -> None:
     broken = []
     for path in DOCUMENTS:
-        for target in _LINK.findall(_FENCE.sub("", path.read_text("utf-8"))):
+        text = _FENCE.sub("", path.read_text("utf-8"))
+        # An image may be what a link shows: it is looked at first, and then taken out.
+        for target in [*(target for _, target in _IMAGE.findall(text)), *_LINK.findall(_IMAGE.sub("", text))]:
             if re.match(r"[a-z]+:", target):
                 continue
             name, _, anchor = target.partition("#")
@@ -272,6 +276,15 @@ def test_links_lead_somewhere() -> None:
             if not found.exists() or (anchor and anchor not in _anchors(found)):
                 broken.append(f"{path.relative_to(ROOT)}: {target}")
     assert broken == []
+
+
+def test_images_are_pictures_that_are_described() -> None:
+    found = [(path, *image) for path in DOCUMENTS for image in _IMAGE.findall(_FENCE.sub("", path.read_text("utf-8")))]
+    assert found
+    for path, description, target in found:
+        assert description, f"{path.relative_to(ROOT)}: {target}"
+        if not re.match(r"[a-z]+:", target):
+            assert (path.parent / target).read_bytes().startswith(b"\x89PNG\r\n"), target
 
 
 def _anchors(path: Path) -> set[str]:

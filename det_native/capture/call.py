@@ -26,6 +26,7 @@ def capture_call(
     context_dir: str | os.PathLike[str] | None = None,
     command: Sequence[str] | None = None,
     call: CallRecord | None = None,
+    init: CallRecord | None = None,
 ) -> Capture:
     """Return the program, values and files that the training call being made needs.
 
@@ -51,6 +52,8 @@ def capture_call(
         A script with arguments, to run instead of what made the call.
     call : CallRecord, optional
         What ``note_call()`` returned for this call; by default the call is noted here.
+    init : CallRecord, optional
+        What ``note_call("init")`` returned for the ``init()`` that this call belongs to.
 
     Raises
     ------
@@ -68,6 +71,7 @@ def capture_call(
         tuple(_names(values)),
         tuple(_existing(include)),
         _directory(context_dir),
+        init,
     )
     log = current_log()
     if command or log is None or log.running is None:

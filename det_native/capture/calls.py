@@ -1,4 +1,4 @@
-"""Training calls as they are made: where in the user's program, and how often there."""
+"""Training calls, and those of ``init()``, as they are made: where in the user's program, and how often there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from det_native.capture.transform import transform
 
 @dataclass
 class _ScriptCalls:
-    """Training calls of a script, which has no log."""
+    """Calls of a script, which has no log."""
 
     calls: list[CallRecord] = field(default_factory=list)
 
@@ -23,14 +23,14 @@ _script = _ScriptCalls()
 
 
 def note_call(kind: str) -> CallRecord | None:
-    """Note that the user's program makes a training call, whatever the mode; the place is found from the stack.
+    """Note that the user's program makes a call, whatever the mode; the place is found from the stack.
 
-    Every ``fit()``, ``create()`` and ``train_and_evaluate()`` that the native API takes over is to be noted once,
-    local ones too: a worker counts them in the same way.
+    Every ``init()``, and every ``fit()``, ``create()`` and ``train_and_evaluate()`` that the native API takes over, is
+    to be noted once, local ones too: a worker counts them in the same way.
 
     Parameters
     ----------
-    kind : {'fit', 'create', 'train_and_evaluate'}
+    kind : {'fit', 'create', 'train_and_evaluate', 'init'}
 
     Returns
     -------
@@ -55,9 +55,14 @@ def occurrence(record: CallRecord) -> int:
     """Return how many times the place was reached since its cell (or the script) started, this time included."""
     log = current_log()
     calls = log.calls if log is not None and log.running is not None else _script.calls
-    place = (record.running, record.file, record.line, record.column, record.magic_line)
+    place = _place(record)
     before = calls[: next((i for i, call in enumerate(calls) if call is record), len(calls))]
-    return 1 + sum((c.running, c.file, c.line, c.column, c.magic_line) == place for c in before)
+    return 1 + sum(_place(call) == place for call in before)
+
+
+def _place(record: CallRecord) -> tuple[object, ...]:
+    # Calls in a chain, `init(...).wrap_model(...).fit(...)`, begin at the same column; their kinds tell them apart.
+    return record.kind, record.running, record.file, record.line, record.column, record.magic_line
 
 
 def _script_record(kind: str, frame: FrameType) -> CallRecord | None:

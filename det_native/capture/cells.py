@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from det_native.capture.bindings import HISTORY_NAMES
-from det_native.capture.calls import cell_line, occurrence
 from det_native.capture.data import collect_data
 from det_native.capture.events import Call
 from det_native.capture.explain import (
@@ -21,10 +20,11 @@ from det_native.capture.explain import (
     secret_rows,
 )
 from det_native.capture.live import executions_of, facts_of, flat
-from det_native.capture.log import MAGIC_FILES, CallRecord, ExecutionLog, LoggedExecution
+from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
 from det_native.capture.records import Missing
+from det_native.capture.sites import site_in_cells
 from det_native.capture.slicer import Execution, Slice, slice_log
 from det_native.capture.stale import stale_modules
 from det_native.capture.transform import transform
@@ -48,6 +48,7 @@ class Request:
     values: tuple[str, ...] = ()
     include: tuple[Path, ...] = ()
     context_dir: Path | None = None
+    init: CallRecord | None = None
 
 
 def capture_cells(request: Request, log: ExecutionLog, record: CallRecord, folder: Path) -> Capture:
@@ -255,51 +256,27 @@ class _CellCapture:
                 )
             )
         return Program(
-            kind="cells", framework=self.request.framework, cells=tuple(cells), call=self._call_site(included)
+            kind="cells",
+            framework=self.request.framework,
+            cells=tuple(cells),
+            call=self._call_site(included),
+            init=self._init_site(included),
         )
 
-    def _call_site(self, included: list[int]) -> CallSite:
-        record = self.record
-        times = occurrence(record)
-        owner = self._owner(included)
-        if owner is None:
-            return CallSite(
-                kind=self.request.kind,
-                file=self._relative(record.file),
-                line=record.line,
-                column=record.column,
-                occurrence=times,
-            )
-        line, column = _position(record, owner)
-        return CallSite(
-            kind=self.request.kind, cell=included.index(owner.index), line=line, column=column, occurrence=times
-        )
-
-    def _owner(self, included: list[int]) -> LoggedExecution | None:
-        """The execution whose code made the call."""
-        running = self.log.executions[self.calling]
-        if self.record.file in MAGIC_FILES or self.record.file in running.files:
-            return running
-        for index in reversed(included):
-            if self.record.file in self.log.executions[index].files:
-                return self.log.executions[index]
-        if self.log.owner_of(self.record.file) is not None:
-            owner = self.log.owner_of(self.record.file)
-            label = (
-                self.executions[owner.index].label if owner is not None and owner.index <= self.calling else "A cell"
-            )
+    def _call_site(self, included: list[int]) -> CallSite | None:
+        site = site_in_cells(self.request.kind, self.record, self.log, included, self._roots())
+        owner = self.log.owner_of(self.record.file) if site is None else None
+        if site is None:
+            known = owner is not None and owner.index <= self.calling
+            label = self.executions[owner.index].label if owner is not None and known else "A cell"
             self.problems.append(
                 Problem("", f"{label} holds the call, but is not sent.", "Tag it det-include, or run it again.")
             )
-            return running
-        return None
+        return site
 
-    def _relative(self, file: str) -> str:
-        path = Path(file).resolve()
-        for root in self._roots():
-            if root.resolve() in path.parents:
-                return path.relative_to(root.resolve()).as_posix()
-        return path.name
+    def _init_site(self, included: list[int]) -> CallSite | None:
+        record = self.request.init
+        return site_in_cells("init", record, self.log, included, self._roots()) if record is not None else None
 
     def _values(self, found: Slice, included: list[int]) -> list[CapturedValue]:
         values = []
@@ -332,8 +309,8 @@ class _CellCapture:
         names = [(name, label) for source, label in sources for name in imported_modules(source)]
         for value in capture.values:
             names.extend((module, value.cell) for module in sorted(self.encoded[value.name].modules))
-        if capture.program.call is not None and capture.program.call.file is not None:
-            names.append((Path(capture.program.call.file).stem, ""))
+        sites = (capture.program.call, capture.program.init)
+        names.extend((Path(site.file).stem, "") for site in sites if site is not None and site.file is not None)
         modules = collect_modules(names, self._roots(), self.request.include, self.request.context_dir)
         self.problems.extend(modules.problems)
         self.warnings.extend(modules.warnings)
@@ -382,16 +359,6 @@ class _CellCapture:
 
 #: Names that the harness provides on a worker.
 PROVIDED = frozenset({"display", "get_ipython", "open", "exit", "quit", "__session__"})
-
-
-def _position(record: CallRecord, owner: LoggedExecution) -> tuple[int, int]:
-    """Line and column of the call in the source that is sent."""
-    transformed = transform(owner.source)
-    if record.file in MAGIC_FILES and record.magic_line is not None and not owner.source.lstrip().startswith("%%"):
-        line = cell_line(transformed.kernel_lines, owner.source, record.magic_line, False)
-        return line, transformed.magic_columns.get(line, 0) + record.column
-    body = record.file in MAGIC_FILES or owner.files.get(record.file, 0) > 0
-    return cell_line(transformed.kernel_lines, owner.source, record.line, body), record.column
 
 
 def _is_python(path: Path) -> bool:

@@ -12,6 +12,15 @@ from det_native.schema.rest import CaptureRow
 
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints", ".git", "node_modules"})
 _JOINING = frozenset({"os.path.join", "path.join", "join", "Path", "pathlib.Path", "PurePath"})
+#: Calls that write to a path which they are given, first or after what they write.
+_WRITERS = frozenset(
+    {
+        *("dump", "save", "save_model", "save_weights", "savefig", "savetxt", "savez", "savez_compressed"),
+        *("to_csv", "to_excel", "to_feather", "to_hdf", "to_html", "to_json", "to_latex", "to_markdown"),
+        *("to_parquet", "to_pickle", "to_stata", "to_xml", "write_html", "write_image"),
+    }
+)
+_PATH_KEYWORDS = frozenset({"buf", "excel_writer", "f", "file", "filename", "filepath", "fname", "path", "path_or_buf"})
 
 
 @dataclass
@@ -24,9 +33,13 @@ class DataFiles:
 
 
 def path_literals(source: str) -> Iterator[str]:
-    """Yield the strings of a piece of source that may be paths; parts that are joined count once, joined."""
+    """Yield the strings of a piece of source that may be paths; parts that are joined count once, joined.
+
+    Paths that the code only writes to, ``open("run.log", "w")``, are none of them.
+    """
     tree = ast.parse(source)
-    used: set[int] = set()
+    written = (path for node in ast.walk(tree) if isinstance(node, ast.Call) for path in _written(node))
+    used = {id(part) for path in written for part in ast.walk(path)}
     for node in ast.walk(tree):
         joined = _joined(node) if isinstance(node, ast.Call | ast.BinOp) and id(node) not in used else None
         if joined is not None:
@@ -47,6 +60,26 @@ def _joined(node: ast.expr) -> str | None:
         parts = [_joined(argument) for argument in node.args]
         return None if None in parts else "/".join(part for part in parts if part)
     return None
+
+
+def _written(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the path expressions that a call writes to."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    candidates: list[ast.expr] = []
+    if name == "open":
+        own = receiver is not None and _joined(receiver) is not None
+        named = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
+        modes = [*call.args[0 if own else 1 :][:1], *named]
+        if any(isinstance(mode, ast.Constant) and set("wax") & set(str(mode.value)) for mode in modes):
+            named = [keyword.value for keyword in call.keywords if keyword.arg in _PATH_KEYWORDS]
+            candidates = [receiver] if own and receiver is not None else [*call.args[:1], *named]
+    elif name in {"write_text", "write_bytes"} and receiver is not None:
+        candidates = [receiver]
+    elif name in _WRITERS:
+        named = [keyword.value for keyword in call.keywords if keyword.arg in _PATH_KEYWORDS]
+        candidates = [*call.args[:2], *named]
+    yield from (path for path in candidates if _joined(path) is not None)
 
 
 def collect_data(

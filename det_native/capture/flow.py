@@ -361,13 +361,16 @@ class _Follower:
         learns = event.callee[-1] in LEARNING_METHODS
         for position, names in event.arguments:
             if learns:
-                names = frozenset(name for name in names if not self._is_data(name))
+                names = frozenset(name for name in names if not self._is_learnt_from(name))
             if names and self._changes_argument(event, full, position, frozenset()):
                 self._change_names(names, parameters)
 
-    def _is_data(self, name: str) -> bool:
+    def _is_learnt_from(self, name: str) -> bool:
+        """Whether the value is data to learn from, or gone: what stays and is no data may be a model to be trained."""
         binding = self.environment.get(name)
-        return binding is not None and binding.kind in DATA_KINDS
+        if binding is None or binding.kind is not None:
+            return binding is not None and binding.kind in DATA_KINDS
+        return name not in self.facts.others or self.last_binder.get(name) not in binding.definitions
 
     def _library(self, event: Call, full: tuple[str, ...]) -> None:
         index = self.step.index

@@ -21,7 +21,8 @@ def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
     """Return the executions up to and with index `until`, transformed and analysed."""
     taken: dict[int, set[int]] = {}
     for call in log.calls:
-        taken.setdefault(call.running, set()).add(call.running_line)
+        if call.kind != "init":
+            taken.setdefault(call.running, set()).add(call.running_line)
     return [
         _execution(logged, transform(logged.source), frozenset(taken.get(logged.index, ())))
         for logged in log.executions[: until + 1]
@@ -88,8 +89,10 @@ def facts_of(executions: Sequence[Execution], namespace: Mapping[str, Any]) -> F
     for execution in executions:
         for statement in execution.statements:
             _mentioned(statement.events, names, stars, modules)
-    kinds = {name: kind for name in names & namespace.keys() if (kind := kind_of(namespace[name])) is not None}
-    return Facts(kinds, stars, frozenset(module for module in modules if is_local(module)))
+    live = names & namespace.keys()
+    kinds = {name: kind for name in live if (kind := kind_of(namespace[name])) is not None}
+    local = frozenset(module for module in modules if is_local(module))
+    return Facts(kinds, stars, local, frozenset(live - kinds.keys()))
 
 
 def _mentioned(

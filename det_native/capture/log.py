@@ -149,7 +149,7 @@ class ExecutionLog:
     def _take_unstored(self) -> None:
         """Take over a cell that runs now and is kept out of the history: ``ipython -c``."""
         running = _running_cell()
-        if running is not None and running["raw_cell"].strip():
+        if running is not None and not running["silent"] and running["raw_cell"].strip():
             source = running["raw_cell"]
             self._take_running(self._append(None, source, running.get("cell") or source))
 

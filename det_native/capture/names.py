@@ -6,9 +6,12 @@ import ast
 import builtins
 import importlib
 import symtable
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from det_native.capture.analysis import analyse
+from det_native.capture.flow import follow
+from det_native.capture.records import Facts, Step
 from det_native.errors import Problem
 from det_native.schema.manifests import Program
 
@@ -24,7 +27,9 @@ def check_bundle_names(
 ) -> list[Problem]:
     """Return a problem for each name that a cell uses and nothing binds: no earlier cell, value or builtin.
 
-    Names used inside functions may be bound by any cell, as they are looked up when the function runs.
+    Names used inside functions may be bound by any cell, as they are looked up when the function runs. Of a program
+    whose call is known, only what runs before or around the call is looked at, by the analysis that chose its cells:
+    the top-level statements of the last cell as far as the one that makes the call, and the functions that they reach.
 
     Parameters
     ----------
@@ -40,20 +45,62 @@ def check_bundle_names(
     bound = set(_PROVIDED) | set(values)
     problems: list[Problem] = []
     late: list[tuple[str, str, str]] = []
-    for index, cell in enumerate(program.cells):
-        names = _cell_names(cell.source)
-        where = f"cell [{cell.number}]" if cell.number is not None else f"cell number {index + 1}"
-        stars = [look_up(module) for module in names.stars]
-        if None in stars:
-            return problems
-        bound.update(*(star for star in stars if star is not None), names.bound)
-        for name in sorted(names.used - bound):
-            problems.append(_problem(where, name, ""))
+    sources = _sources_before_call(program)
+    stars: dict[tuple[str, int], frozenset[str]] = {}
+    for where, source in zip(_titles(program), sources, strict=True):
+        names = _cell_names(source)
+        for module in names.stars:
+            star = look_up(module)
+            if star is None:
+                return problems
+            stars[module, 0] = frozenset(star)
+            bound |= stars[module, 0]
+        bound |= names.bound
+        problems.extend(_problem(where, name, "") for name in sorted(names.used - bound))
         late.extend((where, name, function) for name, function in sorted(names.late.items()))
-    for where, name, function in late:
-        if name not in bound:
-            problems.append(_problem(where, name, f", in {function}"))
+    if _line_of_call(program) is not None:
+        late = list(_reached(program, sources, values, stars))
+    problems.extend(_problem(where, name, f", in {function}") for where, name, function in late if name not in bound)
     return problems
+
+
+def _titles(program: Program) -> list[str]:
+    return [
+        f"cell [{cell.number}]" if cell.number is not None else f"cell number {index + 1}"
+        for index, cell in enumerate(program.cells)
+    ]
+
+
+def _line_of_call(program: Program) -> int | None:
+    """Line of the last cell's top level at which the call is made, None if that is not known."""
+    return program.call.running_line if program.call is not None else None
+
+
+def _sources_before_call(program: Program) -> list[str]:
+    """The cells, the last one without the statements that begin after the call."""
+    sources = [cell.source for cell in program.cells]
+    line = _line_of_call(program)
+    if line is not None and sources:
+        tree = ast.parse(sources[-1])
+        kept = [statement for statement in tree.body if statement.lineno <= line]
+        if len(kept) < len(tree.body):
+            sources[-1] = ast.unparse(ast.Module(kept, []))
+    return sources
+
+
+def _reached(
+    program: Program, sources: Sequence[str], values: Collection[str], stars: Mapping[tuple[str, int], frozenset[str]]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (cell, name, function) for names that functions look up which the cells use, and that are not there then.
+
+    A function that no cell uses need not find its names: the slicer does not send them.
+    """
+    steps = [Step(index, analyse(source)) for index, source in enumerate(sources)]
+    flow = follow(steps, Facts(stars=stars), dict.fromkeys(values, -1), len(steps) - 1)
+    for index, where in enumerate(_titles(program)):
+        for missing in flow.missing[index].values():
+            if len(missing.path) > 1:
+                yield where, missing.name, missing.path[-2]
 
 
 def _problem(where: str, name: str, inside: str) -> Problem:

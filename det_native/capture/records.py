@@ -82,11 +82,14 @@ class Facts:
         What ``from module import *`` binds.
     local_modules : frozenset of str
         Top-level names of modules that are the user's own files.
+    others : frozenset of str
+        Names of live values of which no kind is known: models and the like.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
     stars: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     local_modules: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
 
 
 @dataclass

@@ -14,7 +14,7 @@ from det_native.capture.log import CallRecord
 from det_native.capture.model import Capture, SourceFile
 from det_native.capture.modules import collect_modules, imported_modules
 from det_native.errors import ArgumentError, CaptureError, Problem
-from det_native.schema.manifests import CallSite, Program
+from det_native.schema.manifests import CallKind, CallSite, Program
 
 
 def capture_script(request: Request, record: CallRecord | None, command: Sequence[str] | None) -> Capture:
@@ -68,7 +68,8 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
             kind="script",
             framework=request.framework,
             command=(target, *arguments),
-            call=_call_site(request, record, root, command is not None),
+            call=_site(request.kind, record, root) if command is None else None,
+            init=_site("init", request.init, root) if command is None else None,
         ),
         files=[*own, *modules.files, *data.files],
         rows=[*modules.rows, *data.rows, *rows],
@@ -107,9 +108,9 @@ def _script(command: Sequence[str] | None) -> tuple[Path, list[str]]:
     return path, [str(word) for word in words[1:]]
 
 
-def _call_site(request: Request, record: CallRecord | None, root: Path, other: bool) -> CallSite | None:
-    if record is None or other:
+def _site(kind: CallKind, record: CallRecord | None, root: Path) -> CallSite | None:
+    if record is None:
         return None
     path = Path(record.file).resolve()
     file = path.relative_to(root).as_posix() if root in path.parents else path.name
-    return CallSite(kind=request.kind, file=file, line=record.line, column=record.column, occurrence=occurrence(record))
+    return CallSite(kind=kind, file=file, line=record.line, column=record.column, occurrence=occurrence(record))

@@ -9,7 +9,7 @@ from typing import Any
 
 from det_native.client.history import as_dictionary
 from det_native.client.source import Source
-from det_native.errors import CheckpointError
+from det_native.errors import ArgumentError, CheckpointError, StorageError
 from det_native.schema import rest
 
 
@@ -73,16 +73,32 @@ class Checkpoint:
 
         Raises
         ------
+        ArgumentError
+            If `path` is a file, or lies in one.
         CheckpointError
             If the folder is not empty.
+        StorageError
+            If the files cannot be written there.
         CheckpointCorruptError
             If a file does not match its recorded hash.
         """
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise ArgumentError(f"download() takes the path of a folder, not {path!r}.")
         folder = Path(path) if path is not None else Path("checkpoints") / self.uuid
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise CheckpointError(f"{folder} is not empty; give download() a folder of its own.")
-        self._source.download(self._known, folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise CheckpointError(f"{folder} is not empty; give download() a folder of its own.")
+            self._source.download(self._known, folder)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise ArgumentError(
+                f"{error.filename or folder} is a file; give download() a folder that is empty or does not exist."
+            ) from error
+        except OSError as error:
+            raise StorageError(
+                f"The checkpoint could not be written to {folder}: {error.strerror or error}. "
+                "Give download() a folder on a disk with room, in which you may write."
+            ) from error
         return folder
 
     def load(self) -> Any:

@@ -13,6 +13,9 @@ from det_native.errors import AuthenticationError, MasterUnreachableError, Proto
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.rest import Health
 
+# Workers have it in their environment (``master.launch.tree.MARKER_VARIABLE``), and so has what they start.
+_WORKER_VARIABLE = "DET_WORKER"
+
 # One session for each process, master and start of it: a child of fork must not share its parent's connections.
 _sessions: dict[tuple[int, str, str], Session] = {}
 _lock = threading.RLock()
@@ -26,6 +29,8 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
     2. The master that runs in the home folder (``DET_HOME``).
     3. A new one there, in the background; it outlives this process.
 
+    In a worker, which trains a copy of the program, there is none to look for.
+
     Parameters
     ----------
     master_url : str, optional
@@ -38,7 +43,7 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
     Raises
     ------
     MasterUnreachableError
-        If the named master does not answer, or none runs and `start` is False.
+        If the named master does not answer, or none runs and `start` is False, or this process is a worker.
     MasterStartError
         If a master was started but did not get ready.
     AuthenticationError
@@ -46,17 +51,35 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
     ProtocolMismatchError
         If the master is too old or too new for this client.
     """
+    if _WORKER_VARIABLE in os.environ:
+        raise MasterUnreachableError(
+            "This code runs in a worker, which can reach no master: bring what it needs of earlier results along from "
+            "the notebook, by `values=` of the call that trains or as the files that `checkpoint.download()` gives."
+        )
     home = Home.default()
     named = master_url or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR")
     with _lock:
         if named:
-            return _named(normal_url(named), home)
+            try:
+                return _named(normal_url(named), home)
+            except MasterUnreachableError as error:
+                raise _saying_who_names_it(error, named) from error
         runtime = read_runtime(home)
         if runtime is None:
             if not start:
                 raise MasterUnreachableError(f"No master runs in {home.path}. Start one with `det up`.")
             runtime = _start(home, framework)
         return _local(runtime, home)
+
+
+def _saying_who_names_it(error: MasterUnreachableError, named: str) -> MasterUnreachableError:
+    """Return the error with the variable that led to it, if one did: what it holds is easily forgotten."""
+    variable = next((name for name in ("DET_MASTER", "DET_MASTER_ADDR") if os.environ.get(name)), None)
+    if variable is None or os.environ[variable] != named:
+        return error
+    return MasterUnreachableError(
+        f"{error} The environment variable {variable} points there; without it, the master of this machine is used."
+    )
 
 
 def _named(url: str, home: Home) -> Session:

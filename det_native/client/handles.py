@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from det_native.client import rendering, selection, waiting
+from det_native.client.arguments import checked_kind, checked_limit, metric_names
 from det_native.client.checkpoint import Checkpoint
-from det_native.client.history import as_dictionary, epoch_ends, keras_history
+from det_native.client.history import as_dictionary, history_of
 from det_native.client.logs import Logs
 from det_native.client.notebook import write_notebook
 from det_native.client.source import Source
-from det_native.errors import ArgumentError, CheckpointNotFoundError, NotFoundError
+from det_native.errors import NotFoundError
 from det_native.schema import rest
-from det_native.schema.environment import TrialEnvironment
 from det_native.schema.states import CheckpointState, ExperimentState, MetricKind, TrialState
 
 
@@ -128,25 +128,39 @@ class Experiment:
             If it has not ended after `timeout` seconds; it goes on.
         """
         if not self.detail().state.terminal:
-            view = rendering.current().progress(f"Experiment {self._id}")
-            self._last_event = waiting.wait(self._source, self._id, view, timeout=timeout, after=self._last_event)
+            self._wait(timeout)
         waiting.raise_failure(self._source, self._id, self.detail())
         return self
+
+    def _wait(self, timeout: float | None) -> None:
+        try:
+            view = rendering.current().progress(f"Experiment {self._id}")
+            self._last_event = waiting.wait(self._source, self._id, view, timeout=timeout, after=self._last_event)
+        except waiting.WaitInterrupt:
+            raise KeyboardInterrupt from None
+        except KeyboardInterrupt:
+            print(waiting.goes_on(self._id))
+            raise KeyboardInterrupt from None
 
     def logs(self) -> Logs:
         """Return the log lines of all trials; print them, or iterate over them."""
         lines = [line for trial in self._source.trials(self._id) for line in self._source.logs(trial.id)]
-        return Logs(sorted(lines, key=lambda line: line.id))
+        return Logs(sorted(lines, key=lambda line: line.id), empty=self._source.without_logs)
 
-    def plot(self, *metrics: str) -> Any:
+    def plot(self, *metrics: str | Sequence[str]) -> Any:
         """Return a matplotlib figure with a panel for each metric and a curve for each trial.
 
         Parameters
         ----------
-        *metrics : str
+        *metrics : str or sequence of str
             Names of the metrics to draw, all by default.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such metric; the message lists those that there are.
         """
-        return rendering.current().figure(self, metrics or None)
+        return rendering.current().figure(self, metric_names(metrics))
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
@@ -188,13 +202,15 @@ class Experiment:
         CheckpointNotFoundError
             If there is none (yet).
         """
-        if limit < 1:
-            raise ArgumentError(f"limit must be at least 1, not {limit!r}.")
-        detail = self.detail()
-        found = self._source.checkpoints(experiment_id=self._id)
-        top = _top(found, detail, sort_by, smaller_is_better, limit=limit, per_trial=True)
-        if not top:
-            raise CheckpointNotFoundError(_no_checkpoint(f"Experiment {self._id}", detail, found, sort_by))
+        top = selection.best_checkpoints(
+            self._source.checkpoints(experiment_id=self._id),
+            self.detail(),
+            owner=f"Experiment {self._id}",
+            sort_by=sort_by,
+            smaller_is_better=smaller_is_better,
+            limit=checked_limit(limit),
+            per_trial=True,
+        )
         return [Checkpoint(self._source, checkpoint) for checkpoint in top]
 
     def kill(self) -> None:
@@ -273,6 +289,11 @@ class Trial:
         """Best value of the searcher's metric so far."""
         return self.detail().best_validation
 
+    @property
+    def metric(self) -> str:
+        """Name of the searcher's metric; empty where there is none."""
+        return self._source.experiment(self.experiment_id).metric
+
     def metrics(self, kind: str = "training") -> list[dict[str, Any]]:
         """Return the rows of metrics in order, as ``{"batch": n, "name": value, ...}``.
 
@@ -284,25 +305,24 @@ class Trial:
         -------
         list of dict
             ``batch`` is the number of batches done, counted from 1.
+
+        Notes
+        -----
+        Training metrics of Keras are Keras's own: means over the epoch so far, which begin anew with each epoch. Those
+        of a ``PyTorchTrial`` are each batch's own.
         """
         return [as_dictionary(row) for row in self._rows(kind)]
 
     @property
     def history(self) -> dict[str, list[float]]:
         """Metrics by epoch so far, in the shape of Keras's ``History.history``."""
-        experiment = self._source.experiment(self.experiment_id)
-        training, validation = self._rows(MetricKind.TRAINING), self._rows(MetricKind.VALIDATION)
-        keras = experiment.framework == "keras"
-        completed = self.state is TrialState.COMPLETED
-        ends = epoch_ends(
-            training,
-            validation,
-            records_per_epoch=int(experiment.config.get("records_per_epoch") or 0),
-            batch_size=_batch_size(experiment.config, self._known.hparams),
-            epochs=_epochs(experiment.config) if completed else None,
-            whole_batches=keras,
+        return history_of(
+            self._source.experiment(self.experiment_id),
+            self._known.hparams,
+            self._rows(MetricKind.TRAINING),
+            self._rows(MetricKind.VALIDATION),
+            completed=self.state is TrialState.COMPLETED,
         )
-        return keras_history(training, validation, ends=ends, running=keras)
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
@@ -323,26 +343,24 @@ class Trial:
         CheckpointNotFoundError
             If there is none (yet).
         """
-        detail = self._source.experiment(self.experiment_id)
-        found = self._source.checkpoints(trial_id=self.id)
-        top = _top(found, detail, sort_by, smaller_is_better, limit=1, per_trial=False)
-        if not top:
-            raise CheckpointNotFoundError(_no_checkpoint(f"Trial {self.id}", detail, found, sort_by))
-        return Checkpoint(self._source, top[0])
+        (top,) = selection.best_checkpoints(
+            self._source.checkpoints(trial_id=self.id),
+            self._source.experiment(self.experiment_id),
+            owner=f"Trial {self.id}",
+            sort_by=sort_by,
+            smaller_is_better=smaller_is_better,
+            limit=1,
+            per_trial=False,
+        )
+        return Checkpoint(self._source, top)
 
-    def plot(self, *metrics: str) -> Any:
-        """Return a matplotlib figure with a panel for each metric.
-
-        Parameters
-        ----------
-        *metrics : str
-            Names of the metrics to draw, all by default.
-        """
-        return rendering.current().figure(self, metrics or None)
+    def plot(self, *metrics: str | Sequence[str]) -> Any:
+        """Return a matplotlib figure with a panel for each metric; see ``Experiment.plot``."""
+        return rendering.current().figure(self, metric_names(metrics))
 
     def logs(self) -> Logs:
         """Return the trial's log lines; print them, or iterate over them."""
-        return Logs(self._source.logs(self.id))
+        return Logs(self._source.logs(self.id), empty=self._source.without_logs)
 
     def detail(self) -> rest.Trial:
         """Return everything that the source knows of the trial."""
@@ -357,47 +375,7 @@ class Trial:
         return rendering.current().mimebundle(self)
 
     def _rows(self, kind: str) -> list[rest.MetricRow]:
-        if kind not in set(MetricKind):
-            raise ArgumentError(f'kind must be "training" or "validation", not {kind!r}.')
-        return self._source.metrics(self.id, str(MetricKind(kind)))
+        return self._source.metrics(self.id, checked_kind(kind))
 
 
 __all__ = ["Checkpoint", "Experiment", "Trial"]
-
-
-def _top(
-    found: Sequence[rest.Checkpoint],
-    detail: rest.Experiment,
-    sort_by: str | None,
-    smaller_is_better: bool | None,
-    *,
-    limit: int,
-    per_trial: bool,
-) -> list[rest.Checkpoint]:
-    return selection.top_checkpoints(
-        found,
-        metric=sort_by or detail.metric,
-        smaller_is_better=detail.smaller_is_better if smaller_is_better is None else smaller_is_better,
-        limit=limit,
-        per_trial=per_trial,
-    )
-
-
-def _no_checkpoint(owner: str, detail: rest.Experiment, found: Sequence[rest.Checkpoint], sort_by: str | None) -> str:
-    known = sorted({name for checkpoint in found for name in checkpoint.metrics})
-    if sort_by is not None and known:
-        return f"{owner} has no checkpoint with a metric {sort_by!r}; its checkpoints have: {', '.join(known)}."
-    if detail.state.terminal:
-        return f"{owner} has no checkpoint; it ended as {detail.state}."
-    return f"{owner} has no checkpoint yet; experiment.wait() waits for its end."
-
-
-def _batch_size(config: dict[str, Any], hparams: dict[str, Any]) -> int:
-    if "global_batch_size" not in hparams:
-        return 0
-    return TrialEnvironment(config=config, hparams=hparams).global_batch_size
-
-
-def _epochs(config: dict[str, Any]) -> int | None:
-    length = (config.get("searcher") or {}).get("max_length") or {}
-    return length.get("epochs") if isinstance(length, dict) else None

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from det_native.schema.rest import MetricRow
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.rest import ExperimentDetail, MetricRow
 
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -20,6 +21,38 @@ def as_dictionary(row: MetricRow) -> dict[str, Any]:
     """Return ``{"batch": n, "name": value, ...}``; a metric that is None, that is not measured there, is left out."""
     numbers = {name: as_number(value) for name, value in row.metrics.items() if value is not None}
     return {"batch": row.batch} | numbers
+
+
+def history_of(
+    experiment: ExperimentDetail,
+    hparams: dict[str, Any],
+    training: Sequence[MetricRow],
+    validation: Sequence[MetricRow],
+    *,
+    completed: bool,
+) -> dict[str, list[float]]:
+    """Return the rows of a trial in the shape of Keras's ``History.history``.
+
+    Parameters
+    ----------
+    experiment : ExperimentDetail
+    hparams : dict
+        The trial's.
+    training, validation : sequence of MetricRow
+        In order of batches.
+    completed : bool
+        Whether the trial has trained as long as the configuration says.
+    """
+    keras = experiment.framework == "keras"
+    ends = epoch_ends(
+        training,
+        validation,
+        records_per_epoch=int(experiment.config.get("records_per_epoch") or 0),
+        batch_size=_batch_size(experiment.config, hparams),
+        epochs=_epochs(experiment.config) if completed else None,
+        whole_batches=keras,
+    )
+    return keras_history(training, validation, ends=ends, running=keras)
 
 
 def keras_history(
@@ -98,6 +131,17 @@ def epoch_ends(
 def validation_name(name: str) -> str:
     """Return the name of a validation metric in a history: with ``val_`` unless it says already what it is."""
     return name if name.startswith(("val_", "validation_")) else f"val_{name}"
+
+
+def _batch_size(config: dict[str, Any], hparams: dict[str, Any]) -> int:
+    if "global_batch_size" not in hparams:
+        return 0
+    return TrialEnvironment(config=config, hparams=hparams).global_batch_size
+
+
+def _epochs(config: dict[str, Any]) -> int | None:
+    length = (config.get("searcher") or {}).get("max_length") or {}
+    return length.get("epochs") if isinstance(length, dict) else None
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -14,17 +14,22 @@ class Logs(Sequence[LogLine]):
     Parameters
     ----------
     lines : iterable of LogLine
+    empty : str
+        What to print where there is no line.
     """
 
-    def __init__(self, lines: Iterable[LogLine]) -> None:
+    def __init__(self, lines: Iterable[LogLine], empty: str = "") -> None:
         self._lines = list(lines)
+        self._empty = empty
 
     def __str__(self) -> str:
+        if not self._lines:
+            return self._empty
         several = len({line.trial_id for line in self._lines}) > 1
         return "\n".join(f"[trial {line.trial_id}] {line.text}" if several else line.text for line in self._lines)
 
     def __repr__(self) -> str:
-        return str(self) if self._lines else "(no log lines)"
+        return str(self) or "(no log lines)"
 
     def __len__(self) -> int:
         return len(self._lines)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from det_native.client.history import as_number
-from det_native.schema.rest import Checkpoint, Trial
+from det_native.errors import CheckpointNotFoundError
+from det_native.schema.rest import Checkpoint, Experiment, Trial
 from det_native.schema.states import CheckpointState
 
 
@@ -59,3 +60,55 @@ def top_checkpoints(
             first_of_trial.setdefault(checkpoint.trial_id, checkpoint)
         ranked = list(first_of_trial.values())
     return ranked[:limit]
+
+
+def best_checkpoints(
+    found: Sequence[Checkpoint],
+    experiment: Experiment,
+    *,
+    owner: str,
+    sort_by: str | None,
+    smaller_is_better: bool | None,
+    limit: int,
+    per_trial: bool,
+) -> list[Checkpoint]:
+    """Return the best checkpoints by the searcher's metric or another one, best first.
+
+    Parameters
+    ----------
+    found : sequence of Checkpoint
+        Oldest first.
+    experiment : Experiment
+        Says what to compare by where `sort_by` and `smaller_is_better` are None.
+    owner : str
+        Whose checkpoints they are, for the message.
+    sort_by : str or None
+    smaller_is_better : bool or None
+    limit : int
+    per_trial : bool
+        See ``top_checkpoints``.
+
+    Raises
+    ------
+    CheckpointNotFoundError
+        If there is none.
+    """
+    top = top_checkpoints(
+        found,
+        metric=sort_by or experiment.metric,
+        smaller_is_better=experiment.smaller_is_better if smaller_is_better is None else smaller_is_better,
+        limit=limit,
+        per_trial=per_trial,
+    )
+    if not top:
+        raise CheckpointNotFoundError(_no_checkpoint(owner, experiment, found, sort_by))
+    return top
+
+
+def _no_checkpoint(owner: str, experiment: Experiment, found: Sequence[Checkpoint], sort_by: str | None) -> str:
+    known = sorted({name for checkpoint in found for name in checkpoint.metrics})
+    if sort_by is not None and known:
+        return f"{owner} has no checkpoint with a metric {sort_by!r}; its checkpoints have: {', '.join(known)}."
+    if experiment.state.terminal:
+        return f"{owner} has no checkpoint; it ended as {experiment.state}."
+    return f"{owner} has no checkpoint yet; experiment.wait() waits for its end."

@@ -46,6 +46,8 @@ _CONNECTIONS = 16
 _REPEATED_STATUSES = {429, 502, 503, 504}
 _IDEMPOTENT_METHODS = {"GET", "HEAD", "PUT", "DELETE"}
 _UPGRADE_REQUIRED = 426
+# What has a number that is easily taken for one of another master.
+_EXPERIMENT_PATHS = ("/experiments/", "/trials/")
 
 Body = Iterable[bytes] | bytes
 
@@ -276,6 +278,8 @@ class Session:
             return ProtocolMismatchError(sentence)
         if response.is_redirect:
             sentence = f"What answers at {self.url} is no det_native master: it redirects to another address."
+        if status == requests.codes.not_found and path.startswith(_EXPERIMENT_PATHS):
+            sentence = f"{sentence} This is the master at {self.url}; `det experiment list` shows what it has."
         error: RequestError
         if status == requests.codes.not_found:
             error = NotFoundError(sentence)

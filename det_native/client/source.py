@@ -10,7 +10,15 @@ from det_native.schema import rest
 
 
 class Source(Protocol):
-    """Everything that ``Experiment``, ``Trial`` and ``Checkpoint`` handles ask for."""
+    """Everything that ``Experiment``, ``Trial`` and ``Checkpoint`` handles ask for.
+
+    Attributes
+    ----------
+    without_logs : str
+        What to say where there is no log line; empty where nothing is to be said of it.
+    """
+
+    without_logs: str = ""
 
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
         """Return the experiment as it is now."""

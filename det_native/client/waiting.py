@@ -18,6 +18,15 @@ from det_native.schema.states import ExperimentState, TrialState
 LOG_TAIL = 20
 
 
+class WaitInterrupt(KeyboardInterrupt):
+    """Ctrl-C has ended the waiting, and the user was told what that means."""
+
+
+def goes_on(experiment_id: int | str) -> str:
+    """Return what to say when the waiting is interrupted."""
+    return f"Experiment {experiment_id} goes on running: experiment.wait() shows it again, experiment.kill() ends it."
+
+
 def wait(
     source: Source, experiment_id: int | str, view: ProgressView, *, timeout: float | None = None, after: int = 0
 ) -> int:
@@ -43,7 +52,7 @@ def wait(
     ------
     TimeoutError
         If the experiment has not ended in time.
-    KeyboardInterrupt
+    WaitInterrupt
         On Ctrl-C; the experiment goes on.
     """
     with closing(view):
@@ -55,11 +64,8 @@ def wait(
                 "experiment.wait() waits again, experiment.kill() ends it."
             ) from None
         except KeyboardInterrupt:
-            view.message(
-                f"Experiment {experiment_id} goes on running: experiment.wait() shows it again, "
-                "experiment.kill() ends it."
-            )
-            raise KeyboardInterrupt from None  # a new one: where in the waiting it arrived says nothing
+            view.message(goes_on(experiment_id))
+            raise WaitInterrupt from None  # a new one: where in the waiting it arrived says nothing
 
 
 def _follow(source: Source, experiment_id: int | str, view: ProgressView, timeout: float | None, after: int) -> int:

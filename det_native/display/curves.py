@@ -18,12 +18,13 @@ Points = tuple[list[int], list[float]]
 
 @dataclass(frozen=True)
 class Curve:
-    """One line: `values` measured after `batches` batches."""
+    """One line: `values` measured after `batches` batches of `trial`, which is 0 where there is only one."""
 
     label: str
     validation: bool
     batches: list[int]
     values: list[float]
+    trial: int = 0
     best: bool = False
 
 
@@ -64,14 +65,18 @@ def panel_of(name: str) -> str:
 
 
 def thin(batches: list[int], values: list[float], limit: int = MAX_POINTS) -> tuple[list[int], list[float]]:
-    """Keep at most `limit` points: of each stretch its smallest and its largest value, so that no spike is lost."""
+    """Keep at most `limit` points: of each stretch its smallest and its largest value, so that no spike is lost.
+
+    What is not a number is neither; a stretch of nothing else keeps one of them, which is a gap.
+    """
     if len(batches) <= limit:
         return batches, values
     stretch = math.ceil(len(batches) / (limit // 2))
     kept: list[int] = []
     for start in range(0, len(batches), stretch):
         indices = range(start, min(start + stretch, len(batches)))
-        kept.extend(sorted({min(indices, key=values.__getitem__), max(indices, key=values.__getitem__)}))
+        numbers = [index for index in indices if not math.isnan(values[index])] or [start]
+        kept.extend(sorted({min(numbers, key=values.__getitem__), max(numbers, key=values.__getitem__)}))
     return [batches[index] for index in kept], [values[index] for index in kept]
 
 
@@ -85,8 +90,8 @@ def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> No
     for kind in (training, validation):
         for name, (batches, values) in kind.items():
             validated = kind is validation
-            label = f"{name} (trial {trial.id})" if several else _label(name, validated)
-            curve = Curve(label, validated, *thin(batches, values), best=best)
+            number = trial.id if several else 0
+            curve = Curve(_label(name, validated), validated, *thin(batches, values), trial=number, best=best)
             curves.panels.setdefault(panel_of(name), []).append(curve)
 
 

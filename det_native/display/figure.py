@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from det_native.display.curves import Curve, Curves, panel_of
 from det_native.errors import ArgumentError
@@ -16,9 +18,14 @@ from det_native.errors import ArgumentError
 COLUMNS = 2
 PANEL_WIDTH = 4.6
 PANEL_HEIGHT = 3.0
+LEGEND_ROW_HEIGHT = 0.2
+LEGEND_COLUMNS = 4  # for each column of panels
 TRAINING_COLOUR = "#4c78a8"
 VALIDATION_COLOUR = "#e45756"
 OTHER_TRIALS_COLOUR = "#b8b8b8"
+STYLE_COLOUR = "#606060"
+# Where there are more trials than colours, the best one has the first colour and the others are grey.
+TRIAL_COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#f58518", "#9467bd", "#17a2a2", "#d6629f", "#8c6d31")
 DOTS_PER_INCH = 96
 
 
@@ -55,7 +62,11 @@ def draw(curves: Curves, metrics: Sequence[str] | None = None) -> CurvesFigure:
     panels = _chosen(curves, metrics)
     columns = min(COLUMNS, max(len(panels), 1))
     rows = max(-(-len(panels) // columns), 1)
-    figure = CurvesFigure(figsize=(PANEL_WIDTH * columns, PANEL_HEIGHT * rows), layout="constrained")
+    styles = _styles(panels)
+    legend = _trial_legend(panels, styles)
+    legend_rows = -(-len(legend) // (LEGEND_COLUMNS * columns))
+    height = PANEL_HEIGHT * rows + LEGEND_ROW_HEIGHT * legend_rows
+    figure = CurvesFigure(figsize=(PANEL_WIDTH * columns, height), layout="constrained")
     FigureCanvasAgg(figure)
     title = f"{curves.title} ({curves.notice})" if curves.notice else curves.title
     figure.suptitle(_plain(title), fontsize=10)
@@ -64,9 +75,19 @@ def draw(curves: Curves, metrics: Sequence[str] | None = None) -> CurvesFigure:
         return figure
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis, (name, lines) in zip(axes, panels.items(), strict=False):
-        _draw_panel(axis, name, lines)
+        _draw_panel(axis, name, lines, styles)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
+    if legend:
+        columns_of_legend = min(LEGEND_COLUMNS * columns, len(legend))
+        figure.legend(
+            handles=legend,
+            loc="outside lower center",
+            ncols=columns_of_legend,
+            fontsize=7,
+            frameon=False,
+            handlelength=3,
+        )
     return figure
 
 
@@ -80,26 +101,73 @@ def _chosen(curves: Curves, metrics: Sequence[str] | None) -> dict[str, list[Cur
     return {panel_of(name): curves.panels[panel_of(name)] for name in metrics}
 
 
-def _draw_panel(axis: Any, name: str, lines: list[Curve]) -> None:
-    several = len({(line.label, line.validation) for line in lines}) > 2
-    for line in sorted(lines, key=lambda line: line.best):
-        colour = VALIDATION_COLOUR if line.validation else TRAINING_COLOUR
-        faded = several and not line.best
+@dataclass(frozen=True)
+class _Style:
+    """How the curves of one trial look."""
+
+    colour: str
+    width: float
+    best: bool
+
+
+def _styles(panels: Mapping[str, Sequence[Curve]]) -> dict[int, _Style]:
+    """Return how each trial looks, the same in all panels; empty for the curves of a single trial."""
+    best = {line.trial: line.best for lines in panels.values() for line in lines}
+    if set(best) <= {0}:
+        return {}
+    if len(best) <= len(TRIAL_COLOURS):
+        colours = dict(zip(sorted(best), TRIAL_COLOURS, strict=False))
+    else:
+        colours = {trial: TRIAL_COLOURS[0] if best[trial] else OTHER_TRIALS_COLOUR for trial in best}
+    return {trial: _Style(colours[trial], 2.2 if best[trial] else 1.0, best[trial]) for trial in sorted(best)}
+
+
+def _trial_legend(panels: Mapping[str, Sequence[Curve]], styles: Mapping[int, _Style]) -> list[Line2D]:
+    """Return an entry for each trial that has a colour, and one for each kind of line where there are both."""
+    entries = [
+        Line2D([], [], color=style.colour, linewidth=style.width, label=_trial_label(trial, style))
+        for trial, style in styles.items()
+        if style.colour != OTHER_TRIALS_COLOUR
+    ]
+    if styles and len(entries) < len(styles):
+        entries.append(Line2D([], [], color=OTHER_TRIALS_COLOUR, label=f"{len(styles) - len(entries)} other trials"))
+    if styles and any(_has_both_kinds(lines) for lines in panels.values()):
+        entries.append(Line2D([], [], color=STYLE_COLOUR, linewidth=1.2, marker="o", markersize=3, label="validation"))
+        entries.append(Line2D([], [], color=STYLE_COLOUR, linewidth=1.0, linestyle="--", alpha=0.6, label="training"))
+    return entries
+
+
+def _trial_label(trial: int, style: _Style) -> str:
+    return f"trial {trial} (best)" if style.best else f"trial {trial}"
+
+
+def _has_both_kinds(lines: Sequence[Curve]) -> bool:
+    return len({line.validation for line in lines}) == 2
+
+
+def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[int, _Style]) -> None:
+    both = _has_both_kinds(lines)
+    for line in sorted(lines, key=lambda line: (line.best, line.validation)):
+        style = styles.get(line.trial)
+        single = VALIDATION_COLOUR if line.validation else TRAINING_COLOUR
+        beside = style is not None and both and not line.validation
         axis.plot(
             line.batches,
             line.values,
-            color=OTHER_TRIALS_COLOUR if faded else colour,
-            linewidth=0.8 if faded else 1.4,
+            color=style.colour if style else single,
+            linewidth=min(style.width if style else 1.4, 1.4 if beside else 2.2),
+            linestyle="--" if beside else "-",
+            alpha=0.5 if beside else 1.0,
             marker="o" if line.validation or len(line.batches) == 1 else None,
-            markersize=3,
-            label=None if faded else _plain(line.label),
+            markersize=4 if style and style.best else 3,
+            label=_plain(line.label),
         )
     axis.set_title(_plain(name), fontsize=9)
     axis.set_xlabel("batches", fontsize=8)
     axis.tick_params(labelsize=8)
     axis.grid(visible=True, alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
-    if axis.get_legend_handles_labels()[1]:
+    if not styles:
         axis.legend(fontsize=7, frameon=False)
 
 

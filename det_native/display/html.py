@@ -46,7 +46,7 @@ def trial_html(trial: Trial, picture: bytes | None = None) -> str:
     """
     detail = trial.detail()
     heading = _heading(f"Trial {detail.id}", f"of experiment {detail.experiment_id}")
-    return _box([heading, _facts(trial_facts(detail)), _error(detail.error), _picture(picture)])
+    return _box([heading, _facts(trial_facts(detail, trial.metric)), _error(detail.error), _picture(picture)])
 
 
 def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

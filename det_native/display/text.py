@@ -41,13 +41,13 @@ def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
     return facts
 
 
-def trial_facts(trial: rest.Trial) -> dict[str, str]:
-    """Return what is said of a trial, as label and value."""
+def trial_facts(trial: rest.Trial, metric: str) -> dict[str, str]:
+    """Return what is said of a trial, as label and value; `metric` is the searcher's."""
     facts = {"state": trial.state.value, "batches": f"{trial.batches}/{trial.target_batches}"}
     if trial.hparams:
         facts["hyperparameters"] = format_hparams(trial.hparams)
     if trial.best_validation is not None:
-        facts["best validation"] = format_value(trial.best_validation)
+        facts[f"best {metric or 'validation'}"] = format_value(trial.best_validation)
     if trial.restarts:
         facts["restarts"] = str(trial.restarts)
     return facts
@@ -66,8 +66,9 @@ def experiment_text(experiment: Experiment) -> str:
     lines += [f"  {label}: {value}" for label, value in experiment_facts(detail).items()]
     trials, more = shown_trials(experiment.trials)
     for trial in trials:
-        facts = ", ".join(f"{label} {value}" for label, value in trial_facts(trial).items() if label != "state")
-        lines.append(f"  trial {trial.id}: {trial.state.value}, {facts}")
+        facts = trial_facts(trial, detail.metric)
+        said = ", ".join(f"{label} {value}" for label, value in facts.items() if label != "state")
+        lines.append(f"  trial {trial.id}: {trial.state.value}, {said}")
     if more:
         lines.append(f"  ... and {more} more trials")
     if detail.error is not None:
@@ -79,7 +80,7 @@ def trial_text(trial: Trial) -> str:
     """Return a trial as text."""
     detail = trial.detail()
     lines = [f"Trial {detail.id} of experiment {detail.experiment_id}"]
-    lines += [f"  {label}: {value}" for label, value in trial_facts(detail).items()]
+    lines += [f"  {label}: {value}" for label, value in trial_facts(detail, trial.metric).items()]
     if detail.error is not None:
         lines.append(detail.error.traceback or f"{detail.error.type}: {detail.error.message}")
     return "\n".join(lines)

@@ -146,6 +146,16 @@ def _order(positional: Sequence[Any]) -> tuple[str, ...]:
     return _OFFICIAL
 
 
+def _check_place_of_config(function: str, positional: Sequence[Any], leading: int) -> None:
+    """Refuse a configuration among the arguments that follow the configuration's place."""
+    if any(isinstance(value, Mapping) for value in positional):
+        before = "trial_def, " * (leading - 1)
+        place = "comes first" if leading == 1 else "comes right after the trial class"
+        raise ArgumentError(
+            f"{function}(): the dictionary is the configuration and {place}: {function}({before}{{...}}, local=True)."
+        )
+
+
 def any_documented_order(leading: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function with the official signature also be called with the documents' other positional orders.
 
@@ -158,6 +168,7 @@ def any_documented_order(leading: int) -> Callable[[Callable[P, R]], Callable[P,
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            _check_place_of_config(function.__name__, args[leading:], leading)
             arranged = arrange(function.__name__, args[leading:], kwargs)
             rearranged: Callable[..., R] = function
             return rearranged(*args[:leading], **arranged)

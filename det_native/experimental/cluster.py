@@ -32,10 +32,11 @@ CHECK_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a training call was made, and the executions in which ``init()`` was called for it."""
+    """Where a training call was made, and where ``init()`` was called for it, in which executions."""
 
     record: CallRecord | None
     init_executions: tuple[int, ...] = ()
+    init: CallRecord | None = None
 
 
 def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
@@ -91,6 +92,7 @@ def submit(
         context_dir=settings.context_dir,
         command=settings.command,
         call=origin.record,
+        init=origin.init,
     )
     bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
     shown = show_report(bundle.report, bundle.warnings)

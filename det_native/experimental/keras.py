@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from det_native.capture.calls import note_call
-from det_native.capture.log import running_execution
+from det_native.capture.log import CallRecord, running_execution
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
 from det_native.experimental.settings import ConfigInput, Settings, check_before_fit, check_settings
 from det_native.frameworks import translated
 from det_native.runtime import ProgramHost, active_host
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.loading import load_config
 from det_native.schema.sampling import sample_hyperparameters, trial_seeds
 
 if TYPE_CHECKING:
@@ -78,7 +80,8 @@ def init(
     """
     host = active_host()
     if host is not None:
-        return _replayed(host)
+        return _replayed(host, config)
+    record = note_call("init")
     working_directory.leave()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
     complete = check_before_fit(settings)
@@ -92,7 +95,7 @@ def init(
     )
     if settings.place.notice:
         print(settings.place.notice)
-    begun = running_execution()
+    begun = _Begun(running_execution(), record)
     context = TFKerasNativeContext(
         environment,
         on_fit=lambda call: _fit(call, settings, begun),
@@ -103,22 +106,43 @@ def init(
     return context
 
 
-def _replayed(host: ProgramHost) -> TFKerasNativeContext:
-    """Return the context of a program that is run again for a trial: its configuration comes from there."""
+@dataclass(frozen=True)
+class _Begun:
+    """Where ``init()`` was called: the execution of the notebook, and the place in the program."""
+
+    execution: int | None
+    record: CallRecord | None
+
+
+def _replayed(host: ProgramHost, config: ConfigInput) -> TFKerasNativeContext:
+    """Return the context of a program that is run again for a trial: the trial's, for the ``init()`` that began it.
+
+    Another ``init()`` of the program gets what it asks for itself, so that the code after it finds its hyperparameters.
+    """
     from det_native.keras import TFKerasNativeContext
 
-    return TFKerasNativeContext(host.environment, on_fit=lambda call: host.take_call("fit", call), role=host.role)
+    environment = host.environment if host.owns_init() else _other_environment(config, host.environment.trial_seed)
+    return TFKerasNativeContext(environment, on_fit=lambda call: host.take_call("fit", call), role=host.role)
 
 
-def _fit(call: Any, settings: Settings, begun: int | None) -> Any:
+def _other_environment(config: ConfigInput, trial_seed: int) -> TrialEnvironment:
+    """Return the environment of another experiment, of which nothing is trained here."""
+    complete = load_config(config, local=True, warn=False).model_dump(mode="json")
+    # The sample is the one that the notebook has seen. The seed of models to come stays the trial's.
+    seed = next(trial_seeds(complete["reproducibility"]["experiment_seed"] or 0))
+    hparams = sample_hyperparameters(complete["hyperparameters"], seed)
+    return TrialEnvironment(config=complete, hparams=hparams, trial_seed=trial_seed)
+
+
+def _fit(call: Any, settings: Settings, begun: _Begun) -> Any:
     """Run what a call of ``fit()`` asks for; the result is what the user's ``fit()`` returns.
 
     Parameters
     ----------
     call : FitCall
     settings : Settings
-    begun : int or None
-        The execution of the notebook in which ``init()`` was called.
+    begun : _Begun
+        Where ``init()`` was called.
     """
     record = note_call("fit")
     working_directory.leave()
@@ -128,4 +152,5 @@ def _fit(call: Any, settings: Settings, begun: int | None) -> Any:
         return fit_here(call, settings)
     from det_native.experimental.cluster import Origin, submit_fit
 
-    return submit_fit(call, settings, Origin(record, () if begun is None else (begun,)))
+    executions = () if begun.execution is None else (begun.execution,)
+    return submit_fit(call, settings, Origin(record, executions, begun.record))

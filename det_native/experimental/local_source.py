@@ -29,6 +29,8 @@ class LocalSource(Source):
         Rebuilds the user's model for a checkpoint; only the process that ran the experiment has it.
     """
 
+    without_logs = "(no log lines: what a local run prints is in the cell or the terminal that ran it)"
+
     def __init__(self, store: LocalStore, loader: Loader | None = None) -> None:
         self._store = store
         self._loader = loader

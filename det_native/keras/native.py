@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
+from det_native.errors import ArgumentError, InvalidDataError, SignatureError, TrialDefinitionError
 from det_native.keras.data import Data, Kind, count_batches, dataset_batch_size, describe, describe_validation
 from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import ReplayableStream, seeded_state, swapped_state
@@ -66,8 +67,8 @@ class FitCall:
 
         Raises
         ------
-        TypeError
-            If the arguments do not fit the signature.
+        SignatureError
+            If the arguments do not fit the signature; it is a TypeError.
         TrialDefinitionError
             If the model is not compiled.
         InvalidDataError
@@ -279,7 +280,10 @@ def _bind(
     own = getattr(type(model), method) is not getattr(tf.keras.Model, method)
     signature = inspect.signature(getattr(tf.keras.Model, method))
     extra = {name: value for name, value in kwargs.items() if own and name not in signature.parameters}
-    bound = signature.bind(model, *args, **{name: value for name, value in kwargs.items() if name not in extra})
+    try:
+        bound = signature.bind(model, *args, **{name: value for name, value in kwargs.items() if name not in extra})
+    except TypeError as error:
+        raise SignatureError(f"{method}() {_misfit(error, kwargs, [*signature.parameters][1:])}") from None
     written = {_NAMES_OF_FIT.get(name, name): value for name, value in list(bound.arguments.items())[1:]}
     defaults = {
         name: parameter.default
@@ -287,6 +291,16 @@ def _bind(
         if parameter.default is not inspect.Parameter.empty
     }
     return {**defaults, **written}, frozenset(written), extra
+
+
+def _misfit(error: TypeError, keywords: Iterable[str], known: Sequence[str]) -> str:
+    """Return what does not fit a signature, with the name that was probably meant."""
+    unknown = [name for name in keywords if name not in known]
+    if not unknown:
+        return f"does not take these arguments: {error}."
+    close = difflib.get_close_matches(unknown[0], known, n=1, cutoff=0.5)
+    meant = f" Did you mean {close[0]}?" if close else f" It takes: {', '.join(known)}."
+    return f"takes no argument {unknown[0]!r}.{meant}"
 
 
 def _check_numbers(arguments: Mapping[str, Any]) -> None:

@@ -16,6 +16,8 @@ from det_native.master.logs import set_up_logging
 
 logger = logging.getLogger("det_native.master")
 
+# The master's own files are its user's only; what the user's code writes follows the user's habit.
+_UMASK = 0o077
 _FAILED = 1
 _MISUSED = 2
 
@@ -30,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _MISUSED
     if config.ready_fd is not None:
         os.set_inheritable(config.ready_fd, False)
+    users_umask = os.umask(_UMASK)
     try:
         home_folder.prepare(config.home)
         held = home_folder.lock(config.home)
@@ -38,22 +41,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _FAILED
     try:
         set_up_logging(config.home.log, background=config.ready_fd is not None)
-        _run(config, begun)
+        _run(config, begun, users_umask)
     except DetError as error:
         logger.error("the master does not start: %s", error)
         return _FAILED
     finally:
         held.release()
+        os.umask(users_umask)
     return 0
 
 
-def _run(config: MasterConfig, begun: float) -> None:
+def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
     from det_native.master.launch.base import WorkerKind
     from det_native.master.launch.local import LocalLauncher
     from det_native.master.launch.slots import discover_slots
 
     slots = discover_slots(config.slots)
-    launcher = LocalLauncher(config.home.standby, slots=len(slots), device=slots[0].device)
+    launcher = LocalLauncher(config.home.standby, slots=len(slots), device=slots[0].device, umask=users_umask)
     try:
         # First of all, so that frameworks load while the rest of the master does.
         for framework in config.warm:

@@ -20,6 +20,7 @@ from det_native.master.flow.checks import Checks
 from det_native.master.flow.context import Context
 from det_native.master.flow.experiments import Experiments, Idempotency
 from det_native.master.flow.jobs import Places, worker_kind
+from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.scheduling import pending_trials, running_trials
 from det_native.master.flow.thread import DecisionThread, Waiter
@@ -66,6 +67,7 @@ class Service:
         with self.database.read() as connection:
             self.broker = Broker(events.last_id(connection))
         self.blobs = BlobStore(places.blobs)
+        self._bundles = KnownBundles(self.blobs)
         self.on_shutdown: Callable[[], None] = lambda: None
         self.kill_workers = False
         self._launcher = launcher
@@ -163,11 +165,11 @@ class Service:
         return rest.BundleCreated(id=manifest.id, checked=checked)
 
     def bundle_created(self, bundle_id: str) -> rest.BundleCreated:
-        """Return whether a bundle is here and has passed the check; a worker warms up for it."""
+        """Return whether a bundle is here, with its blobs, and has passed the check; a worker warms up for it."""
         with self.database.read() as connection:
-            manifest = bundles.get(connection, bundle_id)
+            kind = self._bundles.kind_of(connection, bundle_id)
             checked = bundles.is_checked(connection, bundle_id)
-        self._thread.post(lambda: self._launcher.warm(worker_kind(manifest)))
+        self._thread.post(lambda: self._launcher.warm(kind))
         return rest.BundleCreated(id=bundle_id, checked=checked)
 
     def check_bundle(self, bundle_id: str) -> Future[rest.BundleChecked]:
@@ -189,6 +191,8 @@ class Service:
         """Store an experiment and have it begin; see :func:`flow.experiments.create` for what can be wrong."""
         experiment, new = experiment_flow.create(self._context, owner, body, idempotency)
         if new:
+            kind = "test of " if body.test else ""
+            logger.info("experiment %d submitted: %s%r", experiment.id, kind, experiment.name)
             self._thread.post(partial(self._begin, experiment.id))
         return experiment
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Sha256 = str
 Codec = Literal["cloudpickle", "npy", "parquet", "safetensors"]
-CallKind = Literal["fit", "create", "train_and_evaluate"]
+CallKind = Literal["fit", "create", "train_and_evaluate", "init"]
 Framework = Literal["torch", "keras", "estimator"]
 
 
@@ -51,11 +51,13 @@ class Cell(_Model):
 
 
 class CallSite(_Model):
-    """The training call that the controller takes over.
+    """The training call that the controller takes over, or the ``init()`` that it belongs to.
 
     `file` is None for a call written in a cell (`cell` is then the index into ``Program.cells``), else the path of a
     script or module relative to the working directory. `line` counts from 1, `column` from 0; `occurrence` counts
-    from 1 the times that this very place was reached while its cell (or script) ran.
+    from 1 the times that this very place was reached while its cell (or script) ran. `running` is the index of the cell
+    that was running, None for the last one; `running_line` the line of its top level that was running, None if that is
+    not known.
     """
 
     kind: CallKind
@@ -64,12 +66,15 @@ class CallSite(_Model):
     line: int
     column: int
     occurrence: int = 1
+    running: int | None = None
+    running_line: int | None = None
 
 
 class Program(_Model):
     """What a worker runs: cells of a notebook in order, or a script with its arguments.
 
-    For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``.
+    For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``. `call` is the training
+    call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known.
     """
 
     kind: Literal["cells", "script"]
@@ -77,6 +82,7 @@ class Program(_Model):
     cells: tuple[Cell, ...] = ()
     command: tuple[str, ...] = ()
     call: CallSite | None = None
+    init: CallSite | None = None
 
 
 class Interpreter(_Model):

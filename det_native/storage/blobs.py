@@ -74,6 +74,16 @@ class BlobStore:
             there = list(threads.map(self.__contains__, wanted))
         return [sha256 for sha256, found in zip(wanted, there, strict=True) if not found]
 
+    def generation(self) -> object:
+        """Return what differs once folders of the store have come or gone; in an object store it never does."""
+        if not isinstance(self._folder, LocalFolder):
+            return None
+        try:
+            found = os.stat(self._folder.root)
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
     def put(self, sha256: str, raw: Buffer) -> None:
         """Store `raw`, whose hash must be `sha256`.
 

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native.callsite import calling_position
+from det_native.callsite import Position, calling_position
+from det_native.errors import TrialDefinitionError
 from det_native.schema.manifests import CallSite, Program
 
 
@@ -87,10 +88,11 @@ class ProgramSource:
 
 
 class CallMatcher:
-    """Tells the recorded training call from others of the same program.
+    """Tells the recorded training call, and the ``init()`` that it belongs to, from others of the same program.
 
-    An occurrence is counted per place while one cell (or the script) runs. A call that stands in a function of an
-    earlier cell, or in a module, is looked for while the last cell runs: the one in which the call was recorded.
+    An occurrence is counted per kind and place while one cell (or the script) runs. A call that stands in a function of
+    an earlier cell, or in a module, is looked for while the cell runs in which it was recorded: the last one for a
+    training call.
 
     Attributes
     ----------
@@ -103,9 +105,11 @@ class CallMatcher:
     def __init__(self, source: ProgramSource) -> None:
         self._source = source
         self._call: CallSite | None = source.program.call
+        self._init: CallSite | None = source.program.init
+        self._init_reached = False
         self._last_cell = len(source.program.cells) - 1
         self._running: int | None = None
-        self._counts: Counter[tuple[Unit, int, int]] = Counter()
+        self._counts: Counter[tuple[str, Unit, int, int]] = Counter()
         self.last_place = "an unknown place"
         self.taken = False
 
@@ -115,19 +119,49 @@ class CallMatcher:
         self._counts.clear()
 
     def is_recorded(self, kind: str) -> bool:
-        """Return whether the training call being made, by the innermost frame of the user's, is the recorded one."""
+        """Return whether the training call being made, by the innermost frame of the user's, is the recorded one.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If it is, but the ``init()`` that it belongs to was not reached: its hyperparameters would be others.
+        """
         position = calling_position(self._source.resolve)
         if position is None:
             return self._call is None
-        key = (position.unit, position.line, position.column)
-        self._counts[key] += 1
+        times = self._count(kind, position)
         self.last_place = f"{self._source.title(position.unit)}, line {position.line}"
-        call = self._call
-        if call is None:
+        if self._call is None:
             return True
-        wanted = (Unit(cell=call.cell, file=call.file), call.line, call.column)
-        in_its_cell = self._running is None or self._running == self._last_cell
-        return key == wanted and kind == call.kind and self._counts[key] == call.occurrence and in_its_cell
+        recorded = kind == self._call.kind and self._is_at(self._call, position, times)
+        if recorded and self._init is not None and not self._init_reached:
+            raise TrialDefinitionError(
+                f"The program reached its training call, in {self.last_place}, without the init() that it belongs to: "
+                f"line {self._init.line} of {self._source.title(Unit(cell=self._init.cell, file=self._init.file))}. "
+                "Does that depend on something that is different on a worker?"
+            )
+        return recorded
+
+    def is_recorded_init(self) -> bool:
+        """Return whether the ``init()`` being called is the recorded call's; True for any if none is recorded."""
+        position = calling_position(self._source.resolve)
+        if self._init is None or position is None:
+            return self._init is None
+        recorded = self._is_at(self._init, position, self._count("init", position))
+        self._init_reached = self._init_reached or recorded
+        return recorded
+
+    def _count(self, kind: str, position: Position[Unit]) -> int:
+        key = (kind, position.unit, position.line, position.column)
+        self._counts[key] += 1
+        return self._counts[key]
+
+    def _is_at(self, site: CallSite, position: Position[Unit], times: int) -> bool:
+        wanted = (Unit(cell=site.cell, file=site.file), site.line, site.column)
+        running = self._last_cell if site.running is None else site.running
+        in_its_cell = self._running is None or self._running == running
+        place = (position.unit, position.line, position.column)
+        return place == wanted and times == site.occurrence and in_its_cell
 
 
 def _ordinal(number: int) -> str:

@@ -65,6 +65,10 @@ class WorkerHost:
             raise
         raise ProgramStop
 
+    def owns_init(self) -> bool:
+        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
+        return self._calls.is_recorded_init()
+
     def run(self, program: Callable[[], None]) -> Outcome:
         """Run the program under this host and return how its training ended.
 

@@ -108,6 +108,10 @@ class _LoadHost:
             raise
         raise ProgramStop
 
+    def owns_init(self) -> bool:
+        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
+        return self._calls.is_recorded_init()
+
 
 def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
     """Load a checkpoint's weights into what a training call was given.

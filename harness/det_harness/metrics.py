@@ -46,7 +46,7 @@ def checked_validation(metrics: Mapping[str, Any], searcher_metric: str | None, 
         found = ", ".join(map(str, metrics)) or "no metrics"
         raise TrialDefinitionError(
             f"searcher.metric is '{searcher_metric}', but {owner} returned {found}. Return that metric, or set "
-            "searcher.metric to one of these."
+            "searcher.metric to one of these; with test=True, a run of a few seconds shows whether they agree."
         )
     checked: dict[str, float] = {}
     for name, value in metrics.items():

@@ -43,6 +43,21 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
     )
 
 
+def raised_by_user(error: BaseException, source: ProgramSource) -> bool:
+    """Return whether the user's code raised an exception, or what it called outside of the harness.
+
+    The training itself runs under the user's call of it; what fails there is not the user's. So the innermost frame of
+    the user's must not have called the harness.
+    """
+    theirs = False
+    for frame, _ in _frames(error.__traceback__):
+        if source.resolve(frame.f_code.co_filename) is not None:
+            theirs = True
+        elif _package(frame) == "det_harness":
+            theirs = False
+    return theirs
+
+
 def _innermost(error: BaseException, source: ProgramSource) -> tuple[Unit | None, int | None]:
     if isinstance(error, SyntaxError) and error.filename is not None:
         unit = source.resolve(error.filename)

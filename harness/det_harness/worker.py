@@ -24,7 +24,7 @@ from det_harness.program import ProgramRunner, check_versions
 from det_harness.report import SpoolReporter, open_reporter
 from det_harness.schedule import Schedule, Train
 from det_harness.services import Outcome, Services
-from det_harness.user_errors import describe
+from det_harness.user_errors import describe, raised_by_user
 from det_native.errors import (
     BundleCheckError,
     BundleCorruptError,
@@ -50,7 +50,8 @@ EXIT_HARNESS_ERROR = 3
 CLOSE_SECONDS = 5.0
 
 _FRAMEWORKS = {"torch": "torch", "keras": "tensorflow", "estimator": "tensorflow"}
-_NOT_THE_USERS = (
+# Not the user's, unless the user's code has raised them.
+_RARELY_THE_USERS = (
     BundleCheckError,
     BundleCorruptError,
     CheckpointError,
@@ -165,11 +166,12 @@ class _TrialRun:
 
     def _failed(self, error: BaseException) -> int:
         done = self._schedule.progress.batches if self._schedule is not None else 0
-        if self._runner is None or isinstance(error, _NOT_THE_USERS):
+        runner = self._runner
+        if runner is None or (isinstance(error, _RARELY_THE_USERS) and not raised_by_user(error, runner.source)):
             logger.error("The worker failed.", exc_info=error)
             info = UserErrorInfo(type=type(error).__name__, message=str(error), traceback="", batch=done)
             return self._exit(ExitReason.HARNESS_ERROR, done, info, EXIT_HARNESS_ERROR)
-        info = describe(error, self._runner.source, self._failing_batch(done))
+        info = describe(error, runner.source, self._failing_batch(done))
         print(info.traceback, file=sys.stderr, flush=True)
         return self._exit(ExitReason.USER_ERROR, done, info, EXIT_USER_ERROR)
 

@@ -21,6 +21,7 @@ TRAINING = """
 import base64, json
 from det_native.capture.call import capture_call
 from det_native.capture.calls import note_call
+from det_native.capture.log import running_execution
 from det_native.errors import DetError
 
 found = []
@@ -57,6 +58,18 @@ def fit(*data, local=False, **options):
         "warnings": capture.warnings,
     })
     return None
+
+
+def init(config=None):
+    return Context(note_call("init"), running_execution())
+
+
+class Context:
+    def __init__(self, record, execution):
+        self.record, self.execution = record, execution
+
+    def fit(self, *data):
+        return fit(*data, init=self.record, init_executions=(self.execution,))
 
 
 def show():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from det_native.capture.names import check_bundle_names
-from det_native.schema.manifests import Cell, Program
+from det_native.schema.manifests import CallSite, Cell, Program
 
 
 def _program(*sources: str) -> Program:
@@ -67,3 +67,39 @@ def test_star_imports_that_cannot_be_told_end_the_check() -> None:
 def test_a_script_has_nothing_to_check() -> None:
     program = Program(kind="script", framework="torch", command=("train.py",))
     assert check_bundle_names(program, set()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("e = 1\nplt.plot(e)", 1),
+        ("def show(e):\n    plt.plot(e)\ne = 1\nshow(e)", 3),
+        ("def train():\n    return 1\ne = train()\n@plt.style\ndef later():\n    return 1", 3),
+        ("e = 1; later = 2\nlater.x(lost)", 1),
+        ("class Show:\n    def draw(self):\n        plt.plot(1)\ne = 1\nShow().draw()", 4),
+    ],
+)
+def test_names_that_are_used_after_the_call_only_are_not_needed(source: str, line: int) -> None:
+    program = _program("x = 1", source)
+    assert check_bundle_names(program, set()) != []
+    call = CallSite(kind="fit", cell=1, line=line, column=0, running_line=line)
+    assert check_bundle_names(program.model_copy(update={"call": call}), set()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "said"),
+    [
+        ("print(plt)\ne = 1", 2, "`plt` is used, but"),
+        ("for i in range(2):\n    e = 1\n    plt.plot(e)", 2, "`plt` is used, but"),
+        ("with open('x') as f:\n    e = 1\n    plt.plot(e)", 2, "`plt` is used, but"),
+        ("def show():\n    plt.plot(1)\nshow()\ne = 1", 4, "`plt` is used, in show"),
+        ("class Show:\n    def draw(self):\n        plt.plot(1)\nShow().draw()\ne = 1", 5, "`plt` is used, in Show"),
+        ("def inner():\n    plt.plot(1)\ndef outer():\n    inner()\nouter()\ne = 1", 6, "`plt` is used, in inner"),
+    ],
+)
+def test_names_that_are_used_before_or_around_the_call_are_needed(source: str, line: int, said: str) -> None:
+    call = CallSite(kind="fit", cell=1, line=line, column=0, running_line=line)
+    program = _program("x = 1", source).model_copy(update={"call": call})
+    [problem] = check_bundle_names(program, set())
+    assert problem.where == "cell [2]"
+    assert said in problem.what

@@ -78,6 +78,8 @@ def test_the_script_with_its_arguments_and_files(project: Path) -> None:
         "line": 1 + next(i for i, line in enumerate(lines) if "return capture_call" in line),
         "column": 15,
         "occurrence": 2,
+        "running": None,
+        "running_line": None,
     }
 
 

@@ -439,3 +439,78 @@ def test_a_model_trained_by_a_submitted_call_is_not_pulled_in(kernel: Kernel) ->
 def test_calling_nothing_but_history_is_an_error(kernel: Kernel) -> None:
     kernel.cells("1 + 1", "x = _\ny = [x]", "fit(y)")
     assert "Cell [3] uses `_`, the notebook's history." in kernel.found().error
+
+
+@pytest.mark.parametrize(
+    ("cell", "plots"),
+    [
+        ("e = fit(x)\nplt.plot(e)", False),
+        ("def show(e):\n    plt.plot(e)\ne = fit(x)\nshow(e)", False),
+        ("class Show:\n    def draw(self, e):\n        plt.plot(e)\nm = Model()\ne = m.fit(x)\nShow().draw(e)", False),
+        ("def train(v):\n    return fit(v)\ne = train(x)\nplt.plot(e)", False),
+        ("for i in range(2):\n    e = fit(x)\n    plt.plot(e)", True),
+        ("with open('there.txt') as f:\n    e = fit(x)\n    plt.plot(e)", True),
+        ("try:\n    e = fit(x)\n    plt.plot(e)\nfinally:\n    pass", True),
+        ("def show():\n    plt.plot(1)\nshow()\ne = fit(x)", True),
+    ],
+)
+def test_what_runs_after_the_call_needs_no_cells_and_is_not_missed(
+    kernel: Kernel, replayed: Replayed, cell: str, plots: bool
+) -> None:
+    (kernel.folder / "there.txt").write_text("")
+    kernel.cells("class plt:\n    plot = staticmethod(print)", "x = [1]", cell)
+    found = kernel.found()
+    if cell.startswith("for"):
+        found = kernel.found()
+    assert found.cells == ([1, 2, 3, 4] if plots else [1, 3, 4])
+    assert replayed(found, "x") == {"x": "[1]"}
+
+
+def test_a_function_that_is_sent_along_need_not_find_its_names(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("import base64 as plt", "def show(e):\n    plt.plot(e)\nx = [1]", "fit(x)")
+    found = kernel.found()
+    assert found.cells == [1, 3, 4]
+    assert replayed(found, "x") == {"x": "[1]"}
+
+
+def test_data_that_a_model_learnt_from_is_not_changed_even_if_it_is_gone(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "class Own:\n    def fit(self, x, y):\n        self.seen = x + y\nown = Own()",
+        "X = [1]\nY = [2]",
+        "total = X + Y",
+        "own.fit(X, Y)",
+        "kept = [X, Y]",
+        "del X, Y",
+        "fit(total, kept)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 3, 4, 6, 8]
+    assert replayed(found, "total", "kept") == {"total": "[1, 2]", "kept": "[[1], [2]]"}
+
+
+def test_a_model_that_a_trainer_fits_is_changed(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "class Net:\n    weight = 0",
+        "class Trainer:\n    def fit(self, net):\n        net.weight += 1\ntrainer = Trainer()",
+        "net = Net()",
+        "trainer.fit(net)",
+        "fit(net)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6]
+    assert replayed(found, "net.weight") == {"net.weight": "1"}
+
+
+def test_the_init_of_a_call_is_told_apart(kernel: Kernel) -> None:
+    kernel.cells(
+        "from det_stand_in import init\ndef begin(n):\n    return init(n)",
+        "import random\nrandom.seed(1)\ncontexts = [begin(1), begin(2)]",
+        "contexts[1].fit(1)",
+    )
+    found = kernel.found()
+    assert found.cells == [2, 3, 4]
+    assert found.program is not None
+    assert found.program.init is not None
+    site = found.program.init
+    assert (site.kind, site.cell, site.line, site.running, site.running_line) == ("init", 0, 3, 1, 3)
+    assert site.occurrence == 2

@@ -23,6 +23,7 @@ from det_native.errors import (
     MasterStartError,
     MasterUnreachableError,
 )
+from det_native.master.launch.tree import MARKER_VARIABLE
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.processes import is_alive, start_mark, wait_until_gone
 
@@ -130,6 +131,11 @@ class TestStartedOnce:
         for text in (shared.log.read_text(), " ".join(masters(shared)[0].cmdline()), shared.runtime.read_text()):
             assert token not in text
 
+    def test_others_cannot_read_its_database(self, shared: Home) -> None:
+        found = {path.name: mode(path) for path in shared.path.glob("det.db*")}
+        assert "det.db" in found
+        assert set(found.values()) == {0o600}
+
     def test_secrets_of_a_kernel_do_not_reach_it(self, shared: Home) -> None:
         assert "JPY_API_TOKEN" not in masters(shared)[0].environ()
 
@@ -163,6 +169,22 @@ class TestNamed:
         with pytest.raises(MasterUnreachableError, match=r"127\.0\.0\.1:1"):
             connect("127.0.0.1:1")
         assert read_runtime(home) is None
+
+    def test_the_variable_that_names_one_that_does_not_answer_is_told(
+        self, det: Det, home: Home, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DET_TOKEN", "t")
+        monkeypatch.setenv("DET_MASTER", "http://127.0.0.1:1")
+        assert "DET_MASTER points there" in det("status").stderr
+        with pytest.raises(MasterUnreachableError) as caught:
+            connect("127.0.0.1:1")
+        assert "DET_MASTER" not in str(caught.value)
+
+    def test_a_worker_reaches_none_and_starts_none(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(MARKER_VARIABLE, "of-the-launcher")
+        with pytest.raises(MasterUnreachableError, match=r"values=.*checkpoint\.download\(\)"):
+            connect()
+        assert not list(home.path.iterdir())
 
     def test_without_a_token_nothing_is_asked(self) -> None:
         with pytest.raises(AuthenticationError, match="DET_TOKEN"):
@@ -230,6 +252,8 @@ class TestCommand:
         missing = det("experiment", "kill", "7")
         assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
         assert "7" in missing.stderr
+        assert running(shared).url in missing.stderr
+        assert "det experiment list" in missing.stderr
         assert det("logs", "seven").returncode == 2
 
     def test_where_none_runs(self, det: Det, home: Home) -> None:

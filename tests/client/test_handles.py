@@ -1,5 +1,7 @@
 """Experiments, trials and checkpoints over a local experiment on disk."""
 
+from pathlib import Path
+
 import pytest
 from local_experiments import write_experiment
 
@@ -8,9 +10,11 @@ from det_native.client.logs import Logs
 from det_native.client.selection import top_checkpoints
 from det_native.errors import (
     ArgumentError,
+    CheckpointError,
     CheckpointNotFoundError,
     ExperimentFailedError,
     NotFoundError,
+    StorageError,
     UserCodeError,
 )
 from det_native.experimental.local_source import LocalSource
@@ -135,6 +139,39 @@ def test_logs_read_as_text() -> None:
     assert str(Logs(lines[:1])) == "line 0"
     assert len(logs.tail(0)) == 0
     assert [line.id for line in logs] == [0, 1, 2, 3]
+
+
+def test_logs_of_a_local_run_say_where_its_output_is() -> None:
+    experiment = write_experiment(trials=2)
+    for logs in (experiment.logs(), experiment.trials[1].logs()):
+        assert list(logs) == []
+        assert "in the cell or the terminal that ran it" in str(logs)
+        assert repr(logs) == str(logs)
+    assert repr(Logs([])) == "(no log lines)"
+
+
+@pytest.mark.parametrize("limit", [0, "two", None])
+def test_a_limit_is_a_number(limit: object) -> None:
+    with pytest.raises(ArgumentError, match="limit must be a number, at least 1"):
+        write_experiment().top_n_checkpoints(limit)  # type: ignore[arg-type]
+
+
+def test_a_download_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+    experiment = write_experiment()
+    LocalStore.find("local-1").write_checkpoints(1, [checkpoint("a", 1, 2, val_loss=0.1)])
+    found = experiment.top_checkpoint()
+    file = tmp_path / "model.h5"
+    file.write_text("mine")
+    for path in (file, file / "inside"):
+        with pytest.raises(ArgumentError, match=r"model\.h5.* is a file; give download\(\) a folder"):
+            found.download(path)
+    assert file.read_text() == "mine"
+    with pytest.raises(ArgumentError, match="path of a folder, not 5"):
+        found.download(5)  # type: ignore[arg-type]
+    with pytest.raises(StorageError, match=r"could not be written to .*: File name too long\. Give download"):
+        found.download(tmp_path / ("x" * 300))
+    with pytest.raises(CheckpointError, match="is not empty"):
+        found.download(tmp_path)
 
 
 def test_a_run_whose_process_died_ended_with_an_error() -> None:

@@ -56,7 +56,7 @@ def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
     assert "digits &amp; &lt;b&gt;bold&lt;/b&gt;" in data["text/html"]
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     assert base64.b64decode(plotted[-1]["data"]["image/png"]).startswith(b"\x89PNG")
-    assert "no log lines" in logged[-1]["data"]["text/plain"]
+    assert "what a local run prints is in the cell" in logged[-1]["data"]["text/plain"]
     widgets = [output for output in waited if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
     assert len(widgets) == 1, waited
     assert "Experiment local-2" in widgets[0]["data"]["text/plain"]

@@ -1,5 +1,6 @@
 """The figure of the curves."""
 
+import math
 import subprocess
 import sys
 
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from local_experiments import write_experiment
 
-from det_native.display.curves import panel_of, thin
-from det_native.display.figure import CurvesFigure
+from det_native.display.curves import Curve, Curves, panel_of, thin
+from det_native.display.figure import CurvesFigure, draw
 from det_native.errors import ArgumentError
 
 
@@ -24,18 +25,51 @@ def test_training_and_validation_share_a_panel() -> None:
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["loss", "val_loss"]
 
 
-def test_a_search_shows_the_best_trial_in_colour_only() -> None:
-    axis = write_experiment(trials=3).plot().axes[0]
-    assert len(axis.get_lines()) == 6
-    assert len(axis.get_legend().get_texts()) == 2
-    assert all("trial 3" in text.get_text() for text in axis.get_legend().get_texts())
+def entries(figure: CurvesFigure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("trials", [2, 3, 8])
+def test_each_trial_has_a_colour_of_its_own_and_the_best_one_stands_out(trials: int) -> None:
+    figure = write_experiment(trials=trials).plot()
+    axis = figure.axes[0]
+    validation = [line for line in axis.get_lines() if line.get_label() == "val_loss"]
+    training = [line for line in axis.get_lines() if line.get_label() == "loss"]
+    assert len({line.get_color() for line in validation}) == len(validation) == trials
+    assert sorted(line.get_color() for line in training) == sorted(line.get_color() for line in validation)
+    assert {line.get_linestyle() for line in training} == {"--"}
+    assert {line.get_marker() for line in validation} == {"o"}
+    (widest,) = (
+        line for line in validation if line.get_linewidth() == max(each.get_linewidth() for each in validation)
+    )
+    assert list(widest.get_ydata()) == [1.0 / trials]
+    others = [f"trial {number}" for number in range(1, trials)]
+    assert entries(figure) == [*others, f"trial {trials} (best)", "validation", "training"]
+
+
+def test_of_many_trials_only_the_best_one_has_a_colour() -> None:
+    figure = write_experiment(trials=9).plot()
+    assert entries(figure) == ["trial 9 (best)", "8 other trials", "validation", "training"]
+    assert len({line.get_color() for line in figure.axes[0].get_lines()}) == 2
+
+
+def test_trials_without_validation_are_drawn_as_lines() -> None:
+    lines = {"loss": [Curve("loss", False, [1, 2], [1.0, 0.5], trial=number, best=number == 2) for number in (1, 2)]}
+    figure = draw(Curves("x", lines))
+    assert {line.get_linestyle() for line in figure.axes[0].get_lines()} == {"-"}
+    assert entries(figure) == ["trial 1", "trial 2 (best)"]
 
 
 def test_chosen_metrics_and_an_unknown_one() -> None:
     experiment = write_experiment(metric="accuracy")
-    assert [axis.get_title() for axis in experiment.plot("val_accuracy").axes] == ["accuracy"]
+    for names in (["val_accuracy"], [["val_accuracy"]], [("accuracy",)]):
+        assert [axis.get_title() for axis in experiment.plot(*names).axes] == ["accuracy"]
+    assert [axis.get_title() for axis in experiment.trials[0].plot(["loss"], "accuracy").axes] == ["loss", "accuracy"]
+    assert len(experiment.plot([]).axes) == 2
     with pytest.raises(ArgumentError, match=r"no metric 'nope'; it has: loss, accuracy"):
-        experiment.plot("nope")
+        experiment.plot(["nope"])
+    with pytest.raises(ArgumentError, match=r"names of metrics, such as plot\('loss'\), not 3"):
+        experiment.plot(3)  # type: ignore[arg-type]
 
 
 def test_names_are_not_read_as_mathematics() -> None:
@@ -65,6 +99,16 @@ def test_thinning_keeps_extremes_order_and_the_limit(values: list[float], limit:
     if values:
         assert min(kept_values) == min(values)
         assert max(kept_values) == max(values)
+
+
+@given(st.lists(st.floats(allow_infinity=False) | st.just(math.nan), max_size=200), st.integers(4, 40))
+def test_thinning_finds_the_extremes_beside_what_is_no_number(values: list[float], limit: int) -> None:
+    _, kept = thin(list(range(len(values))), values, limit)
+    numbers = [value for value in values if not math.isnan(value)]
+    kept_numbers = [value for value in kept if not math.isnan(value)]
+    assert bool(numbers) == bool(kept_numbers)
+    if numbers:
+        assert (min(kept_numbers), max(kept_numbers)) == (min(numbers), max(numbers))
 
 
 @pytest.mark.parametrize(

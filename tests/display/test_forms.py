@@ -50,6 +50,7 @@ def test_search_lists_its_trials_and_says_how_many_are_left_out() -> None:
     experiment = write_experiment(trials=15)
     bundle = experiment._repr_mimebundle_()
     assert "trial 12: COMPLETED" in bundle["text/plain"]
+    assert "best val_loss 0.5" in bundle["text/plain"].partition("trial 2:")[2].partition("trial 3:")[0]
     assert "and 3 more trials" in bundle["text/plain"]
     assert "and 3 more trials" in parse(bundle["text/html"]).text
     assert experiment.best_trial.id == 15
@@ -59,6 +60,7 @@ def test_trial_bundle() -> None:
     bundle = write_experiment(trials=2).trials[1]._repr_mimebundle_()
     assert "Trial 2 of experiment" in bundle["text/plain"]
     assert "lr=0.2" in bundle["text/plain"]
+    assert "best val_loss: 0.5" in bundle["text/plain"]
     assert "4/4" in parse(bundle["text/html"]).text
 
 

@@ -86,7 +86,7 @@ def test_trials_that_end_early(defined: Kernel, cluster: Cluster) -> None:
         # Batches that were not reported yet are lost with the process; there is no gap before them.
         assert _batches(found[way]) == list(range(1, len(_batches(found[way])) + 1))
     left = found["exit"].detail()
-    assert (left.state, left.restarts) == (TrialState.ERROR, 1)
+    assert (left.state, left.restarts) == (TrialState.ERROR, 0)
     assert left.error is not None
     assert left.error.line == line_of(WAYS, "sys.exit")
     assert "sys.exit('enough') was called during the training." in left.error.message

@@ -92,6 +92,22 @@ def test_an_argument_given_twice_is_an_error_that_names_it() -> None:
         arrange("init", (None,) * 9, {})
 
 
+@pytest.mark.parametrize("positional", [(True, {"a": 1}), ("local", {"a": 1}), (True, True, {"a": 1})])
+def test_a_configuration_in_the_wrong_place_is_told_its_place(positional: tuple[Any, ...]) -> None:
+    @any_documented_order(leading=1)
+    def init(config: object = None, mode: object = None, local: object = None, test: object = None) -> None:
+        pass
+
+    @any_documented_order(leading=2)
+    def create(trial_def: object, config: object = None, mode: object = None, local: object = None) -> None:
+        pass
+
+    with pytest.raises(ArgumentError, match=r"the configuration and comes first: init\(\{...\}, local=True\)"):
+        init(*positional)
+    with pytest.raises(ArgumentError, match=r"comes right after the trial class: create\(trial_def, \{...\}, "):
+        create("a:B", *positional)
+
+
 def test_decorated_function_keeps_its_signature_and_leading_arguments() -> None:
     @any_documented_order(leading=1)
     def init(config: object = None, mode: object = None, local: object = None, context_dir: str = "") -> object:

@@ -88,9 +88,13 @@ def test_a_configuration_that_speaks_wins_with_a_warning() -> None:
 @pytest.mark.parametrize("arguments", [{"mode": "local"}, {"local": True, "test": True}])
 def test_minimal_loop(arguments: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     context = det.experimental.keras.init(None, **arguments)
-    fit(make_model(context), validation_data=(X, Y), epochs=9)
+    make_model(context).fit(X, Y, batch_size=20, validation_data=(X, Y), epochs=9)
     assert [row["batch"] for row in context.experiment.trials[0].metrics()] == [1]
-    assert ("local=True, test=True" in capsys.readouterr().out) == ("mode" in arguments)
+    said = capsys.readouterr()
+    assert ("local=True, test=True" in said.out) == ("mode" in arguments)
+    assert "trained on one batch" in said.out
+    assert "ETA" not in said.out + said.err  # Keras's bar would count the batches of the whole epoch
+    assert "[=" not in said.out + said.err
 
 
 def test_positional_boolean_is_local() -> None:

@@ -42,6 +42,9 @@ class RecordingHost:
         self.payload = payload
         raise ProgramStop
 
+    def owns_init(self) -> bool:
+        return self.runner.calls.is_recorded_init()
+
 
 @pytest.fixture(autouse=True)
 def _api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +57,13 @@ def _api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 "from det_native.runtime import active_host\n"
                 "def train(payload=None, kind='create'):\n"
                 "    return active_host().take_call(kind, payload)\n"
+                "def init():\n"
+                "    return active_host().owns_init()\n"
+                "class Owned:\n"
+                "    def __init__(self):\n"
+                "        self.owned = init()\n"
+                "    def train(self):\n"
+                "        return train(self.owned)\n"
             )
         },
     )
@@ -62,10 +72,11 @@ def _api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(
-    tmp_path: Path, cells: Sequence[Cell], call: CallSite | None = None, **contents: Any
+    tmp_path: Path, cells: Sequence[Cell], call: CallSite | None = None, init: CallSite | None = None, **contents: Any
 ) -> tuple[RecordingHost, ProgramRunner]:
     blobs = BlobStore(str(tmp_path / "blobs"))
     bundle = make_bundle(blobs, cells, call=call, **contents)
+    bundle = bundle.model_copy(update={"program": bundle.program.model_copy(update={"init": init})})
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     write_files(work, contents.get("files") or {})
@@ -141,6 +152,48 @@ def test_a_function_that_calls_in_its_own_cell_too_is_taken_where_the_last_cell_
     cells = [cell(2, f"{TRAIN}\ndef go(x):\n    train(x)  # <- call\ngo('early')"), cell(5, "go('recorded')")]
     host, _ = run(tmp_path, cells, call_in(cells))
     assert (host.others, host.payload) == (["early"], "recorded")
+
+
+INIT = "from programs_api import init, train"
+
+
+def test_the_recorded_init_is_told_from_others_by_cell_place_and_occurrence(tmp_path: Path) -> None:
+    cells = [
+        cell(1, f"{INIT}\ndef begin():\n    return init()\nowned = [init(), begin()]"),
+        cell(2, "owned += [begin() for _ in range(3)]"),
+        cell(3, "owned.append(begin())\ntrain(owned)  # <- call"),
+    ]
+    site = CallSite(kind="init", cell=0, line=3, column=11, occurrence=2, running=1, running_line=1)
+    host, _ = run(tmp_path, cells, call_in(cells), site)
+    assert host.payload == [False, False, False, True, False, False]
+
+
+def test_a_loop_of_experiments_in_a_script_has_one_recorded_init(tmp_path: Path) -> None:
+    text = f"{INIT}\nowned = []\nfor _ in range(3):\n    owned.append(init())\n    train(list(owned))\n"
+    call = CallSite(kind="create", file="loop.py", line=5, column=4, occurrence=2)
+    site = CallSite(kind="init", file="loop.py", line=4, column=17, occurrence=2)
+    host, _ = run(tmp_path, [], call, site, files={"loop.py": text}, command=["loop.py"])
+    assert (host.others, host.payload) == ([[False]], [False, True])
+
+
+def test_an_init_and_a_training_call_at_the_same_place_are_counted_apart(tmp_path: Path) -> None:
+    cells = [cell(1, "from programs_api import Owned\nOwned().train()\n")]
+    call = CallSite(kind="create", cell=0, line=2, column=0)
+    host, _ = run(tmp_path, cells, call, call.model_copy(update={"kind": "init"}))
+    assert host.payload is True
+
+
+def test_any_init_is_the_recorded_calls_if_none_is_recorded(tmp_path: Path) -> None:
+    cells = [cell(1, f"{INIT}\nowned = [init(), init()]\ntrain(owned)  # <- call")]
+    host, _ = run(tmp_path, cells, call_in(cells))
+    assert host.payload == [True, True]
+
+
+def test_a_call_whose_init_was_not_reached_is_not_trained(tmp_path: Path) -> None:
+    cells = [cell(1, f"{INIT}\nif False:\n    init()\ntrain(1)  # <- call")]
+    site = CallSite(kind="init", cell=0, line=3, column=4)
+    with pytest.raises(TrialDefinitionError, match=r"without the init\(\) that it belongs to: line 3 of cell \[1\]"):
+        run(tmp_path, cells, call_in(cells), site)
 
 
 def test_the_stop_unwinds_through_finally_with_and_except_exception(tmp_path: Path) -> None:

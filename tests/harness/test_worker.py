@@ -210,6 +210,14 @@ def test_an_error_before_training_and_one_of_the_worker(worker: Worker) -> None:
     assert error is not None
     assert (error.type, error.cell, error.line, error.batch) == ("ZeroDivisionError", 5, 1, 0)
 
+    ours = "from det_native.errors import MasterUnreachableError\nraise MasterUnreachableError('none here')"
+    asked = worker.job(worker.bundle(cells=program(ours, "train(Digits)  # <- call")))
+    assert worker.run(asked) == 1
+    assert worker.exit(asked).reason is ExitReason.USER_ERROR
+    error = worker.exit(asked).error
+    assert error is not None
+    assert (error.type, error.cell, error.line) == ("MasterUnreachableError", 5, 2)
+
     old = worker.job(worker.bundle(python="3.1.4"))
     assert worker.run(old) == 3
     assert worker.exit(old).reason is ExitReason.HARNESS_ERROR

@@ -132,7 +132,9 @@ def test_the_best_checkpoint_comes_back_as_the_trained_model(notebook: Notebook)
     ran = notebook.run("print((best.evaluate(x_val, y_val, verbose=0), list(checkpoint.metrics.values())))")
     found, recorded = ast.literal_eval(ran.stdout)
     assert found == pytest.approx(recorded, rel=1e-6)
-    assert sorted(path.name for path in notebook.folder.iterdir()) == [], "loading leaves nothing beside the notebook"
+    assert value(notebook, "str(checkpoint.download('files'))") == "files"
+    assert {"manifest.json", "rng.npz"} <= {path.name for path in (notebook.folder / "files").iterdir()}
+    assert [path.name for path in notebook.folder.iterdir()] == ["files"], "loading leaves nothing behind"
 
 
 def test_init_in_the_older_order_and_with_arguments_that_win(notebook: Notebook) -> None:

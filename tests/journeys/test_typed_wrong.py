@@ -29,6 +29,10 @@ def model_of(context, *metrics, compiled=True):
 class Tiny(det.pytorch.PyTorchTrial):
     pass
 
+class Complete(Tiny):
+    __init__ = train_batch = evaluate_batch = lambda *_: None
+    build_training_data_loader = build_validation_data_loader = lambda *_: None
+
 steps = {"batches": 4}
 config = {"searcher": {"metric": "error", "max_length": steps}, "hyperparameters": {"global_batch_size": 4}}
 """
@@ -110,7 +114,7 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
     "a function for a class": ("create(model_of, config)", "TrialDefinitionError", ["this is function"]),
     "no such module": ("create('modells:Line', config)", "ArgumentError", ["there is no module 'modells'"]),
     "nothing to compare by": (
-        "create(Tiny, {})",
+        "create(Complete, {})",
         "ConfigurationError",
         ["searcher.metric: is missing", "searcher.max_length: is missing", "global_batch_size: is missing"],
     ),

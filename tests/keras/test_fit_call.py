@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
+from det_native.errors import ArgumentError, InvalidDataError, SignatureError, TrialDefinitionError
 from det_native.keras import FitCall, TFKerasNativeContext
 from det_native.schema.environment import TrialEnvironment
 
@@ -105,8 +105,18 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "epochs": ({"x": X, "y": Y, "epochs": 2, "initial_epoch": 2}, ArgumentError, "above initial_epoch"),
     "steps": ({"x": X, "y": Y, "steps_per_epoch": 0, "batch_size": -1}, ArgumentError, "steps_per_epoch.*at least 1"),
     "split above 1": ({"x": X, "y": Y, "validation_split": 1.5}, ArgumentError, "below 1"),
-    "unknown argument": ({"x": X, "y": Y, "nb_epoch": 3}, TypeError, "nb_epoch"),
+    "misspelt argument": (
+        {"x": X, "y": Y, "nb_epoch": 3},
+        TypeError,
+        r"^fit\(\) takes no argument 'nb_epoch'\. Did you mean epochs\?$",
+    ),
+    "unknown argument": ({"x": X, "y": Y, "foo": 3}, SignatureError, "'foo'. It takes: x, y, batch_size"),
 }
+
+
+def test_too_many_arguments_are_refused_by_the_name_of_the_call() -> None:
+    with pytest.raises(TypeError, match=r"^fit\(\) does not take these arguments: too many positional arguments\.$"):
+        fit(*range(99))
 
 
 @pytest.mark.parametrize("name", REFUSED)

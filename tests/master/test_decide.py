@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +24,11 @@ def facts(reason: ExitReason | None, **changes: object) -> Facts:
     return Facts(exit=exit_report, detail="killed by signal 9 (SIGKILL)", **known)  # type: ignore[arg-type]
 
 
+def with_error(known: Facts, told: UserErrorInfo) -> Facts:
+    assert known.exit is not None
+    return replace(known, exit=known.exit.model_copy(update={"error": told}))
+
+
 def test_an_error_of_the_user_is_tried_once_more_and_not_again_at_the_same_batch() -> None:
     first = decide(facts(ExitReason.USER_ERROR))
     assert isinstance(first, Restart)
@@ -28,6 +36,24 @@ def test_an_error_of_the_user_is_tried_once_more_and_not_again_at_the_same_batch
     second = decide(facts(ExitReason.USER_ERROR, restarts=1, fingerprint=first.fingerprint))
     assert isinstance(second, Fail)
     assert second.error == error()
+
+
+def test_so_is_an_error_of_the_worker_unless_the_next_run_takes_another_checkpoint() -> None:
+    first = decide(facts(ExitReason.HARNESS_ERROR))
+    assert isinstance(first, Restart)
+    assert isinstance(decide(facts(ExitReason.HARNESS_ERROR, restarts=1, fingerprint=first.fingerprint)), Fail)
+    corrupt = error().model_copy(update={"type": "CheckpointCorruptError"})
+    known = decide(with_error(facts(ExitReason.HARNESS_ERROR), corrupt))
+    assert isinstance(known, Restart)
+    again = replace(facts(ExitReason.HARNESS_ERROR), restarts=1, fingerprint=known.fingerprint)
+    assert isinstance(decide(with_error(again, corrupt)), Restart)
+
+
+@pytest.mark.parametrize("name", ["TrialDefinitionError", "InvalidDataError"])
+def test_what_no_other_run_can_mend_is_not_tried_again(name: str) -> None:
+    lasting = error().model_copy(update={"type": name})
+    for reason in (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR):
+        assert isinstance(decide(with_error(facts(reason), lasting)), Fail)
 
 
 def test_an_error_elsewhere_is_another_error() -> None:

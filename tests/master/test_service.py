@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from master_parts import Master, MemoryLauncher, Worker, manifest, publish, runn
 from det_native.errors import MasterStartError
 from det_native.master.app import build
 from det_native.schema.job import TrialJob
+from det_native.schema.manifests import FileEntry
 from det_native.schema.states import ExitReason
 from det_native.storage.packing import pack
 
@@ -330,6 +332,23 @@ def test_bundles_are_checked_once_they_pass(master: Master) -> None:
     assert list((master.service.places.home / "runs").iterdir()) == []
 
 
+def test_a_bundle_whose_blobs_were_lost_is_to_be_sent_again(master: Master) -> None:
+    content = {hashlib.sha256(text).hexdigest(): text for text in (b"code", b"data")}
+    files = tuple(FileEntry(path=sha256, sha256=sha256, size=4) for sha256 in content)
+    body = manifest().model_copy(update={"files": files}).model_dump(mode="json")
+    packed = b"".join(pack(content))
+    assert master.client.post("/api/v1/blobs", content=packed).status_code == 200
+    bundle = master.client.post("/api/v1/bundles", json=body).json()["id"]
+    for _ in range(2):
+        assert master.get(f"/bundles/{bundle}/created")["id"] == bundle
+    shutil.rmtree(Path(master.service.blobs.uri) / next(iter(content))[:2])
+    lost = master.client.get(f"/api/v1/bundles/{bundle}/created")
+    assert (lost.status_code, "send it again" in lost.json()["error"]) == (404, True)
+    master.client.post("/api/v1/blobs", content=packed)
+    assert master.client.post("/api/v1/bundles", json=body).json()["id"] == bundle
+    assert master.get(f"/bundles/{bundle}/created")["id"] == bundle
+
+
 def test_a_run_leaves_only_what_its_code_wrote(master: Master) -> None:
     content = {hashlib.sha256(text).hexdigest(): text for text in (b"code", b"data")}
     master.client.post("/api/v1/blobs", content=b"".join(pack(content)))
@@ -344,6 +363,38 @@ def test_a_run_leaves_only_what_its_code_wrote(master: Master) -> None:
         (work / path).write_text("text")
     Worker(master, job).complete()
     master.until("/master", lambda _: [path.name for path in work.iterdir()] == ["result.txt"])
+
+
+def test_a_run_whose_code_wrote_nothing_leaves_no_working_directory(master: Master) -> None:
+    master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    work = Path(job.directory) / "work"
+    work.mkdir(parents=True)
+    Worker(master, job).complete()
+    master.until("/master", lambda _: not work.exists())
+    assert work.parent.exists()
+
+
+def test_the_log_tells_what_happened(master: Master, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="det_native.master")
+    experiment = master.create({"max_restarts": 1, "name": "digits"})
+    (job,) = master.world.wait_for_jobs(1)
+    Worker(master, job).exit(ExitReason.USER_ERROR, batch=3, message="boom")
+    *_, again = master.world.wait_for_jobs(2)
+    Worker(master, again).complete()
+    master.until_state(experiment["id"], "COMPLETED")
+    master.until("/master", lambda _: f"run {again.run_id} of trial 1 is gone" in caplog.text)
+    told = [
+        "experiment 1 submitted: 'digits'",
+        f"run {job.run_id} of trial 1 (experiment 1) started on cpu:0",
+        f"run {job.run_id} of trial 1 is gone",
+        "trial 1 of experiment 1: queued again. ValueError: boom",
+        f"run {again.run_id} of trial 1 (experiment 1) started on cpu:0",
+        "trial 1 of experiment 1: completed",
+        "experiment 1 ended: COMPLETED",
+    ]
+    places = [caplog.text.index(text) for text in told]
+    assert places == sorted(places)
 
 
 def test_what_a_worker_dies_of_before_it_starts_is_told(master: Master) -> None:

@@ -76,6 +76,9 @@ class Checks:
         if result.ok:
             with self._context.database.write() as transaction:
                 bundles.set_checked(transaction, check.bundle_id)
+        else:
+            what = "; ".join(f"{problem.where}: {problem.what}" for problem in result.problems)
+            logger.info("check of bundle %s failed: %s", check.bundle_id, what)
         shutil.rmtree(check.directory, ignore_errors=True)
         for future in check.waiting:
             future.set_result(result)

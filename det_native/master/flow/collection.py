@@ -81,7 +81,10 @@ def collect(context: Context, experiment_id: int) -> None:
 
 
 def clear_work(context: Context, run_id: str, experiment_id: int) -> None:
-    """Remove the bundle's files from the working directory of a run that has ended; what the code wrote there stays."""
+    """Remove the bundle's files from the working directory of a run that has ended; what the code wrote there stays.
+
+    Where it wrote nothing, the directory goes too.
+    """
     work = context.places.run(run_id) / "work"
     with context.database.read() as connection:
         bundle_id = experiments.get(connection, experiment_id).bundle_id
@@ -97,6 +100,8 @@ def clear_work(context: Context, run_id: str, experiment_id: int) -> None:
         for folder in sorted(folders, key=lambda folder: len(folder.parts), reverse=True):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
+        if work.is_dir() and not any(work.iterdir()):
+            work.rmdir()
     except (DetError, OSError) as error:
         logger.warning("The working directory of run %s is not tidied: %s", run_id, error)
 

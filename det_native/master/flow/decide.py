@@ -9,6 +9,13 @@ from dataclasses import dataclass
 from det_native.schema.rest import ExitReport, UserErrorInfo
 from det_native.schema.states import ExitReason
 
+# The errors that are gone with the next run, since it takes the checkpoint before.
+UNUSABLE = frozenset({"CheckpointCorruptError", "CheckpointNotFoundError"})
+
+# A rule of the API that the program breaks: it does so however often it is run.
+_LASTING = frozenset({"TrialDefinitionError", "InvalidDataError"})
+_OWN_ERRORS = (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR)
+
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 
 
@@ -25,7 +32,7 @@ class Facts:
     killed : bool
         Somebody asked for the end of the experiment.
     fingerprint : str or None
-        Of the trial's last error in the user's code.
+        Of the trial's last error that its worker could still tell.
     """
 
     exit: ExitReport | None
@@ -70,9 +77,10 @@ Decision = Complete | Cancel | Fail | Restart
 def decide(facts: Facts) -> Decision:
     """Return what becomes of the trial.
 
-    An error in the user's code is tried once more, and not again if it then is the same at the same batch. A process
-    that vanished is restarted as long as there are restarts left, and so is one that somebody else than the master had
-    end (SIGTERM, when a machine shuts down): its trial has not done what it was to do.
+    An error is tried once more, and not again if it then is the same at the same batch; not at all if it is one that
+    comes however often the program is run. A process that vanished is restarted as long as there are restarts left, and
+    so is one that somebody else than the master had end (SIGTERM, when a machine shuts down): its trial has not done
+    what it was to do.
     """
     reason = facts.exit.reason if facts.exit is not None else None
     if reason is ExitReason.COMPLETED:
@@ -82,7 +90,10 @@ def decide(facts: Facts) -> Decision:
     error = _error_of(facts)
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
         return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
-    fingerprint = fingerprint_of(error) if reason is ExitReason.USER_ERROR else None
+    if reason in _OWN_ERRORS and error.type in _LASTING:
+        return Fail(error, "It would come again however often the trial was tried.")
+    told = reason in _OWN_ERRORS and error.type not in UNUSABLE
+    fingerprint = fingerprint_of(error) if told else None
     if fingerprint is not None and fingerprint == facts.fingerprint:
         return Fail(error, "The same error came again at the same batch; the trial is not tried again.")
     if facts.restarts >= facts.max_restarts:

@@ -261,5 +261,6 @@ class Experiments:
         error = errors[-1] if ends[state] is ExperimentState.ERROR and errors else None
         experiments.set_state(transaction, experiment_id, ends[state], error)
         tell_experiment(transaction, experiment_id)
+        logger.info("experiment %d ended: %s", experiment_id, ends[state])
         self._searchers.pop(experiment_id, None)
         return True

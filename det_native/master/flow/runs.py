@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from det_native.errors import DetError, RequestError
 from det_native.master.flow import spool
 from det_native.master.flow.context import Context, tell_trial
-from det_native.master.flow.decide import Cancel, Complete, Decision, Facts, Fail, Restart, decide
+from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, Facts, Fail, Restart, decide
 from det_native.master.flow.jobs import checkpoint_uri, trial_job, worker_kind
 from det_native.master.flow.thread import Waiter
 from det_native.master.launch.base import Exit
@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 # A worker that has said its last word is given this long to go, one that is killed this long to end by itself.
 LINGER_SECONDS = 20.0
 KILL_GRACE_SECONDS = 2.0
-UNUSABLE = frozenset({"CheckpointCorruptError", "CheckpointNotFoundError"})
 
 
 @dataclass
@@ -123,6 +122,15 @@ class Runs:
             return
         with database.write() as transaction:
             run_store.set_handle(transaction, run_id, handle)
+        logger.info(
+            "run %s of trial %d (experiment %d) started on %s, process %s, standby %s",
+            run_id,
+            trial_id,
+            trial.experiment_id,
+            ", ".join(slots),
+            handle.get("pid"),
+            handle.get("standby", "unknown"),
+        )
 
     def kill_experiment(self, experiment_id: int) -> None:
         """End all runs of an experiment now."""
@@ -159,6 +167,7 @@ class Runs:
             if decision is not None:
                 self._carry_out(transaction, run, decision)
         del self.active[run.run_id]
+        logger.info("run %s of trial %d is gone: %s", run.run_id, run.trial_id, exit.detail or f"exit code {exit.code}")
         if decision is not None:
             self._over(run, decision)
         return run
@@ -278,5 +287,19 @@ class Runs:
         logs.add(transaction, run.trial_id, run.run_id, "system", [text])
 
     def _over(self, run: Active, decision: Decision) -> None:
+        logger.info("trial %d of experiment %d: %s", run.trial_id, run.experiment_id, _summary(decision))
         if not isinstance(decision, Restart):
             self._on_trial_over(run.experiment_id, run.trial_id)
+
+
+def _summary(decision: Decision) -> str:
+    """Return a decision as a line for the master's log."""
+    match decision:
+        case Complete():
+            return "completed"
+        case Cancel():
+            return "canceled"
+        case Fail(error, reason):
+            return f"failed, {error.type}. {reason}"
+        case Restart(reason=reason):
+            return f"queued again. {reason}"

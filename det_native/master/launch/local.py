@@ -64,6 +64,8 @@ class LocalLauncher:
         ``"module:function"`` that a worker runs its job with.
     environment : mapping, optional
         Base of the workers' environment, this process's by default; secrets of the master are taken out.
+    umask : int
+        Of the workers, this process's by default.
     policy : Policy
         How many standbys to keep.
     clock : callable
@@ -79,13 +81,15 @@ class LocalLauncher:
         threads: int | None = None,
         entry: str = ENTRY,
         environment: Mapping[str, str] | None = None,
+        umask: int = -1,
         policy: Policy | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.threads = threads or max(1, len(os.sched_getaffinity(0)) // slots)
         self._policy = policy or Policy()
-        recipe = Recipe(directory, device, self.threads, entry, os.environ if environment is None else environment)
+        base = os.environ if environment is None else environment
+        recipe = Recipe(directory, device, self.threads, entry, base, umask)
         self._pool = StandbyPool(recipe, slots, self._policy, clock)
         self._workers: dict[str, _Worker] = {}
         self._stillborn: list[Exit] = []
@@ -107,6 +111,7 @@ class LocalLauncher:
         kind = resolved(kind)
         at_once = 1 + sum(worker.kind == kind for worker in self._workers.values())
         self._pool.want(kind, at_once, well_known_imports(job.bundle))
+        waiting = self._pool.standbys
         try:
             standby = self._pool.take(kind)
         except SpawnError as error:
@@ -117,7 +122,8 @@ class LocalLauncher:
         standby.give(job_line(job.model_dump_json()))
         self._workers[run_id] = _Worker(run_id, standby.process, kind, standby, directory)
         self._settling[run_id] = time.monotonic() + self._policy.settle
-        return {**standby.process.handle, "directory": str(directory)}
+        warmth = "ready" if standby.ready else "warming" if standby in waiting else "cold"
+        return {**standby.process.handle, "directory": str(directory), "standby": warmth}
 
     def settled(self, run_id: str) -> None:
         """Say that a worker is through its start: standbys may warm up again, ``Policy.settle`` over or not."""
@@ -142,6 +148,9 @@ class LocalLauncher:
     def wait(self, timeout: float) -> bool:
         """Wait until something happens to a process, ``wake`` is called, or `timeout` seconds have passed.
 
+        A standby that has become ready is something, and so is an end of time that ``poll`` acts on: of a worker's
+        grace, of its start, of the use of a kind of standbys.
+
         Returns
         -------
         bool
@@ -149,15 +158,14 @@ class LocalLauncher:
         """
         deadline = time.monotonic() + timeout
         while True:
-            remaining = max(0.0, deadline - time.monotonic())
-            due = [worker.kill_at for worker in self._workers.values() if worker.kill_at is not None]
-            pause = min([remaining, *(max(0.0, at - time.monotonic()) for at in due)])
+            due = self._next_due()
+            pause = max(0.0, min(deadline, due) - time.monotonic())
             blind = any(item.descriptor is None for item in self._processes())
             with self._selector() as selector:
                 ready = selector.select(min(pause, _WITHOUT_PIDFD_SECONDS) if blind else pause)
             self._drain_wake()
             self._pump()
-            if blind or any(key.data for key, _ in ready) or any(time.monotonic() >= at for at in due):
+            if blind or any(key.data for key, _ in ready) or time.monotonic() >= due or self._pool.changed:
                 return True
             if time.monotonic() >= deadline:
                 return bool(self._stillborn)
@@ -260,6 +268,11 @@ class LocalLauncher:
     def _processes(self) -> list[WorkerProcess]:
         standbys = [standby.process for standby in self._pool.standbys]
         return [*(worker.process for worker in self._workers.values()), *standbys]
+
+    def _next_due(self) -> float:
+        """Return when ``poll`` has something to do though nothing happens, by the monotonic clock."""
+        kills = [worker.kill_at for worker in self._workers.values() if worker.kill_at is not None]
+        return min([*kills, *self._settling.values(), time.monotonic() + self._pool.next_change()])
 
     def _selector(self) -> selectors.BaseSelector:
         """Return a selector over all that can happen; the data of a key says whether it concerns ``poll``."""

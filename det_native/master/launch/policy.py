@@ -86,3 +86,11 @@ def bounds(uses: Mapping[Key, Use], now: float, slots: int, memory: float, polic
         elif key != latest and idle < policy.idle and memory >= policy.low:
             result[key] = Bounds(0 if memory < policy.scarce else 1, 1)
     return result
+
+
+def idle_ends(uses: Mapping[Key, Use], policy: Policy) -> dict[Key, float]:
+    """Return when each kind has been without use for so long that its standbys go, if nothing is used until then."""
+    if not uses:
+        return {}
+    latest = max(uses, key=lambda key: uses[key].last)
+    return {key: use.last + (4 if key == latest else 1) * policy.idle for key, use in uses.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import time
 from collections import Counter
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.memory import available_share
-from det_native.master.launch.policy import Bounds, Policy, Use, bounds
+from det_native.master.launch.policy import Bounds, Policy, Use, bounds, idle_ends
 from det_native.master.launch.standby import Recipe, SpawnError, Standby, resolved
 
 logger = logging.getLogger(__name__)
@@ -54,13 +55,24 @@ class StandbyPool:
         self._failures: set[WorkerKind] = set()
         self._imports: dict[WorkerKind, tuple[str, ...]] = {}
         # Nothing but these and the passing of time changes what is to be done.
-        self._last_situation = (True, 0)
+        self._was_quiet = True
+        self._was_warming = 0
+        self._told: set[Standby] = set()
         self._next_maintenance = 0.0
 
     @property
     def standbys(self) -> tuple[Standby, ...]:
         """All standbys, ready or warming up, oldest first."""
         return tuple(self._standbys)
+
+    @property
+    def changed(self) -> bool:
+        """Whether a standby has become ready, or left before it was, since `maintain` last looked."""
+        return self._warming != self._was_warming
+
+    @property
+    def _warming(self) -> int:
+        return sum(not standby.ready for standby in self._standbys)
 
     def ready(self) -> dict[str, int]:
         """Return how many are ready, by framework."""
@@ -102,11 +114,13 @@ class StandbyPool:
             Whether standbys may warm up now; False while a worker has just started.
         """
         self._drop_ended()
+        for standby in self._standbys:
+            if standby.ready and standby not in self._told:
+                logger.info("standby ready: %s, process %d", standby.kind.framework, standby.process.pid)
+        self._told = {standby for standby in self._standbys if standby.ready}
         now = self._clock()
-        situation = (quiet, sum(not standby.ready for standby in self._standbys))
-        if now < self._next_maintenance and situation == self._last_situation:
+        if now < self._next_maintenance and quiet == self._was_quiet and not self.changed:
             return
-        self._last_situation = situation
         self._next_maintenance = now + _MAINTENANCE_SECONDS
         wanted = bounds(self._uses, now, self._slots, self._memory(), self._policy)
         for kind in [kind for kind in self._uses if kind not in wanted]:
@@ -115,6 +129,14 @@ class StandbyPool:
         self._retire(wanted)
         if quiet:
             self._top_up(wanted)
+        self._was_quiet, self._was_warming = quiet, self._warming
+
+    def next_change(self) -> float:
+        """Return in how many seconds `maintain` has something to do though no standby changes; infinity for never."""
+        now = self._clock()
+        ends = idle_ends(self._uses, self._policy).values()
+        due = max(min(ends, default=math.inf), self._next_maintenance)
+        return max(0.0, due - now)
 
     def close(self) -> None:
         """End all standbys."""
@@ -158,7 +180,7 @@ class StandbyPool:
         self._standbys = [standby for standby in self._standbys if standby not in surplus]
 
     def _top_up(self, wanted: dict[WorkerKind, Bounds]) -> None:
-        warming = sum(not standby.ready for standby in self._standbys)
+        warming = self._warming
         by_recency = sorted(wanted, key=lambda kind: self._uses[kind].last, reverse=True)
         for kind in by_recency:
             have = sum(standby.kind == kind for standby in self._standbys)

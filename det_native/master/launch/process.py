@@ -71,8 +71,9 @@ class WorkerProcess:
         output: IO[bytes],
         stdin: int,
         keep: Sequence[int],
+        umask: int = -1,
     ) -> WorkerProcess:
-        """Start a process; `keep` are the descriptors it inherits besides the standard ones.
+        """Start a process; `keep` are the descriptors it inherits besides the standard ones, `umask` its own if not -1.
 
         Raises
         ------
@@ -91,6 +92,7 @@ class WorkerProcess:
                 env={**environment, tree.MARKER_VARIABLE: marker, "TMPDIR": str(temporary)},
                 pass_fds=tuple(keep),
                 start_new_session=True,
+                umask=umask,
             )
         except OSError:
             temporary.rmdir()

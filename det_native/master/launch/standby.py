@@ -39,6 +39,8 @@ class Recipe:
         ``"module:function"`` that runs the job.
     environment : mapping
         Base of their environment, cleaned before use.
+    umask : int
+        Of the workers: whom the files of the user's code are open to. That of this process if -1.
     """
 
     directory: Path
@@ -46,6 +48,7 @@ class Recipe:
     threads: int
     entry: str
     environment: Mapping[str, str]
+    umask: int = -1
 
     def worker_environment(self) -> dict[str, str]:
         """Return the environment of a worker: the base without our secrets and the kernel's own settings."""
@@ -95,6 +98,7 @@ class Standby:
                 output=self._startup,
                 stdin=job_read,
                 keep=(status_write,),
+                umask=recipe.umask,
             )
         except OSError as error:
             self._close_pipes()

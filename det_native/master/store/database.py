@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +20,8 @@ from det_native.master.store import encoding, migrate
 from det_native.master.store.lease import Lease
 from det_native.master.store.pyramid import Tails
 from det_native.schema.rest import Event
+
+logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 10_000
 SQLITE_FULL = 13
@@ -105,8 +109,18 @@ class Database:
         """Close all connections and let another master have the database."""
         with self._writer:
             self._closed = True
+            if self.dialect == "sqlite":
+                self._empty_log()
             self._engine.dispose()
             self._lease.release()
+
+    def _empty_log(self) -> None:
+        """Bring what SQLite has written ahead into the database file, which then is all of it."""
+        try:
+            with self._engine.connect() as connection:
+                connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
+        except (DBAPIError, sqlite3.Error) as error:  # a full disk, say; the next start reads both files
+            logger.warning("The database's write-ahead log is not emptied: %s", error)
 
     @contextmanager
     def _connect(self, *, write: bool) -> Iterator[Connection]:

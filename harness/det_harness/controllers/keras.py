@@ -99,7 +99,12 @@ class KerasController:
         return initial + math.ceil(self.services.schedule.periods.length / self.steps)
 
     def verbosity(self) -> int:
-        """Return what to print: as asked for in the user's process, a line per epoch on workers."""
+        """Return what to print: as asked for in the user's process, a line per epoch on workers.
+
+        Of a minimal loop nothing: Keras would count the batches of a whole epoch, of which one is trained.
+        """
+        if self.services.validation_batches is not None:
+            return 0
         asked = self.call.arguments["verbose"]
         asked = 1 if asked == "auto" else int(asked)
         return min(asked, 1) * 2 if self.call.context.role == "worker" else asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ import pytest
 from launch_entries import SLEEPER
 from launcher_contract import BUNDLE, KIND, LauncherContract, children_of, exits, gone, output, trial_job, until
 
+from det_native.master.flow.thread import IDLE_SECONDS, DecisionThread
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.local import LocalLauncher
 from det_native.master.launch.policy import Policy
@@ -93,6 +95,12 @@ class TestStandbys:
         assert len(_standby_processes()) == 2
         launcher.settled("r1")
         _warm(launcher, 2)
+
+    def test_files_of_a_worker_are_open_to_whom_its_user_says(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(slots=1, policy=PROMPT, umask=0o027)
+        launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND)
+        exits(launcher, "r1")
+        assert stat.S_IMODE((tmp_path / "r1" / "facts.json").stat().st_mode) == 0o640
 
     def test_two_jobs_at_once_go_to_different_processes(self, make: Make, tmp_path: Path) -> None:
         launcher = make(slots=2, policy=PROMPT)
@@ -294,6 +302,58 @@ class TestWait:
         assert time.monotonic() - begin < 30
         timer.join()
         assert [ended.run_id for ended in launcher.poll()] == ["r1"]
+
+    def test_it_returns_when_a_standby_is_ready_and_when_a_start_is_over(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(slots=1, policy=Policy(settle=1.0))
+        launcher.warm(KIND)
+        launcher.poll()
+        for count in (1, 2):
+            assert launcher.wait(60)
+            launcher.poll()
+            assert launcher.standbys() == {"python": count}
+        begin = time.monotonic()
+        launcher.start("r1", trial_job(tmp_path, "r1", "wait"), KIND)
+        launcher.poll()
+        while launcher.standbys() != {"python": 2}:
+            assert launcher.wait(60)
+            launcher.poll()
+        assert 1.0 <= time.monotonic() - begin < 30
+
+    def test_it_returns_when_standbys_have_been_idle_too_long(self, make: Make) -> None:
+        launcher = make(slots=1, policy=Policy(settle=0.0, idle=0.5))
+        _warm(launcher, 2)
+        begin = time.monotonic()
+        while launcher.standbys():
+            assert launcher.wait(60)
+            launcher.poll()
+        assert time.monotonic() - begin < 30
+        assert not _standby_processes()
+
+    def test_after_a_run_the_standbys_are_complete_again_without_anything_else_happening(
+        self, make: Make, tmp_path: Path
+    ) -> None:
+        launcher = make(slots=1, policy=Policy(settle=0.2))
+        running: set[str] = set()
+        complete = threading.Event()
+
+        def tick() -> None:
+            running.difference_update(ended.run_id for ended in launcher.poll())
+            if not running and launcher.standbys() == {"python": 2}:
+                complete.set()
+
+        def start(run_id: str) -> None:
+            complete.clear()
+            running.add(run_id)
+            launcher.start(run_id, trial_job(tmp_path, run_id, "facts"), KIND)
+
+        thread = DecisionThread(tick, busy=lambda: bool(running), waiter=launcher)
+        thread.start()
+        try:
+            for run_id in ("check", "trial"):  # one right after the other, as a submit has it
+                thread.call(lambda run_id=run_id: start(run_id)).result(10)  # type: ignore[misc]
+            assert complete.wait(IDLE_SECONDS / 2)
+        finally:
+            thread.close()
 
     def test_wake_ends_it_from_another_thread(self, make: Make) -> None:
         launcher = make(policy=PROMPT)

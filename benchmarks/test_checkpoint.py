@@ -1,0 +1,97 @@
+"""Bytes of a checkpoint over those of the state in it: nothing of the user's code or folder is stored again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from det_harness.controllers.torch import PyTorchTrialController
+from det_harness.local import LocalResult, run_local
+from safetensors.torch import save
+from torch import nn
+
+from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
+from det_native.schema.loading import load_config
+
+MARK = b"# a file of the user's, known by these bytes\n"
+
+
+class FourMegabytes(PyTorchTrial):
+    """Two layers of 2 MB each, with Adam."""
+
+    seen: FourMegabytes
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        type(self).seen = self
+        self.context = context
+        self.model = context.wrap_model(nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 512)))
+        self.optimizer = context.wrap_optimizer(torch.optim.Adam(self.model.parameters()))
+
+    def build_training_data_loader(self) -> DataLoader:
+        return DataLoader(torch.utils.data.TensorDataset(torch.ones(8, 512)), batch_size=4)
+
+    def build_validation_data_loader(self) -> DataLoader:
+        return self.build_training_data_loader()
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        loss = self.model(batch[0]).square().mean()
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+        return {"val_loss": self.model(batch[0]).square().mean()}
+
+
+@pytest.fixture
+def user_folder(tmp_path: Path) -> Iterator[Path]:
+    """The working directory, with a file of the user's."""
+    folder, before = tmp_path / "project", Path.cwd()
+    folder.mkdir()
+    (folder / "module.py").write_bytes(MARK)
+    os.chdir(folder)
+    yield folder
+    os.chdir(before)
+
+
+def _train(directory: Path) -> LocalResult:
+    config = load_config(
+        {
+            "hyperparameters": {"global_batch_size": 4},
+            "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 4}},
+        },
+        local=True,
+    ).model_dump(mode="json")
+    return run_local(
+        lambda services: PyTorchTrialController(FourMegabytes, services),
+        config=config,
+        hparams={"global_batch_size": 4},
+        trial_seed=0,
+        directory=directory,
+        framework="torch",
+    )
+
+
+def _size_of_state(trial: FourMegabytes) -> int:
+    tensors = {f"model.{name}": tensor for name, tensor in trial.model.state_dict().items()}
+    for index, state in trial.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in state.items()}
+    return len(save(tensors))
+
+
+def test_bytes(figure: Callable[[str, str, str, bool], None], user_folder: Path, tmp_path: Path) -> None:
+    result = _train(tmp_path / "checkpoints")
+    location, manifest = result.reporter.checkpoints[-1]
+    files = [path for path in Path(location).rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    ratio = size / _size_of_state(FourMegabytes.seen)
+    what = f"checkpoint of a 4 MB model with Adam ({size / 1e6:.1f} MB), bytes over its state"
+    figure(what, f"{ratio:.4f}x", "≤ 1.01x", ratio <= 1.01)
+    users = {path.name for path in user_folder.iterdir()}
+    copied = sum(path.stat().st_size for path in files if path.name in users or MARK in path.read_bytes())
+    figure("user code in that checkpoint", f"{copied} B", "0 B", copied == 0)
+    assert manifest.files

@@ -1,0 +1,51 @@
+"""What may be given to the methods of handles. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from det_native.errors import ArgumentError
+from det_native.schema.states import MetricKind
+
+
+def checked_kind(kind: object) -> str:
+    """Return the kind of metrics that is asked for.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither ``"training"`` nor ``"validation"``.
+    """
+    if not isinstance(kind, str) or kind not in set(MetricKind):
+        raise ArgumentError(f'kind must be "training" or "validation", not {kind!r}.')
+    return str(MetricKind(kind))
+
+
+def checked_limit(limit: object) -> int:
+    """Return how many are asked for, at least 1.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if not isinstance(limit, int) or limit < 1:
+        raise ArgumentError(f"limit must be a number, at least 1, not {limit!r}.")
+    return limit
+
+
+def metric_names(given: Sequence[str | Sequence[str]]) -> list[str] | None:
+    """Return the names of metrics to draw, each given by itself or in a list; None, that is all, where there is none.
+
+    Raises
+    ------
+    ArgumentError
+        If something else is among them.
+    """
+    names: list[str] = []
+    for each in given:
+        entries = [each] if isinstance(each, str) or not isinstance(each, Sequence | set | frozenset) else list(each)
+        wrong = [entry for entry in entries if not isinstance(entry, str)]
+        if wrong:
+            raise ArgumentError(f"plot() takes names of metrics, such as plot('loss'), not {wrong[0]!r}.")
+        names += entries
+    return names or None

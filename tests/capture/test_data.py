@@ -1,0 +1,55 @@
+"""Which strings of a program are paths of files to send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from det_native.capture.data import collect_data
+
+
+def sent(folder: Path, source: str) -> list[str]:
+    (folder / "here.txt").write_text("1")
+    (folder / "in").mkdir()
+    (folder / "in" / "x.txt").write_text("2")
+    return sorted(file.target for file in collect_data([(source, "cell [1]")], folder, folder, None).files)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open('here.txt', 'w')",
+        "open('here.txt', mode='ab')",
+        "open(file='here.txt', mode='x')",
+        "with open(os.path.join('in', 'x.txt'), 'w') as log:\n    pass",
+        "gzip.open('here.txt', 'wt')",
+        "Path('here.txt').open('w')",
+        "(Path('in') / 'x.txt').open(mode='a')",
+        "Path('here.txt').write_text('done')",
+        "table.to_csv('here.txt')",
+        "table.to_csv(path_or_buf='here.txt')",
+        "plt.savefig('here.txt', dpi=100)",
+        "model.save('here.txt')",
+        "torch.save(model.state_dict(), 'here.txt')",
+    ],
+)
+def test_files_that_are_written_are_not_sent(source: str, tmp_path: Path) -> None:
+    assert sent(tmp_path, source) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "files"),
+    [
+        ("open('here.txt')", ["here.txt"]),
+        ("open('here.txt', 'rb')", ["here.txt"]),
+        ("Path('here.txt').open()", ["here.txt"]),
+        ("Path('here.txt').read_text()", ["here.txt"]),
+        ("open('here.txt', 'w')\nopen('here.txt')", ["here.txt"]),
+        ("name = 'here.txt'\nopen(name)", ["here.txt"]),
+        ("numpy.savetxt('here.txt', numpy.loadtxt('in/x.txt'))", ["in/x.txt"]),
+        ("clean(open('in/x.txt')).to_csv('here.txt')", ["in/x.txt"]),
+    ],
+)
+def test_files_that_are_read_are_sent(source: str, files: list[str], tmp_path: Path) -> None:
+    assert sent(tmp_path, source) == files
