@@ -84,3 +84,8 @@ def test_no_machine_path_and_no_registry_host_is_committed() -> None:
 def test_no_large_artefact_is_committed() -> None:
     large = [str(path.relative_to(ROOT)) for path in _tracked_text_files() if path.stat().st_size > 1_000_000]
     assert not large
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    names = sorted(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")
+    assert len(names) == len(set(names)), [name for name in names if names.count(name) > 1]
