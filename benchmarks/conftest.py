@@ -164,9 +164,9 @@ def pytest_sessionfinish() -> None:
     REPORT.write_text("\n".join(lines))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def master_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A master's home of the benchmark's own; the master is stopped at the end."""
+    """A master's home of the module's own, so that its standbys serve nobody else; it is stopped at the end."""
     home = tmp_path_factory.mktemp("home")
     os.environ["DET_HOME"] = str(home)
     yield home

@@ -49,7 +49,9 @@ def upload_bundle(session: Session, bundle: Bundle) -> BundleCreated:
 
     It may be interrupted at any point and called again: blobs that arrived are kept by their hash, and a bundle exists
     only once all of its blobs do. To the master that runs in the user's own home on this machine the blobs go through
-    its folder, at the speed of a copy; to any other, compressed, in one request.
+    its folder, at the speed of a copy; to any other, compressed, in one request. A bundle that this process has seen to
+    be there costs no request at all: should the master have lost it since, it refuses the experiment, and
+    :func:`forget_bundle` has it sent again.
 
     Parameters
     ----------
@@ -73,6 +75,7 @@ def upload_bundle(session: Session, bundle: Bundle) -> BundleCreated:
     manifest = bundle.manifest
     created = _find(session, _id_of(manifest))
     if created is not None:
+        _confirmed_at(session)[created.id] = created
         _mark(bundle, sent=set(), existed=True)
         return created
     needed = manifest.hashes()
@@ -90,12 +93,26 @@ def upload_bundle(session: Session, bundle: Bundle) -> BundleCreated:
     else:
         created = _create(session, manifest)
     _known_at(session).update(needed)
+    _confirmed_at(session)[created.id] = created
     _mark(bundle, sent=sent, existed=False)
     return created
 
 
+def forget_bundle(session: Session, bundle_id: Sha256) -> None:
+    """Ask the master again whether it has a bundle, since it has said that it has not."""
+    _confirmed_at(session).pop(bundle_id, None)
+
+
+def note_checked(session: Session, bundle_id: Sha256) -> None:
+    """Remember that a bundle has passed the check."""
+    _confirmed_at(session)[bundle_id] = BundleCreated(id=bundle_id, checked=True)
+
+
 def _find(session: Session, bundle_id: Sha256) -> BundleCreated | None:
     """Ask for a bundle by its id alone: all that it costs to submit an unchanged directory again."""
+    confirmed = _confirmed_at(session).get(bundle_id)
+    if confirmed is not None:
+        return confirmed
     try:
         return BundleCreated.model_validate(session.get(f"/bundles/{bundle_id}/created"))
     except RequestError as error:
@@ -217,6 +234,7 @@ def _mark(bundle: Bundle, *, sent: set[Sha256], existed: bool) -> None:
 
 _lock = threading.Lock()
 _known: WeakKeyDictionary[Session, set[Sha256]] = WeakKeyDictionary()
+_confirmed: WeakKeyDictionary[Session, dict[Sha256, BundleCreated]] = WeakKeyDictionary()
 _ids: dict[int, tuple[BundleManifest, Sha256]] = {}
 
 
@@ -224,6 +242,12 @@ def _known_at(session: Session) -> set[Sha256]:
     """Return the blobs that this process has seen to be at a master. Should one be lost there, the master says so."""
     with _lock:
         return _known.setdefault(session, set())
+
+
+def _confirmed_at(session: Session) -> dict[Sha256, BundleCreated]:
+    """Return the bundles that this process has seen to be at a master."""
+    with _lock:
+        return _confirmed.setdefault(session, {})
 
 
 def _id_of(manifest: BundleManifest) -> Sha256:

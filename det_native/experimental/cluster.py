@@ -11,15 +11,16 @@ from det_native import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.call import capture_call
 from det_native.capture.log import CallRecord
-from det_native.capture.model import Bundle
+from det_native.capture.model import Bundle, Capture
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.session import IDEMPOTENCY_HEADER, Session
-from det_native.client.upload import upload_bundle
-from det_native.display.report import show_report
+from det_native.client.upload import forget_bundle, note_checked, upload_bundle
+from det_native.display.report import ShownReport, show_report
 from det_native.display.text import title_of
-from det_native.errors import BundleCheckError, Problem
+from det_native.errors import BundleCheckError, NotFoundError, Problem
+from det_native.experimental import document_place
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
@@ -94,16 +95,32 @@ def submit(
         call=origin.record,
         init=origin.init,
     )
+    return send_capture(capture, config, framework, settings)
+
+
+def send_capture(capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings) -> Experiment:
+    """Send what was captured, have it checked, and create its experiment; see :func:`submit`."""
     bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
     shown = show_report(bundle.report, bundle.warnings)
     session = connect(settings.master_url, framework=framework)
+    try:
+        detail = _send(session, config, bundle, shown, test=settings.place.test)
+    except NotFoundError:  # it was there a moment ago, and the master has lost it since
+        forget_bundle(session, bundle.manifest.id)
+        detail = _send(session, config, bundle, shown, test=settings.place.test)
+    print(f"{title_of(detail.id, detail.name)} runs at {session.url}. experiment.wait() waits for its end.")
+    return Experiment(HttpSource(session), detail.id)
+
+
+def _send(
+    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool
+) -> rest.Experiment:
     created = upload_bundle(session, bundle)
     shown.update()
     if not created.checked:
         _check(session, created.id)
-    detail = _create(session, config, created.id, bundle, test=settings.place.test)
-    print(f"{title_of(detail.id, detail.name)} runs at {session.url}. experiment.wait() waits for its end.")
-    return Experiment(HttpSource(session), detail.id)
+        note_checked(session, created.id)
+    return _create(session, config, created.id, bundle, test=test)
 
 
 def _check(session: Session, bundle_id: str) -> None:
@@ -134,7 +151,7 @@ def _create(
         report=[rest.CaptureRow.model_validate(row.model_dump()) for row in bundle.report],
         test=test,
     )
-    headers = {IDEMPOTENCY_HEADER: uuid4().hex}
+    headers = {IDEMPOTENCY_HEADER: document_place.idempotency_key() or uuid4().hex}
     return rest.Experiment.model_validate(session.post("/experiments", body.model_dump(mode="json"), headers=headers))
 
 

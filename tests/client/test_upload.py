@@ -21,7 +21,7 @@ from det_native.capture.bundle import assemble
 from det_native.capture.hash_cache import HashCache
 from det_native.capture.model import Bundle, Capture, CapturedValue, SourceFile
 from det_native.client.session import Session
-from det_native.client.upload import upload_bundle
+from det_native.client.upload import forget_bundle, note_checked, upload_bundle
 from det_native.errors import CaptureError, RequestError, StorageError
 from det_native.schema.home import Home, RuntimeFile
 from det_native.schema.manifests import BundleManifest, Cell, Program
@@ -155,14 +155,21 @@ def test_first_time_everything_is_sent_compressed_in_one_request(
     assert set(status(bundle).values()) == {"new"}
 
 
-def test_an_unchanged_submit_costs_one_small_request(master: Master, session: Session, project: Path) -> None:
-    upload_bundle(session, build(project))
+def test_an_unchanged_submit_costs_no_request(master: Master, session: Session, project: Path) -> None:
+    first = upload_bundle(session, build(project))
+    assert not first.checked
+    note_checked(session, first.id)
+    first = first.model_copy(update={"checked": True})
     master.requests.clear()
     again = build(project)
-    created = upload_bundle(session, again)
-    assert created.checked
-    assert master.requests == [("created", 0)]
+    assert upload_bundle(session, again) == first
+    assert master.requests == []
     assert set(status(again).values()) == {"already there"}
+    forget_bundle(session, first.id)
+    del master.bundles[first.id]
+    upload_bundle(session, build(project))
+    assert [path for path, _ in master.requests] == ["created", "bundles"]
+    assert first.id in master.bundles
 
 
 def test_after_a_change_only_the_change_is_sent(master: Master, session: Session, project: Path) -> None:
