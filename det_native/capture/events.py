@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -144,3 +145,25 @@ class Branch:
 
 
 Event = Read | Bind | Change | Call | Delete | Star | Branch
+
+
+def flat(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events, those of all alternatives of a branch included."""
+    for event in events:
+        if isinstance(event, Branch):
+            for alternative in event.alternatives:
+                yield from flat(alternative)
+        else:
+            yield event
+
+
+def bound_names(events: Iterable[Event]) -> Iterator[str]:
+    """Yield the names that the events bind, in any alternative."""
+    for event in flat(events):
+        if isinstance(event, Bind):
+            yield event.name
+
+
+def name_of(event: Event) -> str:
+    """Return the name that an event is about, empty where it is about none."""
+    return getattr(event, "name", "")

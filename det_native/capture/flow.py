@@ -7,21 +7,30 @@ from dataclasses import replace
 from itertools import count
 
 from det_native.capture.analysis import Statement
+from det_native.capture.argument_changes import ArgumentChanges
 from det_native.capture.bindings import ALWAYS_THERE, Binding, CodeRegistry, Environment, import_path, merge
-from det_native.capture.events import Bind, Branch, Call, Change, Code, Delete, Event, Origin, Read, Star
+from det_native.capture.events import (
+    Bind,
+    Branch,
+    Call,
+    Change,
+    Code,
+    Delete,
+    Event,
+    Origin,
+    Read,
+    Star,
+    bound_names,
+    flat,
+    name_of,
+)
 from det_native.capture.records import Facts, Flow, Missing, Need, Step
 from det_native.capture.vocabulary import (
-    ARGUMENT_CHANGING_METHODS,
     DISPLAY_LIBRARIES,
     EXECUTING_BUILTINS,
-    FRESH_METHODS,
-    KEEPING_METHODS,
     LEARNING_METHODS,
-    MUTATING_BUILTINS,
     SHARING_BUILTINS,
-    VIEW_METHODS,
     chain_changes,
-    changes_first_argument,
     effect_of,
     result_shares,
     risk_of,
@@ -58,6 +67,7 @@ class _Follower:
         self.flow = Flow()
         self.environment: Environment = {}
         self.codes = CodeRegistry()
+        self.arguments = ArgumentChanges(self.codes, facts.local_modules)
         self.tokens = count()
         self.last_binder: dict[str, int] = {}
         self.step = Step(-1, ())
@@ -67,7 +77,7 @@ class _Follower:
 
     def run(self, steps: Sequence[Step], needed: Iterable[str]) -> Flow:
         for step in steps:
-            for name in _bound(event for statement in step.statements for event in statement.events):
+            for name in bound_names(event for statement in step.statements for event in statement.events):
                 self.last_binder[name] = step.index
         self._cut(-1)
         for step in steps:
@@ -122,7 +132,7 @@ class _Follower:
         existence = self._existence_only(events) if self.step.last_line is not None else frozenset()
         passed = self._passed_on(events)
         for event in events:
-            if _name_of(event) in existence:
+            if name_of(event) in existence:
                 self._exists(event)
             elif isinstance(event, Read) and event.name in passed:
                 self._event(replace(event, called=False))
@@ -144,7 +154,7 @@ class _Follower:
         return frozenset(name for name in receivers - others if reads.count(name) == 1)
 
     def _exists(self, event: Event) -> None:
-        binding = self.environment.get(_name_of(event))
+        binding = self.environment.get(name_of(event))
         if isinstance(event, Read) and binding is not None and not binding.by_value:
             self._need(event.name, Binding(binding.definitions), (event.name,), event.line)
         elif isinstance(event, Read):
@@ -208,7 +218,7 @@ class _Follower:
 
     def _run(self, code: Code) -> None:
         """What a function does to global names, seeds and the process when it is called."""
-        for event in _flat(code.events):
+        for event in flat(code.events):
             if isinstance(event, Change) and event.name not in code.parameters:
                 self._change(event, inside=True)
             elif isinstance(event, Bind):
@@ -362,7 +372,7 @@ class _Follower:
         for position, names in event.arguments:
             if learns:
                 names = frozenset(name for name in names if not self._is_learnt_from(name))
-            if names and self._changes_argument(event, full, position, frozenset()):
+            if names and self.arguments.changes(self.environment, event, full, position):
                 self._change_names(names, parameters)
 
     def _is_learnt_from(self, name: str) -> bool:
@@ -391,65 +401,6 @@ class _Follower:
             self._need(name, binding, (name,), event.line)
             self.environment[name] = binding.changed(index, accumulates=False)
 
-    def _changes_argument(
-        self, event: Call, full: tuple[str, ...] | None, position: int | str, active: frozenset[int]
-    ) -> bool:
-        root, last = event.callee[0], event.callee[-1]
-        binding = self.environment.get(root)
-        if full is not None:
-            if self._is_local(full):
-                return not full[-1][:1].isupper()
-            return position == 0 and changes_first_argument(full)
-        if binding is None:
-            return MUTATING_BUILTINS.get(root) == position
-        if len(event.callee) == 1:
-            if binding.origin.kind == "def":
-                return any(self._changes_parameter(number, position, active) for number in binding.codes)
-            return False
-        if last in ARGUMENT_CHANGING_METHODS:
-            return True
-        return bool(binding.codes) and last not in FRESH_METHODS | VIEW_METHODS | KEEPING_METHODS
-
-    def _changes_parameter(self, number: int, position: int | str, active: frozenset[int]) -> bool:
-        """Whether a function defined in a cell changes what it is given at `position`."""
-        code = self.codes[number]
-        if number in active:
-            return False
-        if isinstance(position, int):
-            named = code.parameters[position : position + 1] or code.parameters[-1:]
-        else:
-            named = (position,) if position in code.parameters else code.parameters
-        active = active | {number}
-        for event in _flat(code.events):
-            if isinstance(event, Change) and event.name in named:
-                if event.how != "call" or chain_changes(event.chain, None, event.in_place):
-                    return True
-            elif isinstance(event, Call) and event.callee[0] not in code.parameters:
-                full = event.callee if event.imported else import_path(self.environment, event.callee)
-                for inner, names in event.arguments:
-                    if names.intersection(named) and self._changes_argument(event, full, inner, active):
-                        return True
-        return False
-
 
 #: Kinds of values that are data and hold no code.
 DATA_KINDS = frozenset({"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"})
-
-
-def _flat(events: Iterable[Event]) -> Iterator[Event]:
-    for event in events:
-        if isinstance(event, Branch):
-            for alternative in event.alternatives:
-                yield from _flat(alternative)
-        else:
-            yield event
-
-
-def _bound(events: Iterable[Event]) -> Iterator[str]:
-    for event in _flat(events):
-        if isinstance(event, Bind):
-            yield event.name
-
-
-def _name_of(event: Event) -> str:
-    return getattr(event, "name", "")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from det_native.capture.events import Branch, Call, Change, Code, Event, Read
+from det_native.capture.events import Call, Change, Code, Event, Read, flat, name_of
 from det_native.capture.expressions import chain_of, dotted, shared_names, target_names
 from det_native.capture.scopes import Frame, bound_names, declared_global
 from det_native.capture.vocabulary import ACCUMULATING_METHODS
@@ -111,9 +111,9 @@ class ExpressionWalker(ast.NodeVisitor):
             self._block(body)
         self.frames.pop()
         nested, self.codes, self.names = self.codes, codes_before, names_before
-        reads = [event for event in _flat(events) if isinstance(event, Read)]
+        reads = [event for event in flat(events) if isinstance(event, Read)]
         required = {read.name for read in reads if not read.optional}
-        inner = [event for code in nested for event in code.events if _name_of(event) not in code.parameters]
+        inner = [event for code in nested for event in code.events if name_of(event) not in code.parameters]
         inner_reads = {read for code in nested for read in code.reads if read not in local}
         return Code(
             name,
@@ -191,19 +191,6 @@ class ExpressionWalker(ast.NodeVisitor):
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
         self._comprehension(node)
-
-
-def _flat(events: Iterable[Event]) -> Iterator[Event]:
-    for event in events:
-        if isinstance(event, Branch):
-            for alternative in event.alternatives:
-                yield from _flat(alternative)
-        else:
-            yield event
-
-
-def _name_of(event: Event) -> str:
-    return getattr(event, "name", "")
 
 
 def _is_true(node: ast.expr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from dataclasses import dataclass, field
 
 from det_native import PROTOCOL, __version__
 from det_native.client.home import read_token
@@ -19,6 +20,49 @@ _WORKER_VARIABLE = "DET_WORKER"
 # One session for each process, master and start of it: a child of fork must not share its parent's connections.
 _sessions: dict[tuple[int, str, str], Session] = {}
 _lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a master is, and what opens it.
+
+    Attributes
+    ----------
+    url : str
+    token : str
+        Never shown.
+    incarnation : str
+        Start of its process, of the master of a home folder; empty for one that is named.
+    """
+
+    url: str
+    token: str = field(repr=False)
+    incarnation: str = ""
+
+
+def named_master(master_url: str | None = None) -> str | None:
+    """Return the address that a call or the environment names, None where the master of this machine is meant."""
+    return master_url or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or None
+
+
+def locate(master_url: str | None = None) -> Address | None:
+    """Return the address of the master that is named, else of the one that runs on this machine, else None.
+
+    Nothing is sent.
+
+    Raises
+    ------
+    ArgumentError
+        If the named address is none, or would carry the token in the clear.
+    AuthenticationError
+        If there is no token for it.
+    """
+    home = Home.default()
+    named = named_master(master_url)
+    if named:
+        return _named(normal_url(named), home)
+    runtime = read_runtime(home)
+    return None if runtime is None else _local(runtime, home)
 
 
 def connect(master_url: str | None = None, *, start: bool = True, framework: str | None = None) -> Session:
@@ -57,11 +101,11 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
             "the notebook, by `values=` of the call that trains or as the files that `checkpoint.download()` gives."
         )
     home = Home.default()
-    named = master_url or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR")
+    named = named_master(master_url)
     with _lock:
         if named:
             try:
-                return _named(normal_url(named), home)
+                return _session(_named(normal_url(named), home))
             except MasterUnreachableError as error:
                 raise _saying_who_names_it(error, named) from error
         runtime = read_runtime(home)
@@ -69,7 +113,7 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
             if not start:
                 raise MasterUnreachableError(f"No master runs in {home.path}. Start one with `det up`.")
             runtime = _start(home, framework)
-        return _local(runtime, home)
+        return _session(_local(runtime, home))
 
 
 def _saying_who_names_it(error: MasterUnreachableError, named: str) -> MasterUnreachableError:
@@ -82,20 +126,20 @@ def _saying_who_names_it(error: MasterUnreachableError, named: str) -> MasterUnr
     )
 
 
-def _named(url: str, home: Home) -> Session:
+def _named(url: str, home: Home) -> Address:
     token = os.environ.get("DET_TOKEN") or (read_token(home) if is_loopback(url) else None)
     if not token:
         raise AuthenticationError(f"There is no token for the master at {url}: set DET_TOKEN.")
-    return _session(url, token, "")
+    return Address(url, token)
 
 
-def _local(runtime: RuntimeFile, home: Home) -> Session:
+def _local(runtime: RuntimeFile, home: Home) -> Address:
     token = read_token(home)
     if token is None:
         raise AuthenticationError(
             f"The token of the running master, {home.token}, is gone. Restart it: `det down` and `det up`."
         )
-    return _session(runtime.url, token, runtime.start)
+    return Address(runtime.url, token, runtime.start)
 
 
 def _start(home: Home, framework: str | None) -> RuntimeFile:
@@ -107,13 +151,13 @@ def _start(home: Home, framework: str | None) -> RuntimeFile:
     return started.runtime
 
 
-def _session(url: str, token: str, incarnation: str) -> Session:
-    key = (os.getpid(), url, f"{incarnation} {token}")
+def _session(address: Address) -> Session:
+    key = (os.getpid(), address.url, f"{address.incarnation} {address.token}")
     known = _sessions.get(key)
     if known is not None:
         return known
-    session = Session(url, token)
-    check_version(session.health(), url)
+    session = Session(address.url, address.token)
+    check_version(session.health(), address.url)
     for other in [other for other in _sessions if other[:2] == key[:2]]:
         _sessions.pop(other).close()  # of an earlier master at this address
     _sessions[key] = session

@@ -12,7 +12,7 @@ from det_native.capture.bundle import assemble
 from det_native.capture.call import capture_call
 from det_native.capture.log import CallRecord
 from det_native.capture.model import Bundle, Capture
-from det_native.client.connect import connect
+from det_native.client.connect import connect, named_master
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.session import IDEMPOTENCY_HEADER, Session
@@ -83,6 +83,8 @@ def submit(
     MasterError
         If the master cannot be started or reached, or refuses.
     """
+    if named_master(settings.master_url):
+        connect(settings.master_url)  # an address that is wrong is told before the work of capturing
     capture = capture_call(
         kind,
         payload,

@@ -124,6 +124,16 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
         ["Tiny", "build_training_data_loader"],
     ),
     "a class without methods": ("create(Tiny, config)", "TrialDefinitionError", ["Tiny", "train_batch"]),
+    "a master whose token is not known": (
+        "model_of(init(master_url='http://127.0.0.1:9')).fit(x, y)",
+        "AuthenticationError",
+        ["There is no token for the master at http://127.0.0.1:9: set DET_TOKEN."],
+    ),
+    "a master that is not there": (
+        "import os; os.environ['DET_TOKEN'] = 'x'; model_of(init(master_url='http://127.0.0.1:9')).fit(x, y)",
+        "MasterUnreachableError",
+        ["No master answers at http://127.0.0.1:9"],
+    ),
     "a name of a later version": (
         "det.experimental.test_one_batch",
         "LaterVersionError",

@@ -1,0 +1,93 @@
+"""Whether a call changes what it is given: by what is known of libraries, and by reading functions of the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from det_native.capture.bindings import CodeRegistry, Environment, import_path
+from det_native.capture.events import Call, Change, flat
+from det_native.capture.vocabulary import (
+    ARGUMENT_CHANGING_METHODS,
+    FRESH_METHODS,
+    KEEPING_METHODS,
+    MUTATING_BUILTINS,
+    VIEW_METHODS,
+    chain_changes,
+    changes_first_argument,
+)
+
+Path = tuple[str, ...]
+
+
+class ArgumentChanges:
+    """Answers for one pass over the log.
+
+    Parameters
+    ----------
+    codes : CodeRegistry
+        Functions and classes that the cells define.
+    local_modules : collection of str
+        Modules that travel as files: nothing is known of what they do.
+    """
+
+    def __init__(self, codes: CodeRegistry, local_modules: Collection[str]) -> None:
+        self._codes = codes
+        self._local_modules = local_modules
+
+    def changes(
+        self,
+        environment: Environment,
+        event: Call,
+        full: Path | None,
+        position: int | str,
+        active: frozenset[int] = frozenset(),
+    ) -> bool:
+        """Return whether a call may change the argument at `position`.
+
+        Parameters
+        ----------
+        environment : Environment
+            What the names are bound to at the call.
+        full : tuple of str or None
+            The callee's path if it is imported.
+        position : int or str
+            Number or keyword of the argument.
+        active : frozenset of int
+            Functions that are being read already.
+        """
+        root, last = event.callee[0], event.callee[-1]
+        binding = environment.get(root)
+        if full is not None:
+            if full[0] in self._local_modules:
+                return not full[-1][:1].isupper()
+            return position == 0 and changes_first_argument(full)
+        if binding is None:
+            return MUTATING_BUILTINS.get(root) == position
+        if len(event.callee) == 1:
+            if binding.origin.kind == "def":
+                return any(self._in_function(environment, number, position, active) for number in binding.codes)
+            return False
+        if last in ARGUMENT_CHANGING_METHODS:
+            return True
+        return bool(binding.codes) and last not in FRESH_METHODS | VIEW_METHODS | KEEPING_METHODS
+
+    def _in_function(self, environment: Environment, number: int, position: int | str, active: frozenset[int]) -> bool:
+        """Return whether a function defined in a cell changes what it is given at `position`."""
+        code = self._codes[number]
+        if number in active:
+            return False
+        if isinstance(position, int):
+            named = code.parameters[position : position + 1] or code.parameters[-1:]
+        else:
+            named = (position,) if position in code.parameters else code.parameters
+        active = active | {number}
+        for event in flat(code.events):
+            if isinstance(event, Change) and event.name in named:
+                if event.how != "call" or chain_changes(event.chain, None, event.in_place):
+                    return True
+            elif isinstance(event, Call) and event.callee[0] not in code.parameters:
+                full = event.callee if event.imported else import_path(environment, event.callee)
+                for inner, names in event.arguments:
+                    if names.intersection(named) and self.changes(environment, event, full, inner, active):
+                        return True
+        return False
