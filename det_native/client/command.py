@@ -212,10 +212,30 @@ def list_experiments(context: click.Context, *, limit: int) -> None:
 @click.pass_context
 def kill_experiment(context: click.Context, experiment_id: int) -> None:
     """End an experiment now; its trials become CANCELED."""
+    _change(context.obj, experiment_id, "kill")
+
+
+@experiment.command("pause")
+@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.pass_context
+def pause_experiment(context: click.Context, experiment_id: int) -> None:
+    """Have an experiment's workers checkpoint and end, and give its slots back."""
+    _change(context.obj, experiment_id, "pause")
+
+
+@experiment.command("activate")
+@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.pass_context
+def activate_experiment(context: click.Context, experiment_id: int) -> None:
+    """Go on with a paused experiment, from the checkpoints of its trials."""
+    _change(context.obj, experiment_id, "activate")
+
+
+def _change(master: str | None, experiment_id: int, verb: str) -> None:
     from det_native.client.connect import connect
     from det_native.schema.rest import Experiment
 
-    answer = connect(context.obj, start=False).post(f"/experiments/{experiment_id}/kill")
+    answer = connect(master, start=False).post(f"/experiments/{experiment_id}/{verb}")
     click.echo(f"Experiment {experiment_id} is {Experiment.model_validate(answer).state.value}.")
 
 

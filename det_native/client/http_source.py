@@ -35,6 +35,11 @@ class HttpSource(Source):
     def __repr__(self) -> str:
         return f"HttpSource({self._session.url!r})"
 
+    @property
+    def url(self) -> str:
+        """Address of the master."""
+        return self._session.url
+
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
         """Return the experiment as it is now."""
         return rest.ExperimentDetail.model_validate(self._session.get(f"/experiments/{experiment_id}"))
@@ -58,6 +63,11 @@ class HttpSource(Source):
             if len(page) < _PAGE:
                 return rows
             after = rows[-1].batch
+
+    def curves(self, experiment_id: int | str, trial_id: int | None = None) -> list[rest.MetricCurve]:
+        """Return the curves of an experiment or of one trial, reduced by the master."""
+        owner = f"/experiments/{experiment_id}" if trial_id is None else f"/trials/{trial_id}"
+        return [rest.MetricCurve.model_validate(found) for found in self._session.get(f"{owner}/curves")]
 
     def checkpoints(
         self, *, experiment_id: int | str | None = None, trial_id: int | None = None
@@ -91,6 +101,14 @@ class HttpSource(Source):
     def kill(self, experiment_id: int | str) -> None:
         """End the experiment now; its trials become CANCELED."""
         self._session.post(f"/experiments/{experiment_id}/kill")
+
+    def pause(self, experiment_id: int | str) -> None:
+        """Have the experiment's workers checkpoint and end; nothing starts until it is activated."""
+        self._session.post(f"/experiments/{experiment_id}/pause")
+
+    def activate(self, experiment_id: int | str) -> None:
+        """Go on with a paused experiment."""
+        self._session.post(f"/experiments/{experiment_id}/activate")
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory.

@@ -10,6 +10,8 @@ from det_native.client.history import as_number
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
 
+PAUSED = "paused (experiment.activate() goes on)"
+
 
 @dataclass
 class TrialProgress:
@@ -52,7 +54,8 @@ class ExperimentProgress:
     @property
     def text(self) -> str:
         """State, trials done and the newest metrics, in a few words."""
-        words = [self.experiment.state.value.lower()]
+        state = self.experiment.state
+        words = [PAUSED if state is ExperimentState.PAUSED else state.value.lower()]
         if self.experiment.trials > 1:
             done = sum(trial.state.terminal for trial in self.trials.values())
             words.append(f"{done}/{self.experiment.trials} trials")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from det_native.client.history import as_number
-from det_native.errors import CheckpointNotFoundError
+from det_native.errors import ArgumentError, CheckpointNotFoundError
 from det_native.schema.rest import Checkpoint, Experiment, Trial
 from det_native.schema.states import CheckpointState
 
@@ -103,6 +103,34 @@ def best_checkpoints(
     if not top:
         raise CheckpointNotFoundError(_no_checkpoint(owner, experiment, found, sort_by))
     return top
+
+
+def checkpoint_named(uuid: str, found: Sequence[Checkpoint], *, owner: str) -> Checkpoint:
+    """Return the checkpoint with a uuid, or the one whose uuid begins so.
+
+    Raises
+    ------
+    ArgumentError
+        If `uuid` is no text, or several begin so.
+    CheckpointNotFoundError
+        If there is none, or it was deleted.
+    """
+    if not isinstance(uuid, str) or not uuid:
+        raise ArgumentError(f"The uuid of a checkpoint is a text such as '0b6d...', not {uuid!r}.")
+    matches = [checkpoint for checkpoint in found if checkpoint.uuid.startswith(uuid)]
+    matches = [checkpoint for checkpoint in matches if checkpoint.uuid == uuid] or matches
+    existing = [checkpoint for checkpoint in matches if checkpoint.state is CheckpointState.COMPLETED]
+    if len(existing) > 1:
+        several = ", ".join(checkpoint.uuid for checkpoint in existing)
+        raise ArgumentError(f"{owner} has several checkpoints that begin with {uuid!r}: {several}.")
+    if existing:
+        return existing[0]
+    if matches:
+        raise CheckpointNotFoundError(
+            f"Checkpoint {matches[0].uuid} of {owner.lower()} was deleted: the configuration's checkpoint_storage says "
+            "how many are kept (save_experiment_best, save_trial_best, save_trial_latest)."
+        )
+    raise CheckpointNotFoundError(f"{owner} has no checkpoint {uuid!r}; experiment.checkpoints lists those it has.")
 
 
 def _no_checkpoint(owner: str, experiment: Experiment, found: Sequence[Checkpoint], sort_by: str | None) -> str:

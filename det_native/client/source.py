@@ -20,6 +20,11 @@ class Source(Protocol):
 
     without_logs: str = ""
 
+    @property
+    def url(self) -> str:
+        """Address of the master; empty for a run in a process of this machine."""
+        return ""
+
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
         """Return the experiment as it is now."""
 
@@ -31,6 +36,10 @@ class Source(Protocol):
 
     def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
         """Return all rows of a kind after a batch, in order of batches."""
+
+    def curves(self, experiment_id: int | str, trial_id: int | None = None) -> list[rest.MetricCurve] | None:
+        """Return the curves of an experiment or of one trial, reduced; None where the rows have to be read."""
+        return None
 
     def checkpoints(
         self, *, experiment_id: int | str | None = None, trial_id: int | None = None
@@ -48,6 +57,12 @@ class Source(Protocol):
 
     def kill(self, experiment_id: int | str) -> None:
         """End the experiment now; its trials become CANCELED."""
+
+    def pause(self, experiment_id: int | str) -> None:
+        """Have the experiment's workers checkpoint and end; nothing starts until it is activated."""
+
+    def activate(self, experiment_id: int | str) -> None:
+        """Go on with a paused experiment."""
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory."""

@@ -59,10 +59,7 @@ def wait(
         try:
             return _follow(source, experiment_id, view, timeout, after)
         except TimeoutError:
-            raise TimeoutError(
-                f"Experiment {experiment_id} has not ended after {timeout:g} s; it goes on. "
-                "experiment.wait() waits again, experiment.kill() ends it."
-            ) from None
+            raise TimeoutError(_not_ended(source, experiment_id, timeout)) from None
         except KeyboardInterrupt:
             view.message(goes_on(experiment_id))
             raise WaitInterrupt from None  # a new one: where in the waiting it arrived says nothing
@@ -129,6 +126,13 @@ def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool =
     if again:
         return f"{headline}, in the same way."
     return f"{headline}:\n{error.traceback or f'{error.type}: {error.message}'}"
+
+
+def _not_ended(source: Source, experiment_id: int | str, timeout: float | None) -> str:
+    started = f"Experiment {experiment_id} has not ended after {timeout:g} s; "
+    if source.experiment(experiment_id).state is ExperimentState.PAUSED:
+        return f"{started}it is paused. experiment.activate() goes on with it, experiment.kill() ends it."
+    return f"{started}it goes on. experiment.wait() waits again, experiment.kill() ends it."
 
 
 def _until(feed: EventFeed, timeout: float | None) -> Iterator[rest.Event]:

@@ -82,6 +82,32 @@ class LocalSource(Source):
                 f"Experiment {self._store.id} runs in another process on this machine; interrupt it there (Ctrl-C)."
             )
 
+    def pause(self, experiment_id: int | str) -> None:
+        """Pause nothing: a local run cannot go on later.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            Always.
+        """
+        raise self._only_on_a_master("paused")
+
+    def activate(self, experiment_id: int | str) -> None:
+        """Go on with nothing: a local run cannot be paused.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            Always.
+        """
+        raise self._only_on_a_master("activated")
+
+    def _only_on_a_master(self, asked: str) -> UnsupportedFeatureError:
+        return UnsupportedFeatureError(
+            f"Experiment {self._store.id} is a local run, which cannot be {asked}: Ctrl-C ends it with a checkpoint. "
+            "What is to be paused and continued has to be submitted: call init() or create() without local=True."
+        )
+
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory."""
         from det_harness.load import copy_checkpoint

@@ -188,7 +188,12 @@ class Service:
     def create_experiment(
         self, owner: str, body: rest.ExperimentCreate, idempotency: Idempotency | None
     ) -> rest.Experiment:
-        """Store an experiment and have it begin; see :func:`flow.experiments.create` for what can be wrong."""
+        """Store an experiment and have it begin; see :func:`flow.experiments.create` for what can be wrong.
+
+        A bundle whose blobs have been lost is refused as one that is not there: the client then sends it again.
+        """
+        with self.database.read() as connection:
+            self._bundles.kind_of(connection, body.bundle_id)
         experiment, new = experiment_flow.create(self._context, owner, body, idempotency)
         if new:
             kind = "test of " if body.test else ""
@@ -199,6 +204,14 @@ class Service:
     def kill_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
         """End an experiment now."""
         return self._thread.call(partial(self._kill, owner, experiment_id))
+
+    def pause_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
+        """Pause an experiment; see :meth:`flow.experiments.Experiments.pause` for what can be wrong."""
+        return self._thread.call(partial(self._pause, owner, experiment_id))
+
+    def activate_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
+        """Go on with a paused experiment."""
+        return self._thread.call(partial(self._activate, owner, experiment_id))
 
     def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
         """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""
@@ -239,6 +252,16 @@ class Service:
         self._runs.kill_experiment(experiment_id)
         if over:
             self._collect(experiment_id)
+        return experiment
+
+    def _pause(self, owner: str, experiment_id: int) -> rest.Experiment:
+        experiment = self._experiments.pause(experiment_id, owner)
+        self._runs.pause_experiment(experiment_id)
+        return experiment
+
+    def _activate(self, owner: str, experiment_id: int) -> rest.Experiment:
+        experiment = self._experiments.activate(experiment_id, owner)
+        self._unscheduled = True
         return experiment
 
     def _trial_over(self, experiment_id: int, trial_id: int) -> None:

@@ -7,9 +7,12 @@ from typing import Any
 
 from det_native.errors import UnsupportedFeatureError
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.manifests import Framework
 
 _CONTAINERS = "trials run as processes, not in containers"
 _MANAGERS = "there are no resource pools or workload managers"
+_ONE_SLOT = "a trial on one slot exchanges no gradients"
+_KERAS = "for Keras: its optimizer makes a step of every batch"
 _NO_EFFECT = {
     "environment.image": _CONTAINERS,
     "environment.force_pull_image": _CONTAINERS,
@@ -23,10 +26,12 @@ _NO_EFFECT = {
     "resources.shm_size": _CONTAINERS,
     "resources.devices": _CONTAINERS,
     "checkpoint_storage.propagation": _CONTAINERS,
+    "checkpoint_storage.container_path": _CONTAINERS,
     "checkpoint_storage.tensorboard_path": "event files are kept with the experiment",
     "resources.agent_label": _MANAGERS,
     "resources.resource_pool": _MANAGERS,
     "resources.is_single_node": _MANAGERS,
+    "resources.native_parallel": "a trial on one slot spreads no batch",
     "resources.slots": "it is for notebooks and shells; resources.slots_per_trial is for trials",
     "slurm": _MANAGERS,
     "pbs": _MANAGERS,
@@ -39,26 +44,43 @@ _NO_EFFECT = {
     "log_retention_days": "logs are kept as they are",
     "retention_policy": "logs are kept as they are",
     "integrations": "there are none",
-    "optimizations.tensor_fusion_threshold": "a trial on one slot exchanges no gradients",
-    "optimizations.tensor_fusion_cycle_time": "a trial on one slot exchanges no gradients",
-    "optimizations.auto_tune_tensor_fusion": "a trial on one slot exchanges no gradients",
+    "optimizations.tensor_fusion_threshold": _ONE_SLOT,
+    "optimizations.tensor_fusion_cycle_time": _ONE_SLOT,
+    "optimizations.auto_tune_tensor_fusion": _ONE_SLOT,
+    "optimizations.average_training_metrics": "a trial on one slot has no others to average with",
     "tensorboard_storage": "not for users",
     "debug": "not for users",
     "internal": "not for users",
     "security": "not for users",
 }
+_NO_EFFECT_FOR: dict[Framework, dict[str, str]] = {
+    "keras": {
+        "optimizations.aggregation_frequency": _KERAS,
+        "optimizations.average_aggregated_gradients": _KERAS,
+    },
+}
 
 
-def fields_without_effect(config: ExperimentConfig) -> dict[str, str]:
-    """Return the fields that differ from their default though they change nothing here, each with the reason."""
+def fields_without_effect(config: ExperimentConfig, framework: Framework | None = None) -> dict[str, str]:
+    """Return the fields that differ from their default though they change nothing here, each with the reason.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+    framework : {"torch", "keras", "estimator"}, optional
+        What is trained with: some fields are without effect for one framework only.
+    """
     found = {}
-    for path, reason in _NO_EFFECT.items():
+    of_framework = _NO_EFFECT_FOR.get(framework, {}) if framework is not None else {}
+    for path, reason in (_NO_EFFECT | of_framework).items():
         owner: Any = config
         *sections, name = path.split(".")
         for section in sections:
             owner = getattr(owner, section)
         known = type(owner).model_fields.get(name)
-        if known is not None and getattr(owner, name) != known.get_default(call_default_factory=True):
+        if known is None or known.is_required():
+            continue
+        if getattr(owner, name) != known.get_default(call_default_factory=True):
             found[path] = reason
     return found
 

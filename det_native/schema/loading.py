@@ -18,6 +18,7 @@ from det_native.schema.checks import BATCH_SIZE, completeness_problems, consiste
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import fields_without_effect, refuse_unsupported
 from det_native.schema.lengths import Length
+from det_native.schema.manifests import Framework
 from det_native.schema.older_names import Modernised
 from det_native.schema.problems import broken_fields, field_problems
 from det_native.schema.reading import plain_mapping, read
@@ -37,6 +38,7 @@ def load_config(
     local: bool = False,
     fills: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    framework: Framework | None = None,
     warn: bool = True,
 ) -> ExperimentConfig:
     """Read, complete and validate an experiment configuration.
@@ -53,6 +55,8 @@ def load_config(
         is silent. Where both speak and differ the configuration wins, with one warning for all such fields.
     defaults : mapping, optional
         Like `fills`, but nobody said so: where the configuration speaks there is no warning. `fills` win over them.
+    framework : {"torch", "keras", "estimator"}, optional
+        What is trained with, where that is known: some fields are without effect for one framework only.
     warn : bool
         Whether to warn about contradicting `fills` and about fields without effect.
 
@@ -72,7 +76,7 @@ def load_config(
     _fill(modern.raw, assumed)
     found = [*reading.problems, *unreadable, *unsayable, *unusable, *modern.problems]
     loaded = _validated(modern, reading.title, found, local=local)
-    notes = [note for note in (_contradiction(loaded, contradicted), _no_effect(loaded)) if note]
+    notes = [note for note in (_contradiction(loaded, contradicted), _no_effect(loaded, framework)) if note]
     if local and loaded.resources.slots_per_trial > 1:
         notes.append(
             f"resources.slots_per_trial: {loaded.resources.slots_per_trial} becomes 1: a local run has one slot."
@@ -201,9 +205,9 @@ def _written(value: Any) -> str:
     return repr(value)
 
 
-def _no_effect(loaded: ExperimentConfig) -> str:
+def _no_effect(loaded: ExperimentConfig, framework: Framework | None) -> str:
     by_reason: dict[str, list[str]] = {}
-    for path, reason in fields_without_effect(loaded).items():
+    for path, reason in fields_without_effect(loaded, framework).items():
         by_reason.setdefault(reason, []).append(path)
     if not by_reason:
         return ""

@@ -127,6 +127,19 @@ class BundleManifest(_Model):
         """SHA-256 of the canonical form."""
         return hashlib.sha256(self.canonical()).hexdigest()
 
+    @property
+    def check_key(self) -> str:
+        """SHA-256 of what a check in a fresh process can find fault with.
+
+        The same cells run again have other numbers, and so another `id`; what they are is the same.
+        """
+        told = self.model_dump(mode="json")
+        for cell in told["program"]["cells"]:
+            for name in ("number", "cell_id", "reason"):
+                del cell[name]
+        text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
     def hashes(self) -> set[Sha256]:
         """Return the hashes of all blobs that the bundle refers to."""
         return {entry.sha256 for entry in self.files} | {entry.sha256 for entry in self.values}

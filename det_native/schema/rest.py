@@ -125,7 +125,11 @@ class UserErrorInfo(_Model):
 
 
 class Experiment(_Answer):
-    """An experiment. `test` says that it is one minimal loop only."""
+    """An experiment. `test` says that it is one minimal loop only.
+
+    `started` is when its first trial got slots, None before. `seconds_left` is how long it will take from here if it
+    goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
+    """
 
     id: int
     name: str
@@ -141,7 +145,9 @@ class Experiment(_Answer):
     best_validation: float | None
     error: UserErrorInfo | None
     created: str
+    started: str | None = None
     ended: str | None
+    seconds_left: float | None = None
 
 
 class ExperimentDetail(Experiment):
@@ -183,6 +189,23 @@ class MetricSeries(_Answer):
 
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
+    name: str
+    batch: list[int]
+    minimum: list[float | None]
+    maximum: list[float | None]
+    mean: list[float | None]
+
+
+class MetricCurve(_Answer):
+    """A metric of one trial, down-sampled: per bucket the last batch, and minimum, maximum and mean of the values.
+
+    Of at most as many rows as buckets were asked for, each is a bucket of its own.
+    """
+
+    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
+
+    trial_id: int
+    kind: MetricKind
     name: str
     batch: list[int]
     minimum: list[float | None]
@@ -320,6 +343,7 @@ __all__ = [
     "Health",
     "LogLine",
     "MasterInfo",
+    "MetricCurve",
     "MetricRow",
     "MetricSeries",
     "MetricsReport",

@@ -5,9 +5,21 @@ from __future__ import annotations
 import posixpath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from det_native.schema.section import AbsolutePath, Name, Secret, Section, Whole
+
+
+def _same_everywhere(path: str) -> str:
+    if not posixpath.isabs(path):
+        raise ValueError(
+            f"must be an absolute path, not {path!r}: master and workers run in different folders, so that a relative "
+            "one is another place for each"
+        )
+    return path
+
+
+SharedPath = Annotated[Name, AfterValidator(_same_everywhere)]
 
 
 class _Storage(Section):
@@ -28,7 +40,7 @@ class SharedFileStorage(_Storage):
     """A folder that master and workers see under the same path."""
 
     type: Literal["shared_fs"]
-    host_path: Name
+    host_path: SharedPath
     storage_path: str | None = None
     propagation: str = "rprivate"
     container_path: str | None = None

@@ -99,7 +99,7 @@ class Schedule:
         """Return what is due now. Calling it again without telling what was done returns the same."""
         periods, progress = self.periods, self.progress
         if self.stop_requested:
-            return SaveCheckpoint() if self._unsaved else Finish(stopped=progress.batches < periods.length)
+            return SaveCheckpoint() if self._unsaved else Finish(stopped=not progress.validated_at_end)
         if periods.initial_validation and progress.batches == 0 and progress.last_validated < 0:
             return Validate()
         if progress.save_after_validation and self._unsaved:

@@ -89,6 +89,7 @@ class _TrialRun:
         self._directory = Path(job.directory)
         self._work = self._directory / "work"
         self._stop = threading.Event()
+        self._told_to_stop = False
         self._environment = TrialEnvironment(
             config=job.config,
             hparams=job.hparams,
@@ -131,7 +132,7 @@ class _TrialRun:
             schedule=self._schedule,
             reporter=self._reporter,
             checkpoints=self._checkpoints(),
-            stop_requested=lambda: self._stop.is_set() or self._reporter.stop_requested,
+            stop_requested=self._must_stop,
             validation_batches=1 if job.test else None,
         )
         self._host = host = WorkerHost(self._environment, runner.calls, services)
@@ -159,9 +160,15 @@ class _TrialRun:
             on_start=self._reporter.started,
         )
 
+    def _must_stop(self) -> bool:
+        """Whether training is to end early, which the controller then knows."""
+        if self._stop.is_set() or self._reporter.stop_requested:
+            self._told_to_stop = True
+        return self._told_to_stop
+
     def _ended(self, outcome: Outcome) -> int:
-        asked = self._stop.is_set() or self._reporter.stop_requested
-        reason = ExitReason.STOPPED if outcome.stopped and asked else ExitReason.COMPLETED
+        # Where the user's own code had ended training before, a stop asked for later changes nothing.
+        reason = ExitReason.STOPPED if outcome.stopped and self._told_to_stop else ExitReason.COMPLETED
         return self._exit(reason, outcome.batches, None, EXIT_DONE)
 
     def _failed(self, error: BaseException) -> int:

@@ -15,6 +15,7 @@ from det_native.errors import (
     ExperimentFailedError,
     NotFoundError,
     StorageError,
+    UnsupportedFeatureError,
     UserCodeError,
 )
 from det_native.experimental.local_source import LocalSource
@@ -113,6 +114,31 @@ def test_best_checkpoints_one_for_each_trial() -> None:
         experiment.top_checkpoint(sort_by="nope")
     with pytest.raises(ArgumentError, match="limit"):
         experiment.top_n_checkpoints(0)
+
+
+def test_one_checkpoint_by_its_uuid_or_the_beginning_of_it() -> None:
+    experiment = write_experiment(trials=2)
+    store = LocalStore.find("local-1")
+    deleted = checkpoint("dead0000", 1, 1).model_copy(update={"state": CheckpointState.DELETED})
+    store.write_checkpoints(1, [checkpoint("aabb", 1, 2), checkpoint("aacc", 1, 4), deleted])
+    store.write_checkpoints(2, [checkpoint("aa", 2, 4)])
+    assert experiment.checkpoint("aabb").batch == 2
+    assert experiment.checkpoint("aac").uuid == "aacc"
+    assert experiment.checkpoint("aa").trial_id == 2
+    with pytest.raises(ArgumentError, match=r"Experiment local-1 has several .* begin with 'a': aabb, aacc, aa\."):
+        experiment.checkpoint("a")
+    with pytest.raises(CheckpointNotFoundError, match="dead0000 of experiment local-1 was deleted"):
+        experiment.checkpoint("dead")
+    with pytest.raises(CheckpointNotFoundError, match=r"has no checkpoint 'x'; experiment\.checkpoints lists"):
+        experiment.checkpoint("x")
+    with pytest.raises(ArgumentError, match="not None"):
+        experiment.checkpoint(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("asked", ["pause", "activate"])
+def test_a_local_run_cannot_be_paused(asked: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"local-1 is a local run, which cannot be .*without local=True"):
+        getattr(write_experiment(), asked)()
 
 
 def test_without_any_checkpoint_the_error_says_so() -> None:

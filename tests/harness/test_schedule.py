@@ -116,7 +116,7 @@ def test_a_stop_saves_what_is_unsaved_and_ends(periods: Periods, best: list[bool
     assert len(rest) <= 2
     assert schedule.progress.batches == batches
     assert schedule.progress.last_checkpointed == batches
-    assert rest[-1] == Finish(stopped=batches < periods.length)
+    assert rest[-1] == Finish(stopped=not schedule.progress.validated_at_end)
 
 
 def test_initial_validation_comes_first() -> None:

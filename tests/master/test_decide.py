@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.master.flow.decide import Cancel, Complete, Decision, Facts, Fail, Restart, decide, fingerprint_of
+from det_native.master.flow.decide import (
+    Cancel,
+    Complete,
+    Decision,
+    Facts,
+    Fail,
+    Restart,
+    Suspend,
+    decide,
+    fingerprint_of,
+)
 from det_native.schema.rest import ExitReport, UserErrorInfo
 from det_native.schema.states import ExitReason
 
@@ -20,7 +30,14 @@ def error(message: str = "boom", batch: int = 3) -> UserErrorInfo:
 def facts(reason: ExitReason | None, **changes: object) -> Facts:
     told = error() if reason in (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR) else None
     exit_report = ExitReport(seq=1, reason=reason, batch=3, error=told) if reason else None
-    known: dict[str, object] = {"killed": False, "restarts": 0, "max_restarts": 5, "fingerprint": None, **changes}
+    known: dict[str, object] = {
+        "killed": False,
+        "paused": False,
+        "restarts": 0,
+        "max_restarts": 5,
+        "fingerprint": None,
+        **changes,
+    }
     return Facts(exit=exit_report, detail="killed by signal 9 (SIGKILL)", **known)  # type: ignore[arg-type]
 
 
@@ -83,6 +100,21 @@ def test_a_stop_that_nobody_asked_for_is_no_end() -> None:
     assert decision.restarts == 1
     assert "SIGTERM" in decision.reason
     assert isinstance(decide(facts(ExitReason.STOPPED, restarts=5)), Fail)
+
+
+def test_a_run_that_was_asked_to_pause_costs_no_restart_however_it_ended() -> None:
+    assert decide(facts(ExitReason.STOPPED, paused=True)) == Suspend("Paused after batch 3.")
+    vanished = decide(facts(None, paused=True, restarts=5))
+    assert isinstance(vanished, Suspend)
+    assert "the one before counts" in vanished.reason
+
+
+def test_a_pause_hides_neither_an_end_nor_an_error_nor_a_kill() -> None:
+    assert decide(facts(ExitReason.COMPLETED, paused=True)) == Complete()
+    assert decide(facts(ExitReason.STOPPED, paused=True, killed=True)) == Cancel()
+    assert isinstance(decide(facts(ExitReason.USER_ERROR, paused=True)), Restart)
+    assert isinstance(decide(facts(ExitReason.USER_ERROR, paused=True, restarts=5)), Fail)
+    assert isinstance(decide(facts(ExitReason.INVALID_HYPERPARAMETERS, paused=True)), Fail)
 
 
 @given(

@@ -136,3 +136,13 @@ def test_streams_end_with_the_master(master: Master, worker: Worker) -> None:
 @pytest.mark.parametrize("headers", [{"Last-Event-ID": "x"}, {"Last-Event-ID": "-1"}])
 def test_a_malformed_position_is_refused(master: Master, headers: dict[str, str]) -> None:
     assert master.client.get("/api/v1/events", headers=headers).status_code == 422
+
+
+def test_the_tail_has_only_what_happens_after_it_was_opened(master: Master, worker: Worker) -> None:
+    worker.start()
+    worker.train(1, 3)
+    with stream(master, experiment_id=1, tail=True) as events:
+        uuid = worker.checkpoint(3)
+        first = next(events)
+        assert first["type"] == "checkpoint"
+        assert first["data"]["uuid"] == uuid

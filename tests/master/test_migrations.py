@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from master_parts import manifest
+from sqlalchemy import Connection, create_engine, text
 
 from det_native.errors import MasterStartError
+from det_native.master.store import bundles, experiments, runs
 from det_native.master.store.database import Database
 from det_native.master.store.migrate import configuration
 from det_native.master.store.migrations import HEAD
@@ -31,6 +34,42 @@ def test_a_second_start_changes_nothing(database_url: str) -> None:
             heads = MigrationContext.configure(connection).get_current_heads()
         database.close()
         assert heads == (HEAD,)
+
+
+def test_what_an_older_version_has_written_stays(database_url: str) -> None:
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        upgrade_to(connection, "0001")
+        for statement in (
+            "INSERT INTO bundles VALUES ('b', '{}', true, 'then')",
+            "INSERT INTO experiments (id, owner, name, state, config, bundle_id, framework, metric, smaller_is_better, "
+            "test, report, progress, collected, created) VALUES (1, 'user', 'old', 'ACTIVE', '{}', 'b', 'torch', "
+            "'loss', true, false, '[]', 0.5, false, 'then')",
+            "INSERT INTO trials (id, experiment_id, request, state, hparams, seed, restarts, target_batches, created, "
+            "started) VALUES (1, 1, 0, 'RUNNING', '{}', 7, 0, 100, 'then', 'later')",
+            "INSERT INTO runs (run_id, trial_id, number, state, start_batch, last_seq, batches, training_rows, "
+            "training_last, validation_rows, validation_last, token_hash, slots, log_offset, created) "
+            "VALUES ('r', 1, 1, 'RUNNING', 0, 0, 0, 0, -1, 0, -1, 'h', '[]', 0, 'then')",
+        ):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    database = Database(database_url)
+    with database.write() as transaction:
+        old = experiments.get(transaction.connection, 1)
+        assert (old.name, old.started, old.seconds_left) == ("old", "later", None)
+        assert [run.stop_asked for run in runs.alive(transaction.connection)] == [False]
+        assert bundles.is_checked(transaction.connection, "b")
+        assert not bundles.add(transaction, manifest())
+    database.close()
+
+
+def upgrade_to(connection: Connection, revision: str) -> None:
+    scripts = ScriptDirectory.from_config(configuration())
+    with EnvironmentContext(
+        configuration(), scripts, fn=lambda known, _: scripts._upgrade_revs(revision, known)
+    ) as steps:
+        steps.configure(connection=connection, target_metadata=metadata)
+        steps.run_migrations()
 
 
 def test_a_database_of_a_newer_version_is_refused(database_url: str) -> None:

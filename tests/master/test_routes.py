@@ -139,6 +139,23 @@ def test_files_of_a_checkpoint_are_those_of_its_manifest(master: Master) -> None
     assert master.get(f"/trials/{job.trial_id}/checkpoints")[0] == master.get(f"/checkpoints/{uuid}")
 
 
+def test_logs_are_read_from_either_end(master: Master) -> None:
+    master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    master.world.output[job.run_id] = "".join(f"{number}\n" for number in range(1, 11))
+    lines = master.until("/trials/1/logs", lambda found: len(found) == 10)
+
+    def texts(**asked: int) -> list[str]:
+        return [line["text"] for line in master.get("/trials/1/logs", **asked)]
+
+    assert texts(limit=2) == ["1", "2"]
+    assert texts(last=3) == ["8", "9", "10"]
+    assert texts(last=100, limit=1) == [str(number) for number in range(1, 11)]
+    assert texts(last=3, after=lines[8]["id"]) == ["10"]
+    refused(master.client.get("/api/v1/trials/9/logs?last=1"), 404)
+    refused(master.client.get("/api/v1/trials/1/logs?last=0"), 422)
+
+
 def test_not_a_numbers_travel_as_strings(master: Master) -> None:
     master.create()
     (job,) = master.world.wait_for_jobs(1)

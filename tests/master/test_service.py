@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from master_parts import Master, MemoryLauncher, Worker, manifest, publish, running_master
+from master_parts import Master, MemoryLauncher, Worker, configuration, manifest, publish, running_master
 
+from det_native import PROTOCOL
 from det_native.errors import MasterStartError
 from det_native.master.app import build
 from det_native.schema.job import TrialJob
@@ -344,6 +345,9 @@ def test_a_bundle_whose_blobs_were_lost_is_to_be_sent_again(master: Master) -> N
     shutil.rmtree(Path(master.service.blobs.uri) / next(iter(content))[:2])
     lost = master.client.get(f"/api/v1/bundles/{bundle}/created")
     assert (lost.status_code, "send it again" in lost.json()["error"]) == (404, True)
+    experiment = {"protocol": PROTOCOL, "config": configuration(), "bundle_id": bundle}
+    refused = master.client.post("/api/v1/experiments", json=experiment)
+    assert (refused.status_code, "send it again" in refused.json()["error"]) == (404, True)
     master.client.post("/api/v1/blobs", content=packed)
     assert master.client.post("/api/v1/bundles", json=body).json()["id"] == bundle
     assert master.get(f"/bundles/{bundle}/created")["id"] == bundle

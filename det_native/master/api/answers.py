@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from det_native.master.service import Service
 from det_native.schema.rest import ErrorBody
+from det_native.schema.states import MetricKind
 
 LARGEST = 2**53 - 1
 
@@ -54,6 +55,11 @@ async def the_owner(request: Request) -> str:
 
 TheService = Annotated[Service, Depends(the_service)]
 TheOwner = Annotated[str, Depends(the_owner)]
+
+
+def kinds_of(kind: MetricKind | None) -> list[MetricKind]:
+    """Return the kinds of metrics that are asked for: the one given, all without one."""
+    return list(MetricKind) if kind is None else [kind]
 
 
 def reply(model: BaseModel, status: int = 200) -> Response:

@@ -30,6 +30,7 @@ class Check:
 
     run_id: str
     bundle_id: str
+    check_key: str
     directory: Path
     deadline: float
     waiting: list[Future[BundleChecked]]
@@ -52,7 +53,7 @@ class Checks:
             waiting.set_result(BundleChecked(ok=True))
             return
         for check in self.active.values():
-            if check.bundle_id == bundle_id:
+            if check.check_key == bundle.check_key:
                 check.waiting.append(waiting)
                 return
         run_id = run_store.new_id()
@@ -60,7 +61,7 @@ class Checks:
         directory.mkdir(parents=True, mode=0o700)
         job = check_job(bundle, directory, self._context.places)
         self.active[run_id] = Check(
-            run_id, bundle_id, directory, time.monotonic() + DEADLINE_SECONDS, waiting=[waiting]
+            run_id, bundle_id, bundle.check_key, directory, time.monotonic() + DEADLINE_SECONDS, waiting=[waiting]
         )
         try:
             self._context.launcher.start(run_id, job, worker_kind(bundle))

@@ -10,6 +10,10 @@ from det_native.master.launch.base import Launcher
 from det_native.master.store import events, experiments, trials
 from det_native.master.store.database import Database, Transaction
 from det_native.schema import rest
+from det_native.schema.states import ExperimentState
+
+# Their searchers decide; in every other state an experiment is on its way to its end, or there.
+OPEN_STATES = frozenset({ExperimentState.ACTIVE, ExperimentState.PAUSED})
 
 Post = Callable[[Callable[[], None]], None]
 

@@ -31,6 +31,8 @@ class Facts:
         What the launcher knows of the process's end.
     killed : bool
         Somebody asked for the end of the experiment.
+    paused : bool
+        The run was asked to end, so that another one continues later.
     fingerprint : str or None
         Of the trial's last error that its worker could still tell.
     """
@@ -38,6 +40,7 @@ class Facts:
     exit: ExitReport | None
     detail: str
     killed: bool
+    paused: bool
     restarts: int
     max_restarts: int
     fingerprint: str | None
@@ -51,6 +54,13 @@ class Complete:
 @dataclass(frozen=True)
 class Cancel:
     """The trial ends because somebody asked for it."""
+
+
+@dataclass(frozen=True)
+class Suspend:
+    """The trial waits, to be continued from its latest checkpoint; `reason` is a line for its log."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ class Restart:
     reason: str
 
 
-Decision = Complete | Cancel | Fail | Restart
+Decision = Complete | Cancel | Suspend | Fail | Restart
 
 
 def decide(facts: Facts) -> Decision:
@@ -80,13 +90,15 @@ def decide(facts: Facts) -> Decision:
     An error is tried once more, and not again if it then is the same at the same batch; not at all if it is one that
     comes however often the program is run. A process that vanished is restarted as long as there are restarts left, and
     so is one that somebody else than the master had end (SIGTERM, when a machine shuts down): its trial has not done
-    what it was to do.
+    what it was to do. A run that was asked to end, and did so or had to be killed, is no restart.
     """
     reason = facts.exit.reason if facts.exit is not None else None
     if reason is ExitReason.COMPLETED:
         return Complete()
     if facts.killed:
         return Cancel()
+    if facts.paused and reason in (None, ExitReason.STOPPED):
+        return Suspend(_how_suspended(facts.exit))
     error = _error_of(facts)
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
         return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
@@ -118,6 +130,12 @@ def _error_of(facts: Facts) -> UserErrorInfo:
         return UserErrorInfo(type="WorkerStopped", message=message, traceback="", batch=facts.exit.batch)
     message = f"The run ended with {facts.exit.reason} after batch {facts.exit.batch}."
     return UserErrorInfo(type=str(facts.exit.reason), message=message, traceback="", batch=facts.exit.batch)
+
+
+def _how_suspended(exit: ExitReport | None) -> str:
+    if exit is None:
+        return "Paused; the worker ended without a checkpoint of its last batches, the one before counts."
+    return f"Paused after batch {exit.batch}."
 
 
 def _why(error: UserErrorInfo, facts: Facts) -> str:

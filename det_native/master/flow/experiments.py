@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from det_native import PROTOCOL
-from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError
-from det_native.master.flow.context import Context, tell_experiment, tell_trial
+from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
+from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import checkpoint_uri, target_batches, testing_config, with_seed
+from det_native.master.flow.pace import Pace
 from det_native.master.search import (
     CreateTrial,
     Event,
@@ -24,6 +25,7 @@ from det_native.master.search import (
     make_searcher,
 )
 from det_native.master.store import bundles, experiments, metrics, trials
+from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import check_text
 from det_native.schema import rest
@@ -112,6 +114,7 @@ class Experiments:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._searchers: dict[int, Searcher] = {}
+        self._paces: dict[int, Pace] = {}
         self._touched: set[int] = set()
         self._progress_at = 0.0
 
@@ -125,7 +128,7 @@ class Experiments:
         """Begin an experiment, or continue it; whether it is over."""
         with self._deciding(experiment_id) as transaction:
             experiment = experiments.get(transaction.connection, experiment_id)
-            if experiment.state is ExperimentState.ACTIVE:
+            if experiment.state in OPEN_STATES:
                 self._tell(transaction, experiment, Started())
                 for request, trial in trials.by_request(transaction.connection, experiment_id).items():
                     if trial.state.terminal:
@@ -139,7 +142,7 @@ class Experiments:
         with self._deciding(experiment_id) as transaction:
             experiment = experiments.get(transaction.connection, experiment_id)
             trial = trials.get(transaction.connection, trial_id)
-            if experiment.state is ExperimentState.ACTIVE and trial.state is not TrialState.CANCELED:
+            if experiment.state in OPEN_STATES and trial.state is not TrialState.CANCELED:
                 request = trials.request_of(transaction.connection, trial_id)
                 self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
             self._touched.add(experiment_id)
@@ -157,6 +160,40 @@ class Experiments:
             if not over:
                 tell_experiment(transaction, experiment_id)
             return experiments.get(transaction.connection, experiment_id), over
+
+    def pause(self, experiment_id: int, owner: str) -> rest.Experiment:
+        """Have an experiment's workers checkpoint and end, and nothing start until it is activated; return it.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such experiment of this owner.
+        RequestError
+            If it has ended, or is about to.
+        """
+        with self._context.database.write() as transaction:
+            experiment = experiments.get(transaction.connection, experiment_id, owner)
+            if experiment.state is ExperimentState.PAUSED:
+                return experiment
+            _refuse_ended(experiment, "paused")
+            experiments.set_state(transaction, experiment_id, ExperimentState.PAUSED)
+            run_store.ask_to_stop(transaction, experiment_id)
+            paused = tell_experiment(transaction, experiment_id)
+        self._paces.setdefault(experiment_id, Pace()).rest()
+        logger.info("experiment %d paused", experiment_id)
+        return paused
+
+    def activate(self, experiment_id: int, owner: str) -> rest.Experiment:
+        """Go on with a paused experiment; return it. See :meth:`pause` for what can be wrong."""
+        with self._context.database.write() as transaction:
+            experiment = experiments.get(transaction.connection, experiment_id, owner)
+            if experiment.state is ExperimentState.ACTIVE:
+                return experiment
+            _refuse_ended(experiment, "activated")
+            experiments.set_state(transaction, experiment_id, ExperimentState.ACTIVE)
+            active = tell_experiment(transaction, experiment_id)
+        logger.info("experiment %d activated", experiment_id)
+        return active
 
     def touch(self, experiment_id: int) -> None:
         """Something was reported: the experiment's progress is to be worked out again."""
@@ -182,10 +219,13 @@ class Experiments:
                 if trial.target_batches and not trial.state.terminal
             }
         progress = self._searcher(experiment).progress(done)
+        seconds_left = None
+        if experiment.state is ExperimentState.ACTIVE:
+            seconds_left = self._paces.setdefault(experiment_id, Pace()).observe(time.monotonic(), progress)
         if abs(progress - experiment.progress) < PROGRESS_STEP:
             return
         with self._context.database.write() as transaction:
-            experiments.set_progress(transaction, experiment_id, progress)
+            experiments.set_progress(transaction, experiment_id, progress, seconds_left)
             tell_experiment(transaction, experiment_id)
 
     def _searcher(self, experiment: rest.Experiment) -> Searcher:
@@ -263,4 +303,11 @@ class Experiments:
         tell_experiment(transaction, experiment_id)
         logger.info("experiment %d ended: %s", experiment_id, ends[state])
         self._searchers.pop(experiment_id, None)
+        self._paces.pop(experiment_id, None)
         return True
+
+
+def _refuse_ended(experiment: rest.Experiment, asked: str) -> None:
+    if experiment.state not in OPEN_STATES:
+        what = "has ended" if experiment.state.terminal else "is ending"
+        raise RequestError(409, f"Experiment {experiment.id} {what} ({experiment.state}); it cannot be {asked}.")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from det_native.errors import DetError, RequestError
 from det_native.master.flow import spool
-from det_native.master.flow.context import Context, tell_trial
-from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, Facts, Fail, Restart, decide
+from det_native.master.flow.context import OPEN_STATES, Context, tell_trial
+from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, Facts, Fail, Restart, Suspend, decide
 from det_native.master.flow.jobs import checkpoint_uri, trial_job, worker_kind
 from det_native.master.flow.thread import Waiter
 from det_native.master.launch.base import Exit
@@ -21,7 +21,7 @@ from det_native.master.store.runs import Run
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.states import ExperimentState, TrialState
+from det_native.schema.states import TrialState
 from det_native.storage.checkpoints import CheckpointStorage
 
 logger = logging.getLogger(__name__)
@@ -29,11 +29,13 @@ logger = logging.getLogger(__name__)
 # A worker that has said its last word is given this long to go, one that is killed this long to end by itself.
 LINGER_SECONDS = 20.0
 KILL_GRACE_SECONDS = 2.0
+# One that is asked to pause first ends its batch, or the validation that goes on, and writes a checkpoint.
+PAUSE_GRACE_SECONDS = 120.0
 
 
 @dataclass
 class Active:
-    """A run whose worker lives, as far as the launcher knows."""
+    """A run whose worker lives, as far as the launcher knows; it is killed once a time of `..._until` has come."""
 
     run_id: str
     trial_id: int
@@ -42,6 +44,7 @@ class Active:
     log_offset: int = 0
     killed: bool = False
     linger_until: float = field(default=float("inf"))
+    pause_until: float = field(default=float("inf"))
 
 
 class Runs:
@@ -67,6 +70,8 @@ class Runs:
             self.active[run.run_id] = Active(
                 run.run_id, run.trial_id, run.experiment_id, tuple(run.slots), run.log_offset
             )
+            if run.stop_asked:
+                self.active[run.run_id].pause_until = time.monotonic() + PAUSE_GRACE_SECONDS
             if run.handle is None or not self._context.launcher.adopt(run.run_id, run.handle):
                 self.ended(Exit(run.run_id, None, "it ended while the master was away"))
             elif run.exit is not None:
@@ -139,6 +144,13 @@ class Runs:
                 run.killed = True
                 self._context.launcher.kill(run.run_id, grace=KILL_GRACE_SECONDS)
 
+    def pause_experiment(self, experiment_id: int) -> None:
+        """Give all runs of an experiment, which the store has told to end, their time to do so."""
+        until = time.monotonic() + PAUSE_GRACE_SECONDS
+        for run in self.active.values():
+            if run.experiment_id == experiment_id:
+                run.pause_until = min(run.pause_until, until)
+
     def said_exit(self, run_id: str) -> None:
         """The run has said its last word: decide at once, unless the trial must wait for its worker to be gone."""
         run = self.active.get(run_id)
@@ -149,7 +161,7 @@ class Runs:
         self._store_output(run)
         with self._context.database.write() as transaction:
             decision = self._decide(transaction, run, "")
-            if decision is None or isinstance(decision, Restart):
+            if decision is None or isinstance(decision, Restart | Suspend):
                 return
             self._carry_out(transaction, run, decision)
         self._over(run, decision)
@@ -173,11 +185,11 @@ class Runs:
         return run
 
     def tick(self) -> None:
-        """Store new output, and end workers that stay on after their last word."""
+        """Store new output, and end workers that stay on after their last word, or after they were asked to pause."""
         for run in list(self.active.values()):
             self._store_output(run)
-            if time.monotonic() > run.linger_until:
-                run.linger_until = float("inf")
+            if time.monotonic() > min(run.linger_until, run.pause_until):
+                run.linger_until = run.pause_until = float("inf")
                 self._context.launcher.kill(run.run_id, grace=0.0)
 
     def settled(self, run_id: str) -> None:
@@ -255,7 +267,8 @@ class Runs:
         facts = Facts(
             exit=stored.exit if stored else None,
             detail=detail,
-            killed=experiment.state is not ExperimentState.ACTIVE,
+            killed=experiment.state not in OPEN_STATES,
+            paused=stored.stop_asked if stored else False,
             restarts=trial.restarts,
             max_restarts=int(experiment.config["max_restarts"]),
             fingerprint=trials.fingerprint(connection, run.trial_id),
@@ -268,6 +281,9 @@ class Runs:
                 trials.set_state(transaction, run.trial_id, TrialState.COMPLETED)
             case Cancel():
                 trials.set_state(transaction, run.trial_id, TrialState.CANCELED)
+            case Suspend(reason):
+                trials.set_state(transaction, run.trial_id, TrialState.QUEUED)
+                logs.add(transaction, run.trial_id, run.run_id, "system", [reason])
             case Fail(error, reason):
                 logs.add(transaction, run.trial_id, run.run_id, "system", [*error.message.splitlines()[:5], reason])
                 trials.set_state(transaction, run.trial_id, TrialState.ERROR, error)
@@ -288,7 +304,7 @@ class Runs:
 
     def _over(self, run: Active, decision: Decision) -> None:
         logger.info("trial %d of experiment %d: %s", run.trial_id, run.experiment_id, _summary(decision))
-        if not isinstance(decision, Restart):
+        if not isinstance(decision, Restart | Suspend):
             self._on_trial_over(run.experiment_id, run.trial_id)
 
 
@@ -299,6 +315,8 @@ def _summary(decision: Decision) -> str:
             return "completed"
         case Cancel():
             return "canceled"
+        case Suspend(reason):
+            return f"queued again. {reason}"
         case Fail(error, reason):
             return f"failed, {error.type}. {reason}"
         case Restart(reason=reason):

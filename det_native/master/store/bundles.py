@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, or_, select, update
 
 from det_native.errors import NotFoundError
 from det_native.master.store.database import Transaction
@@ -12,13 +12,18 @@ from det_native.schema.manifests import BundleManifest
 
 
 def add(transaction: Transaction, manifest: BundleManifest) -> bool:
-    """Keep a manifest, once; return whether the bundle has passed the check already."""
+    """Keep a manifest, once; return whether the bundle, or one that a check cannot tell from it, has passed it."""
     connection = transaction.connection
-    checked = connection.execute(select(bundles.c.checked).where(bundles.c.id == manifest.id)).scalar()
-    if checked is None:
-        row = {"id": manifest.id, "manifest": manifest.model_dump(mode="json"), "checked": False, "created": now()}
+    if connection.execute(select(bundles.c.id).where(bundles.c.id == manifest.id)).first() is None:
+        row = {
+            "id": manifest.id,
+            "manifest": manifest.model_dump(mode="json"),
+            "check_key": manifest.check_key,
+            "checked": False,
+            "created": now(),
+        }
         connection.execute(insert(bundles), row)
-    return bool(checked)
+    return is_checked(connection, manifest.id)
 
 
 def get(connection: Connection, bundle_id: str) -> BundleManifest:
@@ -36,8 +41,10 @@ def get(connection: Connection, bundle_id: str) -> BundleManifest:
 
 
 def is_checked(connection: Connection, bundle_id: str) -> bool:
-    """Return whether the bundle has loaded in a fresh process before."""
-    return bool(connection.execute(select(bundles.c.checked).where(bundles.c.id == bundle_id)).scalar())
+    """Return whether the bundle, or one that a check cannot tell from it, has loaded in a fresh process before."""
+    mine = select(bundles.c.check_key).where(bundles.c.id == bundle_id).scalar_subquery()
+    same = or_(bundles.c.id == bundle_id, bundles.c.check_key == mine)
+    return connection.execute(select(bundles.c.id).where(same, bundles.c.checked).limit(1)).first() is not None
 
 
 def set_checked(transaction: Transaction, bundle_id: str) -> None:

@@ -140,9 +140,11 @@ def set_searcher(transaction: Transaction, experiment_id: int, snapshot: dict[st
     _update(transaction, experiment_id, searcher=snapshot)
 
 
-def set_progress(transaction: Transaction, experiment_id: int, progress: float) -> None:
-    """Keep how far the experiment is, in [0, 1]."""
-    _update(transaction, experiment_id, progress=min(max(progress, 0.0), 1.0))
+def set_progress(
+    transaction: Transaction, experiment_id: int, progress: float, seconds_left: float | None = None
+) -> None:
+    """Keep how far the experiment is, in [0, 1], and how long the rest will take."""
+    _update(transaction, experiment_id, progress=min(max(progress, 0.0), 1.0), seconds_left=seconds_left)
 
 
 def set_best(transaction: Transaction, experiment_id: int, value: float | None) -> None:
@@ -191,7 +193,8 @@ def _update(transaction: Transaction, experiment_id: int, **values: Any) -> None
 
 def _query(owner: str | None) -> Select[Any]:
     count = select(func.count()).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
-    query = select(experiments, count.label("trials"))
+    started = select(func.min(trials.c.started)).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
+    query = select(experiments, count.label("trials"), started.label("started"))
     return query if owner is None else query.where(experiments.c.owner == owner)
 
 
@@ -218,5 +221,7 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         best_validation=row.best_validation,
         error=row.error,
         created=row.created,
+        started=row.started,
         ended=row.ended,
+        seconds_left=row.seconds_left if row.state == ExperimentState.ACTIVE else None,
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 from det_native.master.store import runs as run_store
 from det_native.master.store import trials as trial_store
@@ -46,10 +46,26 @@ def after(
     """
     trial_store.get(connection, trial_id, owner)
     query = select(logs).where(logs.c.trial_id == trial_id, logs.c.id > line_id).order_by(logs.c.id).limit(limit)
-    return [
-        LogLine(id=row.id, trial_id=row.trial_id, run_id=row.run_id, time=row.time, stream=row.stream, text=row.text)
-        for row in connection.execute(query)
-    ]
+    return [_line(row) for row in connection.execute(query)]
+
+
+def last(
+    connection: Connection, trial_id: int, count: int, *, owner: str | None = None, line_id: int = 0
+) -> list[LogLine]:
+    """Return the last `count` lines of a trial that have an id above `line_id`, oldest first.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such trial.
+    """
+    trial_store.get(connection, trial_id, owner)
+    query = select(logs).where(logs.c.trial_id == trial_id, logs.c.id > line_id).order_by(logs.c.id.desc()).limit(count)
+    return [_line(row) for row in connection.execute(query)][::-1]
+
+
+def _line(row: Row[Any]) -> LogLine:
+    return LogLine(id=row.id, trial_id=row.trial_id, run_id=row.run_id, time=row.time, stream=row.stream, text=row.text)
 
 
 def _last_shown(line: str) -> str:

@@ -168,11 +168,20 @@ def merge_evenly(parts: Sequence[Summary], buckets: int) -> Iterator[Summary]:
     start = 0
     for bucket in range(buckets):
         end = (bucket + 1) * len(filled) // buckets
-        merged = filled[start]
-        for part in filled[start + 1 : end]:
-            merged = merged.followed_by(part)
-        yield merged
+        yield _merged(filled[start:end])
         start = end
+
+
+def _merged(parts: Sequence[Summary]) -> Summary:
+    return Summary(
+        parts[0].first_batch,
+        parts[-1].last_batch,
+        sum([part.count for part in parts]),
+        sum([part.nans for part in parts]),
+        sum([part.total for part in parts]),
+        min([part.minimum for part in parts]),
+        max([part.maximum for part in parts]),
+    )
 
 
 class Tails:

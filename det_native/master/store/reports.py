@@ -90,7 +90,7 @@ def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Ac
         _keep_best(transaction, run)
         for hint in run.hints.values():
             events.emit(transaction, row.owner, "metrics", row.experiment_id, row.trial_id, hint)
-    return Accepted(through, row.experiment_state != ExperimentState.ACTIVE, run.decisive)
+    return Accepted(through, _must_stop(row), run.decisive)
 
 
 def standing(connection: Connection, run_id: str) -> Accepted:
@@ -104,7 +104,7 @@ def standing(connection: Connection, run_id: str) -> Accepted:
         If the run is not its trial's current one any more.
     """
     row = _current(connection, run_id)
-    return Accepted(row.last_seq, row.experiment_state != ExperimentState.ACTIVE)
+    return Accepted(row.last_seq, _must_stop(row))
 
 
 def accept_exit(transaction: Transaction, run_id: str, report: rest.ExitReport) -> None:
@@ -157,6 +157,7 @@ _FACTS = (
         runs.c.validation_rows,
         runs.c.validation_last,
         runs.c.exit,
+        runs.c.stop_asked,
         trial_table.c.run_id.label("current"),
         experiments.c.id.label("experiment_id"),
         experiments.c.owner,
@@ -176,6 +177,11 @@ def _row(connection: Connection, run_id: str) -> AnyRow:
     if row is None:
         raise NotFoundError(f"There is no run {run_id}.")
     return row
+
+
+def _must_stop(row: AnyRow) -> bool:
+    """Whether a worker is to end. One that was asked to once is held to it: it may be about to end already."""
+    return bool(row.stop_asked) or row.experiment_state != ExperimentState.ACTIVE
 
 
 def _current(connection: Connection, run_id: str) -> AnyRow:

@@ -33,6 +33,8 @@ class Run:
         Batches that were done in earlier runs, by the checkpoint in `resume`.
     exit : ExitReport or None
         The harness's own last word.
+    stop_asked : bool
+        The worker was asked to checkpoint and end, to be continued by a later run.
     log_offset : int
         Bytes of the worker's output that are in the logs.
     """
@@ -47,6 +49,7 @@ class Run:
     slots: list[str]
     handle: dict[str, Any] | None
     exit: ExitReport | None
+    stop_asked: bool
     log_offset: int
 
 
@@ -94,6 +97,7 @@ def create(
             **nothing,
             token_hash=token_hash,
             slots=slots,
+            stop_asked=False,
             log_offset=0,
             created=now(),
         )
@@ -131,6 +135,14 @@ def set_handle(transaction: Transaction, run_id: str, handle: dict[str, Any]) ->
     update_row(transaction, run_id, handle=handle)
 
 
+def ask_to_stop(transaction: Transaction, experiment_id: int) -> None:
+    """Have the live runs of an experiment told, with whatever they report next, to checkpoint and end."""
+    mine = select(trials.c.id).where(trials.c.experiment_id == experiment_id)
+    transaction.connection.execute(
+        update(runs).where(runs.c.trial_id.in_(mine), runs.c.state != RunState.ENDED).values(stop_asked=True)
+    )
+
+
 def end(transaction: Transaction, run_id: str) -> None:
     """The worker is gone."""
     update_row(transaction, run_id, state=RunState.ENDED, ended=now())
@@ -165,5 +177,6 @@ def _run(row: Row[Any]) -> Run:
         slots=list(row.slots),
         handle=row.handle,
         exit=None if row.exit is None else ExitReport.model_validate(row.exit),
+        stop_asked=row.stop_asked,
         log_offset=row.log_offset,
     )

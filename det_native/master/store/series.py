@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from det_native.master.store import trials as trial_store
 from det_native.master.store.encoding import number
 from det_native.master.store.metrics import SUMMARY_COLUMNS, Segment, segments, summary_of
 from det_native.master.store.pyramid import BASE, LEVELS, Summary, merge_evenly, width
 from det_native.master.store.tables import buckets, metrics, runs
-from det_native.schema.rest import MetricSeries
+from det_native.schema.rest import MetricCurve, MetricSeries
 from det_native.schema.states import MetricKind
 
 # A series of fewer rows than this many times the wanted buckets is read row by row, so that no reader gets much fewer
 # buckets than wanted.
 ROWS_PER_BUCKET = BASE // 2
+
+# The trial, the kind, the one name that is wanted or None, and how many points.
+Wanted = tuple[int, MetricKind, str | None, int]
+Parts = dict[str, list[Summary]]
+Points = tuple[list[int], list[float | None], list[float | None], list[float | None]]
 
 
 def read(
@@ -30,18 +36,48 @@ def read(
         If there is no such trial.
     """
     trial_store.get(connection, trial_id, owner)
+    parts = _parts(connection, trial_id, kind, name, points).get(name, [])
+    batch, minimum, maximum, mean = _points(parts, points)
+    return MetricSeries(name=name, batch=batch, minimum=minimum, maximum=maximum, mean=mean)
+
+
+def curves(
+    connection: Connection, trial_id: int, kinds: Iterable[MetricKind], *, points: int, name: str | None = None
+) -> list[MetricCurve]:
+    """Return what :func:`read` returns, of every metric of these kinds by name; only of `name` if it is given."""
+    found = []
+    for kind in kinds:
+        for metric, parts in sorted(_parts(connection, trial_id, kind, name, points).items()):
+            batch, minimum, maximum, mean = _points(parts, points)
+            if batch:
+                curve = MetricCurve(
+                    trial_id=trial_id, kind=kind, name=metric, batch=batch, minimum=minimum, maximum=maximum, mean=mean
+                )
+                found.append(curve)
+    return found
+
+
+def _points(parts: Iterable[Summary], points: int) -> Points:
+    batch: list[int] = []
+    minimum: list[float | None] = []
+    maximum: list[float | None] = []
+    mean: list[float | None] = []
+    for summary in merge_evenly(list(parts), points):
+        batch.append(summary.last_batch)
+        minimum.append(summary.minimum if summary.count else None)
+        maximum.append(summary.maximum if summary.count else None)
+        mean.append(summary.mean)
+    return batch, minimum, maximum, mean
+
+
+def _parts(connection: Connection, trial_id: int, kind: MetricKind, name: str | None, points: int) -> Parts:
+    """Return by name the summaries that cover what is shown, at least `points` of them where there are so many rows."""
     shown = segments(connection, trial_id, kind)
     level = _level(_count(connection, trial_id, kind, shown), points)
-    parts: list[Summary] = []
+    parts: Parts = {}
     for segment in shown:
-        parts.extend(_cover(connection, trial_id, kind, name, segment, level))
-    result = MetricSeries(name=name, batch=[], minimum=[], maximum=[], mean=[])
-    for summary in merge_evenly(parts, points):
-        result.batch.append(summary.last_batch)
-        result.minimum.append(summary.minimum if summary.count else None)
-        result.maximum.append(summary.maximum if summary.count else None)
-        result.mean.append(summary.mean)
-    return result
+        _cover(connection, (trial_id, kind, name, points), segment, level, parts)
+    return parts
 
 
 def _level(rows: int, points: int) -> int:
@@ -52,42 +88,55 @@ def _level(rows: int, points: int) -> int:
 
 
 def _count(connection: Connection, trial_id: int, kind: MetricKind, shown: list[Segment]) -> int:
+    """Return how many rows are shown, at most: of a run that another one took over from, no more than its batches."""
     rows = runs.c.training_rows if kind is MetricKind.TRAINING else runs.c.validation_rows
-    whole = [segment.run for segment in shown if segment.last is None or segment.first < segment.last]
-    query = select(func.sum(rows)).where(runs.c.trial_id == trial_id, runs.c.number.in_(whole))
-    return int(connection.execute(query).scalar() or 0)
+    query = select(runs.c.number, rows).where(runs.c.trial_id == trial_id)
+    stored = {row[0]: int(row[1]) for row in connection.execute(query)}
+    total = 0
+    for segment in shown:
+        count = stored.get(segment.run, 0)
+        total += count if segment.last is None else min(count, segment.last - segment.first + 1)
+    return total
 
 
-def _cover(
-    connection: Connection, trial_id: int, kind: MetricKind, name: str, segment: Segment, level: int
-) -> list[Summary]:
-    """Return buckets of `level`, then of the levels below for the end that fills none, then rows."""
+def _cover(connection: Connection, wanted: Wanted, segment: Segment, level: int, parts: Parts) -> None:
+    """Add buckets of `level`, then of the levels below for the end that fills none, then rows.
+
+    A name that has come by some complete bucket is in every later one of that level, so all names end at the same row.
+    """
     while segment.last is not None and level >= 0 and segment.last - segment.first + 1 < width(level):
         level -= 1
     if level < 0:
-        return _rows(connection, trial_id, kind, name, segment)
+        _add_rows(connection, wanted, segment, parts)
+        return
+    trial_id, kind, name, _ = wanted
     query = (
-        select(*SUMMARY_COLUMNS)
+        select(buckets.c.name, *SUMMARY_COLUMNS)
         .where(
             buckets.c.trial_id == trial_id,
             buckets.c.run == segment.run,
             buckets.c.kind == kind.value,
-            buckets.c.name == name,
             buckets.c.level == level,
             buckets.c.first_batch >= segment.first,
         )
-        .order_by(buckets.c.position)
+        .order_by(buckets.c.name, buckets.c.position)
     )
+    if name is not None:
+        query = query.where(buckets.c.name == name)
     if segment.last is not None:
         query = query.where(buckets.c.last_batch <= segment.last)
-    found = [summary_of(row) for row in connection.execute(query)]
-    rest = Segment(segment.run, found[-1].last_batch + 1 if found else segment.first, segment.last)
+    through = segment.first - 1
+    for row in connection.execute(query):
+        summary = summary_of(row[1:])
+        parts.setdefault(row.name, []).append(summary)
+        through = max(through, summary.last_batch)
+    rest = Segment(segment.run, through + 1, segment.last)
     if rest.last is None or rest.first <= rest.last:
-        found += _cover(connection, trial_id, kind, name, rest, level - 1)
-    return found
+        _cover(connection, wanted, rest, level - 1, parts)
 
 
-def _rows(connection: Connection, trial_id: int, kind: MetricKind, name: str, segment: Segment) -> list[Summary]:
+def _add_rows(connection: Connection, wanted: Wanted, segment: Segment, parts: Parts) -> None:
+    trial_id, kind, name, points = wanted
     query = (
         select(metrics.c.batch, metrics.c["values"].label("values"))
         .where(
@@ -101,9 +150,20 @@ def _rows(connection: Connection, trial_id: int, kind: MetricKind, name: str, se
     if segment.last is not None:
         query = query.where(metrics.c.batch <= segment.last)
     found = connection.execute(query).all()
-    values = json.loads("[" + ",".join([row.values for row in found]) + "]")
-    return [
-        Summary.of([row.batch], [value])
-        for row, value in zip(found, (number(entry.get(name)) for entry in values), strict=True)
-        if value is not None
-    ]
+    columns: dict[str, tuple[list[int], list[float | None]]] = {}
+    texts = json.loads("[" + ",".join([row.values for row in found]) + "]")
+    for row, values in zip(found, texts, strict=True):
+        batch = row.batch
+        for metric in values if name is None else [name]:
+            value = number(values.get(metric))
+            if value is not None:
+                column = columns.get(metric) or columns.setdefault(metric, ([], []))
+                column[0].append(batch)
+                column[1].append(value)
+    for metric, (batches, numbers) in columns.items():
+        # Not one by one where they are merged anyhow: a reader waits for this.
+        step = max(len(batches) // (2 * points), 1)
+        starts = range(0, len(batches), step)
+        parts.setdefault(metric, []).extend(
+            Summary.of(batches[at : at + step], numbers[at : at + step]) for at in starts
+        )

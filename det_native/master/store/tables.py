@@ -48,8 +48,10 @@ bundles = Table(
     metadata,
     Column("id", String(64), primary_key=True),
     Column("manifest", JSON, nullable=False),
+    Column("check_key", String(64), nullable=True),
     Column("checked", Boolean, nullable=False),
     Column("created", String(32), nullable=False),
+    Index("ix_bundles_check_key", "check_key"),
 )
 
 experiments = Table(
@@ -68,6 +70,7 @@ experiments = Table(
     Column("report", JSON, nullable=False),
     Column("searcher", JSON, nullable=True),
     Column("progress", Double, nullable=False),
+    Column("seconds_left", Double, nullable=True),
     Column("best_validation", Double, nullable=True),
     Column("error", JSON, nullable=True),
     Column("idempotency_key", String(200), nullable=True),
@@ -103,8 +106,9 @@ trials = Table(
     sqlite_autoincrement=True,
 )
 
-# `batches` are done in all, those of earlier runs included. The next four tell of the metrics rows of each kind how
-# many there are and the batch of the last one (-1: none).
+# `batches` are done in all, those of earlier runs included. `stop_asked` lasts: a worker that was once asked to end is
+# held to it. Four columns tell of the metrics rows of each kind how many there are, and the batch of the last one (-1:
+# none).
 runs = Table(
     "runs",
     metadata,
@@ -124,6 +128,7 @@ runs = Table(
     Column("slots", JSON, nullable=False),
     Column("handle", JSON, nullable=True),
     Column("exit", JSON, nullable=True),
+    Column("stop_asked", Boolean, nullable=False),
     Column("log_offset", BigInteger, nullable=False),
     Column("created", String(32), nullable=False),
     Column("ended", String(32), nullable=True),

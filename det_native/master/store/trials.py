@@ -62,6 +62,21 @@ def of_experiment(connection: Connection, experiment_id: int, owner: str | None 
     return [_trial(row) for row in connection.execute(query)]
 
 
+def best_and_newest(connection: Connection, experiment: rest.Experiment, count: int) -> list[int]:
+    """Return the ids of at most `count` trials, oldest first: the best one so far, and the newest ones."""
+    mine = trials.c.experiment_id == experiment.id
+    value = trials.c.best_validation
+    order = value.asc() if experiment.smaller_is_better else value.desc()
+    best = connection.execute(
+        select(trials.c.id).where(mine, value.is_not(None)).order_by(order, trials.c.id).limit(1)
+    ).scalar()
+    newest = connection.execute(select(trials.c.id).where(mine).order_by(trials.c.id.desc()).limit(count)).scalars()
+    found = list(newest)
+    if best is not None and best not in found:
+        found[-1] = best
+    return sorted(found)
+
+
 def request_of(connection: Connection, trial_id: int) -> int:
     """Return the searcher's name for a trial."""
     return int(connection.execute(select(trials.c.request).where(trials.c.id == trial_id)).scalar_one())

@@ -90,8 +90,8 @@ class KerasController:
                 self._close()
         callbacks.finish()
         self.services.checkpoints.wait()
-        batches = schedule.progress.batches
-        return Outcome(batches, stopped=batches < schedule.periods.length, result=call.model.history)
+        progress = schedule.progress
+        return Outcome(progress.batches, stopped=not progress.validated_at_end, result=call.model.history)
 
     def epochs(self) -> int:
         """Return the number of the last epoch, counted as Keras's ``epochs`` does."""

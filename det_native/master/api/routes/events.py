@@ -36,13 +36,16 @@ def stream_events(
     owner: TheOwner,
     experiment_id: Annotated[int | None, Query(ge=1, le=LARGEST, description="Only events of this one.")] = None,
     after: Annotated[int, Query(ge=0, le=LARGEST, description="Only events with a larger id.")] = 0,
-    last_event_id: Annotated[int | None, Header(ge=0, le=LARGEST, description="Wins over `after`.")] = None,
+    tail: Annotated[bool, Query(description="Only what happens from now on; wins over `after`.")] = False,
+    last_event_id: Annotated[int | None, Header(ge=0, le=LARGEST, description="Wins over both.")] = None,
 ) -> Response:
     """Stream what happened after an event, then what happens; whoever was cut off continues with Last-Event-ID."""
     if experiment_id is not None:
         with service.database.read() as connection:
             experiments.get(connection, experiment_id, owner)
-    position = after if last_event_id is None else last_event_id
+    position = last_event_id
+    if position is None:
+        position = _last_id(service) if tail else after
     return EventSourceResponse(
         _follow(service, owner, position, experiment_id), ping=PING_SECONDS, send_timeout=SEND_SECONDS, sep="\n"
     )
@@ -65,6 +68,12 @@ async def _follow(
             position = through
         else:
             await broker.wait(position, WAIT_SECONDS)
+
+
+def _last_id(service: Service) -> int:
+    """Return the id of the newest event of all: what comes after it is what happens from now on."""
+    with service.database.read() as connection:
+        return events.last_id(connection)
 
 
 def _stored(service: Service, owner: str, position: int, experiment_id: int | None) -> tuple[list[Event], int]:

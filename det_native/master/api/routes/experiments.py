@@ -15,13 +15,15 @@ from det_native.master.api.answers import (
     ExperimentId,
     TheOwner,
     TheService,
+    kinds_of,
     refusals,
     reply,
     reply_list,
 )
 from det_native.master.flow.experiments import Idempotency
-from det_native.master.store import checkpoints, experiments, trials
-from det_native.schema.rest import Checkpoint, Experiment, ExperimentCreate, ExperimentDetail, Trial
+from det_native.master.store import checkpoints, experiments, series, trials
+from det_native.schema.rest import Checkpoint, Experiment, ExperimentCreate, ExperimentDetail, MetricCurve, Trial
+from det_native.schema.states import MetricKind
 
 router = APIRouter(prefix="/experiments", tags=["experiments"])
 
@@ -33,7 +35,8 @@ def create_experiment(body: ExperimentCreate, service: TheService, owner: TheOwn
     """Create an experiment and begin it. A repeat with the same Idempotency-Key returns the first one."""
     idempotency = None
     if key is not None:
-        text = json.dumps(body.model_dump(mode="json"), sort_keys=True)
+        # The report says what was new when it was sent, which a repeat from another process sees otherwise.
+        text = json.dumps(body.model_dump(mode="json", exclude={"report"}), sort_keys=True)
         idempotency = Idempotency(key, hashlib.sha256(text.encode()).hexdigest())
     return reply(service.create_experiment(owner, body, idempotency), 201)
 
@@ -62,6 +65,42 @@ async def kill_experiment(experiment_id: ExperimentId, service: TheService, owne
     """End an experiment now; its trials become CANCELED."""
     experiment = await asyncio.wrap_future(service.kill_experiment(owner, experiment_id))
     return reply(experiment)
+
+
+@router.post("/{experiment_id}/pause", response_model=Experiment, responses=refusals(404, 409))
+async def pause_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+    """Pause an experiment: its workers checkpoint and end, and nothing starts until it is activated again."""
+    experiment = await asyncio.wrap_future(service.pause_experiment(owner, experiment_id))
+    return reply(experiment)
+
+
+@router.post("/{experiment_id}/activate", response_model=Experiment, responses=refusals(404, 409))
+async def activate_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+    """Go on with a paused experiment; its trials continue from their checkpoints."""
+    experiment = await asyncio.wrap_future(service.activate_experiment(owner, experiment_id))
+    return reply(experiment)
+
+
+@router.get("/{experiment_id}/curves", response_model=list[MetricCurve], responses=refusals(404))
+def get_experiment_curves(
+    experiment_id: ExperimentId,
+    service: TheService,
+    owner: TheOwner,
+    metric: Annotated[str | None, Query(min_length=1, max_length=1000, description="Only this metric.")] = None,
+    kind: Annotated[MetricKind | None, Query(description="What the metrics measure; both kinds by default.")] = None,
+    newest: Annotated[int, Query(ge=1, le=1000, alias="trials", description="Of how many trials at most.")] = 50,
+    buckets: Annotated[int, Query(ge=1, le=10_000)] = 500,
+) -> Response:
+    """Return the curves of the best trial and the newest ones, each down-sampled to at most `buckets` points."""
+    with service.database.read() as connection:
+        experiment = experiments.get(connection, experiment_id, owner)
+        shown = trials.best_and_newest(connection, experiment, newest)
+        found = [
+            curve
+            for trial_id in shown
+            for curve in series.curves(connection, trial_id, kinds_of(kind), points=buckets, name=metric)
+        ]
+    return reply_list(found)
 
 
 @router.get("/{experiment_id}/trials", response_model=list[Trial], responses=refusals(404))

@@ -12,13 +12,14 @@ from det_native.master.api.answers import (
     TheOwner,
     TheService,
     TrialId,
+    kinds_of,
     refusals,
     reply,
     reply_list,
     reply_text,
 )
 from det_native.master.store import checkpoints, logs, metrics, series, trials
-from det_native.schema.rest import Checkpoint, LogLine, MetricRow, MetricSeries, Trial
+from det_native.schema.rest import Checkpoint, LogLine, MetricCurve, MetricRow, MetricSeries, Trial
 from det_native.schema.states import MetricKind
 
 router = APIRouter(prefix="/trials", tags=["trials"])
@@ -63,6 +64,20 @@ def get_series(
         return reply(series.read(connection, trial_id, kind, name, points=buckets, owner=owner))
 
 
+@router.get("/{trial_id}/curves", response_model=list[MetricCurve], responses=refusals(404))
+def get_curves(
+    trial_id: TrialId,
+    service: TheService,
+    owner: TheOwner,
+    kind: Annotated[MetricKind | None, Query(description="What the metrics measure; both kinds by default.")] = None,
+    buckets: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> Response:
+    """Return every metric down-sampled to at most `buckets` points, minimum and maximum kept; of fewer rows, all."""
+    with service.database.read() as connection:
+        trials.get(connection, trial_id, owner)
+        return reply_list(series.curves(connection, trial_id, kinds_of(kind), points=buckets))
+
+
 @router.get("/{trial_id}/logs", response_model=list[LogLine], responses=refusals(404))
 def get_logs(
     trial_id: TrialId,
@@ -70,9 +85,12 @@ def get_logs(
     owner: TheOwner,
     after: Annotated[int, Query(ge=0, le=LARGEST, description="Only lines with a larger id.")] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    last: Annotated[int | None, Query(ge=1, le=10_000, description="The last so many lines, not the first.")] = None,
 ) -> Response:
-    """Return log lines, oldest first."""
+    """Return log lines, oldest first; the first `limit` ones, or the last ones."""
     with service.database.read() as connection:
+        if last is not None:
+            return reply_list(logs.last(connection, trial_id, last, owner=owner, line_id=after))
         return reply_list(logs.after(connection, trial_id, owner=owner, line_id=after, limit=limit))
 
 

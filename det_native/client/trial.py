@@ -1,0 +1,148 @@
+"""What a user holds of a trial, of local and cluster runs alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from det_native.client import rendering, selection
+from det_native.client.arguments import checked_kind, metric_names
+from det_native.client.checkpoint import Checkpoint
+from det_native.client.history import as_dictionary, history_of
+from det_native.client.logs import Logs
+from det_native.client.source import Source
+from det_native.schema import rest
+from det_native.schema.states import CheckpointState, MetricKind, TrialState
+
+
+class Trial:
+    """One trial of an experiment.
+
+    Parameters
+    ----------
+    source : Source
+    trial : rest.Trial
+        What is known of it.
+    """
+
+    def __init__(self, source: Source, trial: rest.Trial) -> None:
+        self._source = source
+        self._known = trial
+
+    @property
+    def source(self) -> Source:
+        """Where the facts come from."""
+        return self._source
+
+    @property
+    def id(self) -> int:
+        """Number of the trial."""
+        return self._known.id
+
+    @property
+    def experiment_id(self) -> int:
+        """Number of its experiment."""
+        return self._known.experiment_id
+
+    @property
+    def hparams(self) -> dict[str, Any]:
+        """Value of every hyperparameter of this trial."""
+        return dict(self._known.hparams)
+
+    @property
+    def state(self) -> TrialState:
+        """State at this moment: QUEUED, RUNNING, COMPLETED, CANCELED or ERROR."""
+        return self.detail().state
+
+    @property
+    def best_validation(self) -> float | None:
+        """Best value of the searcher's metric so far."""
+        return self.detail().best_validation
+
+    @property
+    def metric(self) -> str:
+        """Name of the searcher's metric; empty where there is none."""
+        return self._source.experiment(self.experiment_id).metric
+
+    def metrics(self, kind: str = "training") -> list[dict[str, Any]]:
+        """Return the rows of metrics in order, as ``{"batch": n, "name": value, ...}``.
+
+        Parameters
+        ----------
+        kind : {"training", "validation"}
+
+        Returns
+        -------
+        list of dict
+            ``batch`` is the number of batches done, counted from 1.
+
+        Notes
+        -----
+        Training metrics of Keras are Keras's own: means over the epoch so far, which begin anew with each epoch. Those
+        of a ``PyTorchTrial`` are each batch's own.
+        """
+        return [as_dictionary(row) for row in self._rows(kind)]
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """Metrics by epoch so far, in the shape of Keras's ``History.history``."""
+        return history_of(
+            self._source.experiment(self.experiment_id),
+            self._known.hparams,
+            self._rows(MetricKind.TRAINING),
+            self._rows(MetricKind.VALIDATION),
+            completed=self.state is TrialState.COMPLETED,
+        )
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """Checkpoints that exist, oldest first."""
+        found = self._source.checkpoints(trial_id=self.id)
+        return [Checkpoint(self._source, each) for each in found if each.state is CheckpointState.COMPLETED]
+
+    def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
+        """Return the trial's best checkpoint.
+
+        Parameters
+        ----------
+        sort_by, smaller_is_better
+            See ``Experiment.top_checkpoint``.
+
+        Raises
+        ------
+        CheckpointNotFoundError
+            If there is none (yet).
+        """
+        (top,) = selection.best_checkpoints(
+            self._source.checkpoints(trial_id=self.id),
+            self._source.experiment(self.experiment_id),
+            owner=f"Trial {self.id}",
+            sort_by=sort_by,
+            smaller_is_better=smaller_is_better,
+            limit=1,
+            per_trial=False,
+        )
+        return Checkpoint(self._source, top)
+
+    def plot(self, *metrics: str | Sequence[str]) -> Any:
+        """Return a matplotlib figure with a panel for each metric; see ``Experiment.plot``."""
+        return rendering.current().figure(self, metric_names(metrics))
+
+    def logs(self) -> Logs:
+        """Return the trial's log lines; print them, or iterate over them."""
+        return Logs(self._source.logs(self.id), empty=self._source.without_logs)
+
+    def detail(self) -> rest.Trial:
+        """Return everything that the source knows of the trial."""
+        if not self._known.state.terminal:
+            self._known = self._source.trial(self.id)
+        return self._known
+
+    def __repr__(self) -> str:
+        return f"Trial({self.id})"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return rendering.current().mimebundle(self)
+
+    def _rows(self, kind: str) -> list[rest.MetricRow]:
+        return self._source.metrics(self.id, checked_kind(kind))
