@@ -8,15 +8,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native.capture.files import BUNDLE_LIMIT, DirectoryScan, ScannedFile, check_size, forget_scans, scan_tree
+from det_native.capture.files import (
+    BUNDLE_LIMIT,
+    ENVIRONMENT_FILE,
+    DirectoryScan,
+    ScannedFile,
+    check_size,
+    forget_scans,
+    scan_tree,
+)
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
 from det_native.capture.interpreter import current_interpreter
-from det_native.capture.model import Bundle, BundleRow, Capture, CapturedValue, SourceFile
+from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedValue, SourceFile
+from det_native.capture.secrets import is_key_file
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import BundleManifest, FileEntry, Program, Sha256, ValueEntry
 from det_native.schema.rest import CaptureRow
 
 _LOOSE_FILES = 12
+_KEYS = 8
 _HEADLINE = "Files that belong to the call cannot be sent together:"
 
 
@@ -70,9 +80,9 @@ def assemble(
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.source.path for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
-    report = [*_rows(capture, inherited, explicit, values), *capture.rows, *(scan.rows if scan else ())]
+    report = [*_rows(capture, inherited, explicit, values), *_rows_of_others(capture, scan)]
     states = inherited.states | _states(explicit)
-    return Bundle(manifest, contents, report, list(capture.warnings), states)
+    return Bundle(manifest, contents, report, [*capture.warnings, *_key_warnings(capture, scan)], states)
 
 
 def _states(files: Sequence[_Placed]) -> dict[Sha256, tuple[int, int, int, int]]:
@@ -244,6 +254,33 @@ def _manifest(
 
 
 # The report ---------------------------------------------------------------------------------------------------------
+
+
+def _rows_of_others(capture: Capture, scan: DirectoryScan | None) -> Iterator[CaptureRow]:
+    """Yield rows about what is not sent: of files left out for their name, those that the user did not ask for."""
+    sent = {file.target for file in capture.files}
+    told: set[str] = set()
+    for row in (*capture.rows, *(scan.rows if scan else ())):
+        if row.how == ENVIRONMENT_FILE:
+            if row.what in sent or row.what in told:
+                continue
+            told.add(row.what)
+        yield row
+
+
+def _key_warnings(capture: Capture, scan: DirectoryScan | None) -> Iterator[str]:
+    asked = {file.target for file in capture.files if file.why == INCLUDED}
+    named = [file.target for file in capture.files if is_key_file(file.target.rpartition("/")[2])]
+    keys = dict.fromkeys(target for target in (*named, *(scan.keys if scan else ())) if target not in asked)
+    if not keys:
+        return
+    shown = ", ".join(list(keys)[:_KEYS]) + (f" and {len(keys) - _KEYS} more" if len(keys) > _KEYS else "")
+    yield (
+        f"By their names these files look like keys or passwords, and they are sent: {shown}. Leave them out by "
+        "'.detignore' in context_dir or put them elsewhere, and pass what the code needs by "
+        "environment.environment_variables in the configuration; include= or a line with ! in '.detignore' says that "
+        "they are meant to be sent."
+    )
 
 
 def _rows(

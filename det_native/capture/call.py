@@ -143,14 +143,16 @@ def _directory(context_dir: str | os.PathLike[str] | None) -> Path | None:
 def _with_includes(capture: Capture, request: Request) -> Capture:
     """Add the files named in ``include=`` that are not sent already."""
     from det_native.capture.data import files_in
-    from det_native.capture.model import SourceFile
+    from det_native.capture.model import INCLUDED, SourceFile
 
     root = (request.context_dir or notebook_folder()).resolve()
     sent = {file.path.resolve() for file in capture.files}
     for path in request.include:
         base = root if root in path.parents else path.parent
         for file in [path] if path.is_file() else files_in(path):
-            if file not in sent and not (request.context_dir is not None and root in file.parents):
+            # A file of context_dir is sent with it, unless it is left out by default: then its own name takes it in.
+            whole = request.context_dir is not None and root in file.parents
+            if file not in sent and not (whole and file != path):
                 sent.add(file)
-                capture.files.append(SourceFile(file, file.relative_to(base).as_posix(), "named in include="))
+                capture.files.append(SourceFile(file, file.relative_to(base).as_posix(), INCLUDED))
     return capture

@@ -68,11 +68,13 @@ def capture_cells(request: Request, log: ExecutionLog, record: CallRecord, folde
     CaptureError
         With everything that stands in the way.
     """
-    return _CellCapture(request, log, record, folder).run()
+    return CellCapture(request, log, record, folder).run()
 
 
 @dataclass
-class _CellCapture:
+class CellCapture:
+    """One capture of a call made in a cell; ``run`` gives it, ``collect`` also what stands in its way."""
+
     request: Request
     log: ExecutionLog
     record: CallRecord
@@ -91,6 +93,20 @@ class _CellCapture:
         self.facts = facts_of(self.executions, self.namespace)
 
     def run(self) -> Capture:
+        """Return the capture.
+
+        Raises
+        ------
+        CaptureError
+            With everything that stands in the way.
+        """
+        capture = self.collect()
+        if self.problems:
+            raise CaptureError(HEADLINE, list(dict.fromkeys(self.problems)))
+        return capture
+
+    def collect(self) -> Capture:
+        """Return the capture; what stands in the way is in `problems`."""
         found = self._slice()
         self._need_payload(found)
         self._declare(found)
@@ -107,8 +123,6 @@ class _CellCapture:
         capture.values = self._values(found, included)
         self._add_files(capture, found, included)
         self._explain(capture, found, included)
-        if self.problems:
-            raise CaptureError(HEADLINE, list(dict.fromkeys(self.problems)))
         capture.warnings = list(dict.fromkeys(self.warnings))
         return capture
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from det_native.capture.files import environment_file_row
 from det_native.capture.model import SourceFile
+from det_native.capture.secrets import is_environment_file
 from det_native.schema.rest import CaptureRow
 
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints", ".git", "node_modules"})
@@ -158,6 +160,9 @@ class _Collector:
         files = [path] if path.is_file() else files_in(path)
         for file in files:
             target = file.relative_to(self.root).as_posix()
+            if is_environment_file(file.name):
+                self.found.rows.append(environment_file_row(target, label))
+                continue
             self.found.files.append(SourceFile(file, target, f"named in {label} as {text!r}", label))
 
 

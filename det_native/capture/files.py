@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from det_native.capture.facts import human_size
 from det_native.capture.hash_cache import FileStat
 from det_native.capture.model import SourceFile
+from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.errors import ArgumentError, BundleTooLargeError, CaptureError, Problem
 from det_native.schema.rest import CaptureRow
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 BUNDLE_LIMIT = 100_663_296
 MAX_FILES = 100_000
 IGNORE_FILE = ".detignore"
+#: How the report calls a file of variables that is left out.
+ENVIRONMENT_FILE = "environment file"
 
 _IGNORED_FOLDERS = frozenset(
     {
@@ -59,6 +63,8 @@ class DirectoryScan:
     root: Path
     files: tuple[ScannedFile, ...]
     rows: tuple[CaptureRow, ...]
+    #: Targets of files that look like keys, unless ``.detignore`` takes them in by name.
+    keys: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -69,9 +75,9 @@ class DirectoryScan:
 def scan_directory(root: Path, *, limit: int = BUNDLE_LIMIT) -> list[SourceFile]:
     """Return the files under a context directory that travel with a call, by target.
 
-    Version control, virtual environments, caches and the like are left out, and what ``.detignore`` in `root` says
-    (gitignore syntax; a line with ``!`` there takes back what is left out by default). A link to inside of `root` is
-    followed, so that what it leads to is sent under the link's name.
+    Version control, virtual environments, caches, ``.env`` files and the like are left out, and what ``.detignore`` in
+    `root` says (gitignore syntax; a line with ``!`` there takes back what is left out by default). A link to inside of
+    `root` is followed, so that what it leads to is sent under the link's name.
 
     Parameters
     ----------
@@ -126,7 +132,8 @@ def check_size(sizes: Iterable[tuple[str, int]], limit: int, root: Path | None) 
     where = f" under {str(root)!r}" if root else ""
     hint = f" Leave out what the code does not need by {IGNORE_FILE!r} there (gitignore syntax)." if root else ""
     raise BundleTooLargeError(
-        f"The {len(sizes)} files to send{where} have {_megabytes(total)}, over the limit of {_megabytes(limit)}.{hint}"
+        f"The {len(sizes)} files to send{where} have {human_size(total)}, {human_size(total - limit)} over the limit of"
+        f" {human_size(limit)}.{hint}"
         f" Large data are better read from where the workers can see them. The largest:",
         _largest(sizes),
     )
@@ -134,11 +141,16 @@ def check_size(sizes: Iterable[tuple[str, int]], limit: int, root: Path | None) 
 
 def _largest(sizes: Iterable[tuple[str, int]]) -> list[Problem]:
     largest = sorted(sizes, key=lambda one: (-one[1], one[0]))[:_LARGEST]
-    return [Problem(name, _megabytes(size)) for name, size in largest]
+    return [Problem(name, human_size(size)) for name, size in largest]
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / (1 << 20):.1f} MB" if size >= 100 << 10 else f"{size / 1024:.1f} kB"
+def environment_file_row(target: str, cell: str = "") -> CaptureRow:
+    """Say that a file of variables is left out, and how the code gets them."""
+    note = (
+        "left out: such files hold secrets. Pass the variables by environment.environment_variables in the "
+        f"configuration, or send the file on purpose: include=[{target!r}]"
+    )
+    return CaptureRow(what=_shown(target), how=ENVIRONMENT_FILE, size=0, cell=cell, status="not sent", note=note)
 
 
 # Ignoring -----------------------------------------------------------------------------------------------------------
@@ -222,6 +234,7 @@ class _Walk:
         self._changed = False
         self._folders = 0
         self._left_out: list[str] = []
+        self._environment_files: list[str] = []
         self._not_sent: list[tuple[str, str]] = []
 
     def run(self) -> None:
@@ -243,7 +256,13 @@ class _Walk:
         rows = self._rows()
         if previous and not self._changed and len(self._files) == len(previous.files) and rows == previous.rows:
             return previous
-        return DirectoryScan(self._root, tuple(sorted(self._files, key=lambda file: file.target)), rows)
+        files = tuple(sorted(self._files, key=lambda file: file.target))
+        return DirectoryScan(self._root, files, rows, tuple(self._keys(files)))
+
+    def _keys(self, files: Iterable[ScannedFile]) -> Iterator[str]:
+        for file in files:
+            if is_key_file(file.target.rpartition("/")[2]) and self._rules.said_of(file.target) is None:
+                yield file.target
 
     def _scan_folder(self, prefix: str, folder: str, above: tuple[str, ...]) -> list[_Folder]:
         try:
@@ -284,6 +303,9 @@ class _Walk:
 
     def _ignores_file(self, target: str, name: str) -> bool:
         if target == IGNORE_FILE:
+            return True
+        if is_environment_file(name) and self._rules.said_of(target) is None:
+            self._environment_files.append(target)
             return True
         by_default = name in _IGNORED_FILES or name.endswith(_IGNORED_FILE_ENDS)
         ignored = self._rules.ignores(target, by_default)
@@ -336,6 +358,7 @@ class _Walk:
             CaptureRow(what=_shown(what), how="file", size=0, status="not sent", note=note)
             for what, note in sorted(self._not_sent)
         ]
+        rows += map(environment_file_row, sorted(self._environment_files))
         if self._left_out:
             names = sorted(self._left_out)
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -57,6 +57,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         transformed.clears,
         taken,
         logged.source,
+        logged.title,
     )
 
 

@@ -68,6 +68,8 @@ class LoggedExecution:
         Line (of IPython's transformed text) of the cell's top level at which it failed.
     files : dict
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
+    title : str
+        What to call it in messages, where its number does not say it.
     """
 
     index: int
@@ -83,6 +85,7 @@ class LoggedExecution:
     error_line: int | None = None
     files: dict[str, int] = field(default_factory=dict)
     clock: float | None = None
+    title: str = ""
 
     @property
     def cell(self) -> str:
@@ -162,7 +165,7 @@ class ExecutionLog:
         self._running.append(execution)
 
     def _append(self, number: int | None, source: str, transformed: str) -> LoggedExecution:
-        execution = LoggedExecution(len(self.executions), number, source, tags=_comment_tags(source))
+        execution = LoggedExecution(len(self.executions), number, source, tags=comment_tags(source))
         execution.files[self._file_name(source, transformed, number or self.shell.execution_count)] = 0
         self.executions.append(execution)
         return execution
@@ -213,7 +216,8 @@ def _running_cell() -> dict[str, Any] | None:
     return None
 
 
-def _comment_tags(source: str) -> frozenset[str]:
+def comment_tags(source: str) -> frozenset[str]:
+    """Return the tags that the first line of a cell gives it (``# det-skip``)."""
     first = next((line for line in source.splitlines() if line.strip()), "")
     match = _TAG.match(first)
     return frozenset({match[1]}) if match else frozenset()

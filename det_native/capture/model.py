@@ -11,6 +11,9 @@ from pydantic import PrivateAttr
 from det_native.schema.manifests import BundleManifest, Codec, Program, Sha256
 from det_native.schema.rest import CaptureRow
 
+#: Why a file is sent that the user named.
+INCLUDED = "named in include="
+
 
 @dataclass(frozen=True)
 class SourceFile:

@@ -62,9 +62,18 @@ def is_local(name: str) -> bool:
 def _namespace_folder(name: str) -> Path | None:
     """Folder of a package without ``__init__.py`` that is the user's."""
     module = sys.modules.get(name)
-    paths = list(getattr(module, "__path__", ())) if module is not None else []
+    paths = list(getattr(module, "__path__", ())) if module is not None else _found_namespace(name)
     folder = Path(paths[0]) if paths and getattr(module, "__file__", None) is None else None
     return folder if folder is not None and not is_library_file(str(folder)) else None
+
+
+def _found_namespace(name: str) -> list[str]:
+    """Folders of such a package that is not imported yet."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return []
+    return list(spec.submodule_search_locations or ()) if spec is not None and spec.origin is None else []
 
 
 @dataclass

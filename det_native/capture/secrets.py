@@ -66,6 +66,18 @@ _PATTERNS = [
         r"\b[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]{3,}@",
     )
 ]
+#: Files that show which variables there are, without their values.
+_EXAMPLES = frozenset({"example", "sample", "template", "dist"})
+_KEY_FILE = re.compile(
+    r"""(?ix)
+    .+\.(pem|key|p12|pfx|p8|ppk|jks|keystore|kdbx|env)
+    | id_(rsa|dsa|ecdsa|ed25519)(_sk)?
+    | (.+[-_.])?(credentials?|client[-_]?secrets?|service[-_]?account([-_]?key)?)([-_.].+)?
+      \.(json|ya?ml|toml|ini|csv|txt)
+    | \.?credentials | secrets?\.(json|ya?ml|toml|ini|txt)
+    | [._]netrc | \.pgpass | \.git-credentials | \.htpasswd | \.pypirc | \.dockercfg | kaggle\.json | kubeconfig
+    """
+)
 _PLACEHOLDER = re.compile(r"^(|\*+|x+|<.*>|\[.*\]|\{.*\}|\$.*|\.{3}|your[-_ ].*|changeme|none|null|true|false)$", re.I)
 
 
@@ -87,6 +99,16 @@ def name_is_secret(name: str) -> bool:
         return True
     words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
     return not words & _TEXT_WORDS
+
+
+def is_environment_file(name: str) -> bool:
+    """Whether a file of this name (without its folder) is one of variables with values: ``.env``, ``.env.local``."""
+    return name == ".env" or (name.startswith(".env.") and name.rpartition(".")[2].lower() not in _EXAMPLES)
+
+
+def is_key_file(name: str) -> bool:
+    """Whether a file of this name (without its folder) is likely to hold a key or password."""
+    return _KEY_FILE.fullmatch(name) is not None
 
 
 def looks_secret(text: str, name: str = "") -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from det_native.capture.calls import note_call
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError
+from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
 from det_native.experimental.settings import ConfigInput, check_settings, refuse
@@ -64,6 +65,9 @@ def create(
         return handle
     record = note_call("create")
     working_directory.leave()
+    other: Experiment | None = document_place.stand_in(record)
+    if other is not None:
+        return other
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
     trial_class = find_trial_class(trial_def, settings.context_dir)
     framework = framework_of(trial_class)
@@ -75,10 +79,10 @@ def create(
     if settings.place.local:
         from det_native.experimental.local import create_here
 
-        return create_here(trial_class, framework, loaded, settings)
+        return document_place.done(create_here(trial_class, framework, loaded, settings))
     from det_native.experimental.cluster import Origin, submit
 
-    return submit("create", trial_class, loaded, framework, settings, Origin(record))
+    return document_place.done(submit("create", trial_class, loaded, framework, settings, Origin(record)))
 
 
 def _check(trial_class: type[Trial]) -> None:

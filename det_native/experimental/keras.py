@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, running_execution
+from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
 from det_native.experimental.settings import ConfigInput, Settings, check_before_fit, check_settings
@@ -146,11 +147,14 @@ def _fit(call: Any, settings: Settings, begun: _Begun) -> Any:
     """
     record = note_call("fit")
     working_directory.leave()
+    other = document_place.stand_in(record)
+    if other is not None:
+        return other
     if settings.place.local:
         from det_native.experimental.local import fit_here
 
-        return fit_here(call, settings)
+        return document_place.done(fit_here(call, settings))
     from det_native.experimental.cluster import Origin, submit_fit
 
     executions = () if begun.execution is None else (begun.execution,)
-    return submit_fit(call, settings, Origin(record, executions, begun.record))
+    return document_place.done(submit_fit(call, settings, Origin(record, executions, begun.record)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from det_native.errors import ArgumentError
+from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, Place, resolve
 from det_native.experimental.directory import working_directory
 from det_native.schema.config import ExperimentConfig
@@ -75,12 +76,12 @@ def check_settings(
     ArgumentError
         If one has no meaning, or two contradict each other.
     """
-    place = resolve(mode, local, test)
+    place = document_place.place(resolve(mode, local, test))
     folder = _context_dir(context_dir)
     if master_url is not None and not isinstance(master_url, str):
         raise ArgumentError(f"master_url must be text such as 'http://localhost:8080', not {master_url!r}.")
     return Settings(
-        config=_snapshot(config),
+        config=document_place.configuration(_snapshot(config)),
         place=place,
         context_dir=folder,
         command=_command(command, folder),
@@ -118,6 +119,25 @@ def check_before_fit(settings: Settings) -> dict[str, Any]:
     if complete["records_per_epoch"] == _STAND_INS["records_per_epoch"]:
         complete["records_per_epoch"] = 0
     return complete
+
+
+def left_to_fit(settings: Settings) -> frozenset[str]:
+    """Return the fields, by dotted path, that only the call of ``fit()`` fills in.
+
+    Raises
+    ------
+    ConfigurationError
+        Listing every problem of the others.
+    """
+    loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
+    open_fields = set()
+    for path, stand_in in _STAND_INS.items():
+        value: Any = loaded.model_dump(mode="json")
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value == stand_in or (path == "hyperparameters.global_batch_size" and _is_stand_in(value)):
+            open_fields.add(path)
+    return frozenset(open_fields)
 
 
 def complete_for_fit(settings: Settings, call: Any) -> ExperimentConfig:

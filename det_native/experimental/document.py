@@ -1,0 +1,127 @@
+"""Sends a notebook's document: its code cells from top to bottom, as the front end has them, without any kernel.
+
+``python -P -m det_native.experimental.document inspect|submit`` reads one JSON object from stdin and writes one to
+stdout. Run it with the interpreter of the notebook's kernelspec and the notebook's folder as working directory
+(``-P`` keeps that folder from shadowing modules of ours). Stderr has lines for people: progress, and what went wrong.
+
+Request, the same for both (fields besides these are ignored)::
+
+    {"path": "/abs/folder/notebook.ipynb",     # need not exist: only its folder is used
+     "cells": [{"id": str, "source": str,      # code cells only, in the order of the document
+                "execution_count": int|null,   # what the notebook shows in brackets
+                "executed": str|null,          # what last ran; null: never, or not known
+                "tags": [str]}],               # det-skip, det-include
+     "place": "cluster", "slots": int|null,    # null: as the configuration says
+     "test": bool, "idempotency_key": str}
+
+The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answer is ::
+
+    {"ok": false, "error": str, "problems": [{"where": str, "what": str, "remedy": str}]}
+
+``inspect`` executes and imports nothing of the user's, starts no master, and answers::
+
+    {"ok": true,
+     "call": {"cell": int|null, "id": str, "line": int, "kind": "fit"|"create", "framework": "keras"|"torch"},
+     "rows": [{"what","how","size","cell","status","note"}],   # CaptureRow: what travels, and what does not
+     "total": bytes, "new": bytes,             # new: what the master lacks; all of it if none runs
+     "master": str|null,                       # address of the master that was asked
+     "warnings": [str],
+     "changed": [{"cell": int|null, "id": str, "why": str}],   # of the cells that are sent
+     "must_run": [{"cell": int|null, "id": str, "why": str}],  # not empty: submit first runs these, in a process of
+                                               # its own, to learn the configuration; `why` of the last says what for
+     "config": {...}|null, "slots": int,       # null: known only once the cells have run
+     "written": {"place": "cluster"|"here", "test": bool},     # what the document itself says
+     "here": {"before": str, "cells": [id], "after": str},     # see below
+     "problems": [...]}                        # not empty: submit would refuse, with these
+
+``submit`` answers ``{"ok": true, "experiment": {"id": int, "name": str}}``. It runs no cell unless ``must_run`` says
+so. A cell's number is the one that the notebook shows, if all cells that matter show one; else its place among the code
+cells, from 1.
+
+"Here, in this notebook's kernel": execute ``here.before`` silently (``store_history`` false) in the kernel, then run
+the cells ``here.cells`` of the notebook as a user does, in that order, then execute ``here.after`` silently. ``before``
+calls :func:`run_here`: until its end every ``init()`` and ``create()`` trains in the kernel, whatever it says itself.
+It ends by itself when the cell that makes the call has run, or any cell has failed; ``after`` calls
+:func:`run_as_written`, which does no harm then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from det_native.errors import ArgumentError, DetError
+from det_native.experimental.document_place import run_as_written, run_here
+
+__all__ = ["main", "run_as_written", "run_here"]
+
+_USAGE = "usage: python -P -m det_native.experimental.document inspect|submit < request.json"
+
+
+def main(arguments: list[str], text: str) -> dict[str, Any]:
+    """Return the answer to a request.
+
+    Parameters
+    ----------
+    arguments : list of str
+        ``["inspect"]`` or ``["submit"]``.
+    text : str
+        The request, as JSON.
+    """
+    from det_native.experimental import document_answers as answers
+
+    try:
+        if arguments not in (["inspect"], ["submit"]):
+            raise ArgumentError(_USAGE)
+        request = _request(text)
+        folder = _enter(Path(request.path))
+        return answers.inspect(request, folder) if arguments == ["inspect"] else answers.submit(request, folder)
+    except DetError as error:
+        return answers.failure(error)
+
+
+def _request(text: str) -> Any:
+    from pydantic import ValidationError
+
+    from det_native.experimental.document_answers import Request
+
+    try:
+        return Request.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ArgumentError(f"The request cannot be read: {where or 'it'}: {first['msg']}.") from None
+
+
+def _enter(path: Path) -> Path:
+    """Be where the notebook's kernel is: its folder is the working directory, and the first place of imports."""
+    folder = path.parent
+    if not path.is_absolute() or not folder.is_dir():
+        raise ArgumentError(f"path must be the absolute path of the notebook; its folder must exist: {str(path)!r}.")
+    folder = folder.resolve()
+    os.chdir(folder)
+    if path.suffix == ".ipynb":
+        os.environ["JPY_SESSION_NAME"] = str(folder / path.name)
+    for place in ("", str(folder)):
+        while place in sys.path:
+            sys.path.remove(place)
+    sys.path.insert(0, str(folder))
+    return folder
+
+
+def _run() -> int:
+    text = sys.stdin.read()
+    # Whatever is printed from here on is for people; stdout has the answer alone.
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    result = main(sys.argv[1:], text)
+    with os.fdopen(answer, "w", encoding="utf-8") as stream:
+        json.dump(result, stream)
+    return 0 if result["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(_run())

@@ -1,0 +1,260 @@
+"""The answers of ``inspect`` and ``submit`` about a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from det_native import PROTOCOL
+from det_native.capture.bundle import assemble
+from det_native.capture.cells import HEADLINE
+from det_native.capture.document import Collected, Document, collect_document, read_document
+from det_native.capture.document_log import DocumentCell
+from det_native.capture.model import Bundle, BundleRow
+from det_native.capture.script import capture_script
+from det_native.client.connect import connect
+from det_native.client.handles import Experiment
+from det_native.client.session import Session
+from det_native.errors import CaptureError, DetError, MasterError, NotFoundError, Problem, ProblemsError, RequestError
+from det_native.experimental.cluster import send_capture
+from det_native.experimental.document_place import Submission, submit_only
+from det_native.experimental.document_plan import Plan, plan_document
+from det_native.schema.rest import BundleCreated, HashList
+
+_MODULE = "det_native.experimental.document"
+
+
+class CellBody(BaseModel):
+    """A code cell of the request."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    source: str
+    execution_count: int | None = None
+    executed: str | None = None
+    tags: list[str] = Field(default_factory=list)
+
+
+class Request(BaseModel):
+    """What is asked: see the module ``det_native.experimental.document``."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    path: str
+    cells: list[CellBody]
+    place: Literal["cluster"] = "cluster"
+    slots: int | None = Field(default=None, ge=1)
+    test: bool = False
+    idempotency_key: str | None = Field(default=None, pattern=r"^[\x21-\x7e]{1,200}$")
+
+    def document_cells(self) -> list[DocumentCell]:
+        """Return the cells as capture takes them."""
+        return [
+            DocumentCell(cell.id, cell.source, cell.execution_count, cell.executed, frozenset(cell.tags))
+            for cell in self.cells
+        ]
+
+
+class Reading:
+    """A document that was read, planned and captured.
+
+    Parameters
+    ----------
+    request : Request
+    folder : Path
+        The notebook's folder; it is the working directory.
+
+    Raises
+    ------
+    CaptureError
+        If it makes no training call.
+    """
+
+    def __init__(self, request: Request, folder: Path) -> None:
+        self.request, self.folder = request, folder
+        self.document: Document = read_document(request.document_cells(), folder)
+        self.plan: Plan = plan_document(self.document, test=request.test, slots=request.slots)
+        self.collected: Collected = self._collect()
+        self.problems = list(dict.fromkeys([*self.plan.problems, *self.collected.problems]))
+        for index, module in self.collected.unresolved:
+            label = self.document.label(index)
+            self.plan.reasons.append(f"which names `from {module} import *` binds, in {label[0].lower()}{label[1:]}")
+
+    def _collect(self) -> Collected:
+        wanted, settings = self.plan.request(), self.plan.settings
+        collected = collect_document(self.document, wanted, self.folder)
+        if settings.command is None:
+            return collected
+        capture = capture_script(wanted, None, settings.command)
+        return Collected(capture, [], collected.included, [])
+
+    @property
+    def must_run(self) -> bool:
+        """Whether the cells have to run before the call can be submitted."""
+        return bool(self.plan.reasons)
+
+    def refuse(self) -> None:
+        """Raise what stands in the way.
+
+        Raises
+        ------
+        CaptureError
+        """
+        if self.problems:
+            raise CaptureError(HEADLINE, self.problems)
+
+
+# inspect --------------------------------------------------------------------------------------------------------------
+
+
+def inspect(request: Request, folder: Path) -> dict[str, Any]:
+    """Say what a document would send; see ``det_native.experimental.document``."""
+    reading = Reading(request, folder)
+    document, plan = reading.document, reading.plan
+    bundle, problems = _assembled(reading)
+    master = _mark(bundle, plan.settings.master_url) if bundle is not None else None
+    total, new = _sizes(bundle) if bundle is not None else (0, 0)
+    call = document.call
+    return {
+        "ok": True,
+        "call": {
+            **_cell(document, call.owner),
+            "line": call.node.lineno,
+            "kind": call.kind,
+            "framework": plan.framework,
+        },
+        "rows": [row.model_dump(mode="json") for row in (bundle.report if bundle is not None else ())],
+        "total": total,
+        "new": new,
+        "master": master,
+        "warnings": reading.collected.capture.warnings,
+        "changed": _changed(document, reading.collected.included),
+        "must_run": _must_run(reading) if reading.must_run else [],
+        "config": plan.config.model_dump(mode="json") if plan.config is not None else None,
+        "slots": plan.slots,
+        "written": {"place": "here" if plan.written.local else "cluster", "test": plan.written.test},
+        "here": here(document, reading.collected.included, test=request.test),
+        "problems": problem_list(problems),
+    }
+
+
+def here(document: Document, included: Sequence[int], *, test: bool) -> dict[str, Any]:
+    """Return what a front end executes to train the document's call in the notebook's own kernel."""
+    call = document.log.cells[document.call.running].id
+    return {
+        "before": f"from {_MODULE} import run_here as _det_run; _det_run({call!r}, test={test}); del _det_run",
+        "cells": [document.log.cells[index].id for index in included],
+        "after": f"from {_MODULE} import run_as_written as _det_end; _det_end(); del _det_end",
+    }
+
+
+def problem_list(problems: Sequence[Problem]) -> list[dict[str, str]]:
+    """Return problems as the answers have them."""
+    return [{"where": one.where, "what": one.what, "remedy": one.remedy} for one in problems]
+
+
+def _assembled(reading: Reading) -> tuple[Bundle | None, list[Problem]]:
+    settings = reading.plan.settings
+    try:
+        bundle = assemble(reading.collected.capture, context_dir=settings.context_dir, protocol=PROTOCOL)
+    except ProblemsError as error:
+        return None, [*reading.problems, *error.problems]
+    return bundle, reading.problems
+
+
+def _mark(bundle: Bundle, master_url: str | None) -> str | None:
+    """Mark in the report what the master has; return its address, None if there is none to ask."""
+    try:
+        session = connect(master_url, start=False)
+        existed, missing = _lacking(session, bundle)
+    except MasterError:
+        return None  # it is started, or its absence reported, when the document is submitted
+    for row in bundle.report:
+        if row.status != "not sent" and row.how != "requirement":
+            there = existed or (isinstance(row, BundleRow) and not row.hashes & missing)
+            row.status = "already there" if there else "new"
+    return session.url
+
+
+def _lacking(session: Session, bundle: Bundle) -> tuple[bool, set[str]]:
+    """Return whether the master has the bundle, and the blobs of it that it lacks."""
+    try:
+        BundleCreated.model_validate(session.get(f"/bundles/{bundle.manifest.id}/created"))
+    except NotFoundError:
+        hashes = sorted(bundle.manifest.hashes())
+        return False, set(HashList.model_validate(session.post("/blobs/missing", {"hashes": hashes})).hashes)
+    return True, set()
+
+
+def _sizes(bundle: Bundle) -> tuple[int, int]:
+    """Return the bytes of all that travels, and of what the master lacks."""
+    travelling = [row for row in bundle.report if row.status != "not sent" and row.how != "made again"]
+    return sum(row.size for row in travelling), sum(row.size for row in travelling if row.status == "new")
+
+
+def _cell(document: Document, index: int) -> dict[str, Any]:
+    return {"cell": document.log.executions[index].number, "id": document.log.cells[index].id}
+
+
+def _changed(document: Document, included: Sequence[int]) -> list[dict[str, Any]]:
+    found = []
+    for index in included:
+        cell = document.log.cells[index]
+        if cell.executed is not None and cell.executed != cell.source:
+            found.append({**_cell(document, index), "why": "text differs from what last ran"})
+        elif cell.executed is None and cell.execution_count is None:
+            found.append({**_cell(document, index), "why": "has not run"})
+    return found
+
+
+def _must_run(reading: Reading) -> list[dict[str, Any]]:
+    document, included = reading.document, reading.collected.included
+    cells = {cell.cell_id: cell for cell in reading.collected.capture.program.cells}
+    found = []
+    for index in included:
+        sent = cells.get(document.log.cells[index].id)
+        found.append({**_cell(document, index), "why": sent.reason if sent is not None else ""})
+    if found:
+        found[-1]["why"] = "; ".join(dict.fromkeys(reading.plan.reasons))
+    return found
+
+
+# submit ---------------------------------------------------------------------------------------------------------------
+
+
+def submit(request: Request, folder: Path) -> dict[str, Any]:
+    """Submit a document; see ``det_native.experimental.document``."""
+    reading = Reading(request, folder)
+    reading.refuse()
+    experiment = _run(reading) if reading.must_run else _send(reading)
+    return {"ok": True, "experiment": {"id": experiment.id, "name": experiment.name}}
+
+
+def _send(reading: Reading) -> Experiment:
+    plan, request = reading.plan, reading.request
+    if plan.config is None:
+        raise CaptureError(HEADLINE, [Problem("", "its configuration is not complete.")])
+    submit_only(Submission(lambda record: False, request.test, request.slots, request.idempotency_key))
+    try:
+        return send_capture(reading.collected.capture, plan.config, plan.framework, plan.settings)
+    finally:
+        submit_only(None)
+
+
+def _run(reading: Reading) -> Experiment:
+    from det_native.experimental.document_run import run_document
+
+    return run_document(reading.document, reading.collected.included, reading.request, reading.folder)
+
+
+def failure(error: DetError) -> dict[str, Any]:
+    """Return the answer for an error."""
+    problems: Sequence[Problem] = error.problems if isinstance(error, ProblemsError) else ()
+    if isinstance(error, RequestError) and error.body is not None:
+        problems = [Problem(one.where, one.what, one.remedy) for one in error.body.problems]
+    headline = error.headline if isinstance(error, ProblemsError) else str(error)
+    return {"ok": False, "error": headline, "problems": problem_list(problems)}

@@ -1,0 +1,248 @@
+"""``python -m det_native.experimental.document inspect``: what a document would send. Nothing of it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from det_native.experimental.document import main
+
+INIT = "import det_native as det\ncontext = det.experimental.keras.init(config)"
+CONFIG = """config = {
+    "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 4}},
+    "hyperparameters": {"global_batch_size": 8}, "records_per_epoch": 64,
+}"""
+TRAIN = "model = context.wrap_model(build())\nmodel.compile('adam', 'mse')\nmodel.fit(x, y, validation_data=(x, y))"
+DATA = "import numpy as np\nx, y = np.ones((64, 1)), np.ones(64)"
+BUILD = "import tensorflow as tf\ndef build():\n    return tf.keras.Sequential([tf.keras.layers.Dense(1)])"
+SECRET = "api_key = 'sk-abcdefghijklmnopqrstuvwxyz123456'"
+TRIAL = """import det_native as det
+from det_native.pytorch import PyTorchTrial
+
+class Line(PyTorchTrial):
+    pass
+"""
+
+Ask = Callable[..., dict[str, Any]]
+
+
+def cell(source: str, number: int | None = None, executed: str | None = None, *tags: str) -> dict[str, Any]:
+    return {"id": "", "source": source, "execution_count": number, "executed": executed, "tags": list(tags)}
+
+
+def request(folder: Path, *cells: str | dict[str, Any], **more: Any) -> dict[str, Any]:
+    written = [cell(one) if isinstance(one, str) else dict(one) for one in cells]
+    for index, one in enumerate(written):
+        one["id"] = one["id"] or f"id-{index}"
+    return {"path": str(folder / "book.ipynb"), "kernelspec": "python3", "cells": written, "place": "cluster"} | more
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Iterator[Ask]:
+    """Inspect a document in this process; where that is, and its paths, are put back afterwards."""
+    before, path, session = os.getcwd(), list(sys.path), os.environ.get("JPY_SESSION_NAME")
+
+    def inspect(*cells: str | dict[str, Any], **more: Any) -> dict[str, Any]:
+        return main(["inspect"], json.dumps(request(tmp_path, *cells, **more)))
+
+    yield inspect
+    os.chdir(before)
+    sys.path[:] = path
+    os.environ.pop("JPY_SESSION_NAME", None)
+    if session is not None:
+        os.environ["JPY_SESSION_NAME"] = session
+
+
+def ids(cells: list[dict[str, Any]]) -> list[str]:
+    return [one["id"] for one in cells]
+
+
+def test_a_document_with_literals_needs_no_run(ask: Ask) -> None:
+    answer = ask(BUILD, "print('shown')", CONFIG, INIT, DATA, "unused = 1", TRAIN, "model.predict(x)")
+    assert answer["problems"] == []
+    assert answer["must_run"] == []
+    assert answer["call"] == {"cell": 7, "id": "id-6", "line": 3, "kind": "fit", "framework": "keras"}
+    assert answer["here"]["cells"] == ["id-0", "id-2", "id-3", "id-4", "id-6"]
+    assert answer["config"]["searcher"]["metric"] == "val_loss"
+    assert answer["slots"] == 1
+    assert answer["master"] is None
+    assert answer["total"] == answer["new"] > 0
+
+
+def test_arguments_of_fit_fill_the_configuration(ask: Ask) -> None:
+    fit = "model = context.wrap_model(build())\nmodel.fit(x, y, 16, epochs=3, steps_per_epoch=5)"
+    answer = ask(BUILD, DATA, "config = {'name': 'n'}", INIT, fit)
+    assert answer["must_run"] == []
+    config = answer["config"]
+    assert config["searcher"]["max_length"] == {"epochs": 3}
+    assert config["searcher"]["metric"] == "loss"
+    assert config["hyperparameters"]["global_batch_size"]["val"] == 16
+    assert config["records_per_epoch"] == 80
+
+
+@pytest.mark.parametrize(
+    ("config", "train", "why"),
+    [
+        (CONFIG.replace("64", "len(x)"), TRAIN, "records_per_epoch is `len(x)` (code cell 3, line 3)"),
+        ("config = None", TRAIN, "records_per_epoch is not in the configuration"),
+        ("config = None", TRAIN, "the data tell the batch size"),
+        (CONFIG, f"if np.mean(x) > 0:\n    {TRAIN.replace(chr(10), chr(10) + '    ')}", "`np.mean(x) > 0`, in line 1"),
+        (CONFIG, "def go(model):\n    model.fit(x)\nfrom elsewhere import wrapped\ngo(wrapped)", "whether its model"),
+        ("import os\nconfig = os.environ['CONFIG']", TRAIN, "config is `os.environ['CONFIG']` (code cell 3, line 2)"),
+    ],
+)
+def test_what_only_running_tells_is_told_with_its_reason(
+    ask: Ask, tmp_path: Path, config: str, train: str, why: str
+) -> None:
+    (tmp_path / "elsewhere.py").write_text("def wrapped(): ...\n")
+    answer = ask(BUILD, DATA, config, INIT, train)
+    assert answer["config"] is None
+    assert ids(answer["must_run"]) == answer["here"]["cells"]
+    assert why in answer["must_run"][-1]["why"]
+
+
+def test_declared_values_are_made_by_running_their_cells(ask: Ask) -> None:
+    answer = ask(BUILD, DATA, CONFIG, INIT.replace("(config)", "(config, values=['x'])"), TRAIN)
+    assert "values=x" in answer["must_run"][-1]["why"]
+    assert [row["how"] for row in answer["rows"] if row["what"] == "x"] == ["value"]
+
+
+def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
+    create = "det.experimental.create(Line, {**config, 'name': 'second'})"
+    answer = ask(TRIAL, CONFIG, f"first = {create.replace('second', 'first')}", create)
+    assert (answer["call"]["kind"], answer["call"]["framework"]) == ("create", "torch")
+    assert answer["config"]["name"] == "second"
+    assert answer["here"]["cells"] == ["id-0", "id-1", "id-3"]
+    [warning] = answer["warnings"]
+    assert "not sent: Code cell 3 (create)" in warning
+
+
+def test_cells_are_numbered_as_the_notebook_shows_them(ask: Ask) -> None:
+    cells = [cell(BUILD, 11), cell(DATA, 12), cell(CONFIG, 3), cell(INIT, 14), cell(TRAIN, 15), cell("later", None)]
+    assert ask(*cells)["call"]["cell"] == 15
+    cells[0]["execution_count"] = None
+    assert ask(*cells)["call"]["cell"] == 5
+
+
+def test_cells_that_changed_since_they_ran_are_listed(ask: Ask) -> None:
+    answer = ask(
+        cell(BUILD, 1, BUILD), cell(DATA, 2, "x = 1"), cell(CONFIG, 3, None), INIT, cell(TRAIN, 5, TRAIN), "1 + 1"
+    )
+    assert [(one["id"], one["why"]) for one in answer["changed"]] == [
+        ("id-1", "text differs from what last ran"),
+        ("id-3", "has not run"),
+    ]
+
+
+def test_tags_leave_out_and_force_in(ask: Ask) -> None:
+    answer = ask(cell("1 + 1", None, None, "det-include"), BUILD, DATA, "# det-skip\nx = 2", CONFIG, INIT, TRAIN)
+    assert answer["here"]["cells"] == ["id-0", "id-1", "id-2", "id-4", "id-5", "id-6"]
+
+
+def test_magics_are_transformed_and_requirements_reported(ask: Ask) -> None:
+    answer = ask("%pip install einops\n%matplotlib inline", BUILD, f"%%time\n{DATA}", CONFIG, INIT, f"%%time\n{TRAIN}")
+    assert answer["problems"] == []
+    assert answer["call"]["line"] == 4
+    assert [row["what"] for row in answer["rows"] if row["how"] == "requirement"] == ["einops"]
+    assert "id-0" not in answer["here"]["cells"]
+
+
+def test_local_modules_and_data_travel_without_being_imported(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("raise SystemExit('imported')\nfrom other import z\n")
+    (tmp_path / "other.py").write_text("z = 1\n")
+    (tmp_path / "rows.csv").write_text("1,2\n")
+    data = "import mine, pandas as pd\nx = y = pd.read_csv('rows.csv')"
+    answer = ask(BUILD, data, CONFIG, INIT, TRAIN)
+    assert {row["what"] for row in answer["rows"] if row["how"] == "file"} == {"mine.py", "other.py", "rows.csv"}
+    assert "mine" not in sys.modules
+
+
+def test_star_imports_are_read_from_the_source(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "names.py").write_text("import os\nx = y = 1\n_hidden = 2\n")
+    assert ask(BUILD, "from names import *", CONFIG, INIT, TRAIN)["must_run"] == []
+    (tmp_path / "names.py").write_text("globals().update(x=1, y=2)\n__all__ = list('xy')\n")
+    answer = ask(BUILD, "from names import *", CONFIG, INIT, TRAIN)
+    assert "from names import *" in answer["must_run"][-1]["why"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "where", "what"),
+    [
+        ([BUILD, CONFIG, INIT, TRAIN, DATA], "Code cell 4, line 3", "only Code cell 5, further down, defines it"),
+        ([BUILD, CONFIG, INIT, TRAIN], "Code cell 4, line 3", "`x` is used, but no cell above defines it"),
+        ([BUILD, f"# det-skip\n{DATA}", CONFIG, INIT, TRAIN], "Code cell 5, line 3", "is tagged det-skip"),
+        ([BUILD, f"{DATA}\nx = (", CONFIG, INIT, TRAIN], "Code cell 5, line 3", "Code cell 2 is not valid Python"),
+        ([BUILD, DATA, CONFIG, INIT, f"for i in range(3):\n    {TRAIN.splitlines()[2]}"], "Code cell 5", "in a loop"),
+        ([BUILD, DATA, CONFIG.replace("val_loss", 'val_loss", "nmae": "x'), INIT, TRAIN], "searcher.nmae", ""),
+        ([BUILD, DATA, CONFIG, INIT.replace("(config)", "(config, context_dir='nowhere')"), TRAIN], "", "nowhere"),
+        ([BUILD, f"{DATA}\n{SECRET}\nx = f(api_key)", CONFIG, INIT, TRAIN], "Code cell 2, line 3", "secret"),
+        ([BUILD, "%%bash\nx=1", "x = y = shell", "%%bash --out shell\nls", CONFIG, INIT, TRAIN], "", "shell"),
+    ],
+)
+def test_what_stands_in_the_way_is_listed_with_its_cell(ask: Ask, cells: list[str], where: str, what: str) -> None:
+    answer = ask(*cells)
+    assert answer["ok"]
+    texts = [f"{one['where']}: {one['what']}" for one in answer["problems"]]
+    assert any(where in text and what in text for text in texts), texts
+
+
+def test_names_that_functions_look_up_are_resolved(ask: Ask) -> None:
+    answer = ask(BUILD.replace("import tensorflow as tf\n", ""), DATA, CONFIG, INIT, TRAIN)
+    assert "`tf` is used" in answer["problems"][0]["what"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ([DATA], "There is none among its code cells"),
+        ([CONFIG, INIT], "init() is called, but no model"),
+        (["from sklearn.svm import SVC\nSVC().fit([[1]], [1])"], "There is none"),
+        (["model.fit(x"], "Code cell 1 is not valid Python"),
+        ([], "There is none"),
+    ],
+)
+def test_a_document_without_a_call_says_what_is_looked_for(ask: Ask, cells: list[str], text: str) -> None:
+    answer = ask(*cells)
+    assert not answer["ok"]
+    [problem] = answer["problems"]
+    assert text in problem["what"]
+    assert "context.wrap_model" in problem["remedy"]
+
+
+def test_what_the_document_says_and_what_the_dialog_says(ask: Ask) -> None:
+    local = INIT.replace("(config)", "(config, local=True, test=True)")
+    answer = ask(BUILD, DATA, CONFIG, local, TRAIN)
+    assert answer["written"] == {"place": "here", "test": True}
+    answer = ask(BUILD, DATA, CONFIG, local, TRAIN, slots=3)
+    assert "slots_per_trial: 3" in answer["problems"][0]["what"]
+
+
+def test_a_request_that_cannot_be_read_is_answered(tmp_path: Path) -> None:
+    assert "usage" in main(["look"], "{}")["error"]
+    assert "cells" in main(["inspect"], json.dumps({"path": "/x"}))["error"]
+    assert "absolute" in main(["inspect"], json.dumps({"path": "x.ipynb", "cells": []}))["error"]
+
+
+@pytest.mark.slow
+def test_the_command_answers_on_stdout_alone_and_imports_nothing_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('shadowed')")
+    body = request(tmp_path, BUILD, DATA, CONFIG, INIT, TRAIN)
+    command = [sys.executable, "-P", "-X", "importtime", "-m", "det_native.experimental.document", "inspect"]
+    done = subprocess.run(
+        command, input=json.dumps(body), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(done.stdout)["ok"]
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert not imported & {"numpy", "tensorflow", "torch", "IPython"}
+    body["cells"] = []
+    done = subprocess.run(
+        command[:2] + command[4:], input=json.dumps(body), cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, json.loads(done.stdout)["ok"]) == (1, False)

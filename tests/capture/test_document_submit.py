@@ -1,0 +1,257 @@
+"""A document becomes an experiment: real processes, a real master, real training; and "here", in a real kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import nbformat
+import psutil
+import pytest
+from jupyter_client.manager import KernelManager
+
+from det_native.client.connect import connect
+from det_native.client.handles import Experiment
+from det_native.client.http_source import HttpSource
+from det_native.schema.home import Home, read_runtime
+from det_native.schema.states import ExperimentState
+
+pytestmark = pytest.mark.slow
+
+QUICKSTART = Path(__file__).parents[2] / "notebooks/01_quickstart.ipynb"
+
+SETUP = "import torch\nimport det_native as det\nfrom det_native.pytorch import DataLoader, PyTorchTrial"
+TRIAL = """
+def data():
+    x = torch.linspace(-1, 1, 64).reshape(-1, 1)
+    return torch.utils.data.TensorDataset(x, 2 * x + 1)
+
+class Line(PyTorchTrial):
+    def __init__(self, context):
+        self.context = context
+        self.model = context.wrap_model(torch.nn.Linear(1, 1))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=context.get_hparam("lr")))
+
+    def build_training_data_loader(self):
+        return DataLoader(data(), batch_size=self.context.get_per_slot_batch_size())
+
+    def build_validation_data_loader(self):
+        return DataLoader(data(), batch_size=self.context.get_per_slot_batch_size())
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        x, y = batch
+        loss = torch.nn.functional.mse_loss(self.model(x), y)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch):
+        x, y = batch
+        return {"error": torch.nn.functional.mse_loss(self.model(x), y).item()}
+"""
+CONFIG = """config = {
+    "name": "line", "searcher": {"name": "single", "metric": "error", "max_length": {"batches": 16}},
+    "hyperparameters": {"global_batch_size": 8, "lr": 0.1},
+}"""
+CREATE = "experiment = det.experimental.create(Line, config)\nexperiment.wait()\nopen('after.txt', 'w')"
+EXPLORED = "open('explored.txt', 'w').write('this cell is not needed')"
+
+Send = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """The home of a master that runs for this module."""
+    home, temporary = Home(tmp_path_factory.mktemp("document-home")), tmp_path_factory.mktemp("document-temporary")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("DET_HOME", str(home.path)), ("DET_SLOTS", "cpu:2"), ("TMPDIR", str(temporary))):
+            patch.setenv(name, value)
+        subprocess.run([sys.executable, "-m", "det_native.client.command", "up"], check=True, capture_output=True)
+    runtime = read_runtime(home)
+    assert runtime is not None
+    master = psutil.Process(runtime.pid)
+    yield home
+    started = master.children(recursive=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DET_HOME", str(home.path))
+        connect(start=False).post("/master/shutdown", params={"kill": True})
+    _, alive = psutil.wait_procs([master, *started], timeout=60)
+    assert not alive
+
+
+@pytest.fixture
+def send(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Send:
+    """Inspect or submit a document in a process of its own, as the server extension does."""
+    monkeypatch.setenv("DET_HOME", str(home.path))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+
+    def run(what: str, *cells: str | dict[str, Any], folder: Path = tmp_path, **more: Any) -> dict[str, Any]:
+        written = [one if isinstance(one, dict) else {"id": f"id-{i}", "source": one} for i, one in enumerate(cells)]
+        body = {"path": str(folder / "book.ipynb"), "cells": written, "idempotency_key": uuid4().hex} | more
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "det_native.experimental.document", what],
+            input=json.dumps(body),
+            cwd=folder,
+            env={**os.environ, "TMPDIR": str(temporary), "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.stdout, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        assert (done.returncode == 0) == answer["ok"]
+        return answer | {"stderr": done.stderr}
+
+    return run
+
+
+def handle(answer: dict[str, Any]) -> Experiment:
+    assert answer["ok"], answer
+    return Experiment(HttpSource(connect(start=False)), answer["experiment"]["id"])
+
+
+def test_a_literal_document_is_submitted_without_running_it(send: Send, tmp_path: Path) -> None:
+    first = send("inspect", SETUP, TRIAL, CONFIG, EXPLORED, CREATE)
+    assert first["must_run"] == []
+    assert first["master"] is not None
+    assert first["new"] > 0
+    answer = send("submit", SETUP, TRIAL, CONFIG, EXPLORED, CREATE, idempotency_key="the-same-key")
+    assert "Running" not in answer["stderr"]
+    experiment = handle(answer)
+    assert experiment.wait(timeout=90).state is ExperimentState.COMPLETED
+    assert not list(tmp_path.glob("*.txt"))
+    again = send("submit", SETUP, TRIAL, CONFIG, EXPLORED, CREATE, idempotency_key="the-same-key")
+    assert again["experiment"] == answer["experiment"]
+    assert send("inspect", SETUP, TRIAL, CONFIG, EXPLORED, CREATE)["new"] == 0
+
+
+def test_a_computed_configuration_is_learnt_by_running_only_what_the_call_needs(send: Send, tmp_path: Path) -> None:
+    computed = CONFIG + "\nprint('noise')\n!echo more noise\nconfig['records_per_epoch'] = len(data())"
+    # An earlier call does nothing there, and neither does what follows the call in its cell.
+    earlier = "config['name'] = det.experimental.create(Line, config) and 'learnt'"
+    cells = [SETUP, TRIAL, EXPLORED, computed, earlier, CREATE]
+    inspected = send("inspect", *cells)
+    assert [one["id"] for one in inspected["must_run"]] == ["id-0", "id-1", "id-3", "id-4", "id-5"]
+    answer = send("submit", *cells, test=True)
+    experiment = handle(answer)
+    assert experiment.name == "[test-mode] learnt"
+    assert experiment.detail().test
+    assert experiment.detail().config["records_per_epoch"] == 64
+    assert [one.number for one in _program(experiment).cells] == [1, 2, 4, 5, 6]
+    assert experiment.wait(timeout=90).state is ExperimentState.COMPLETED
+    assert not list(tmp_path.glob("*.txt"))
+
+
+def test_both_ways_give_the_same_bundle(send: Send) -> None:
+    forced = f"import os\nif os.getpid():\n    config = {{**config}}\n{CREATE}"
+    ran = handle(send("submit", SETUP, TRIAL, CONFIG, forced))
+    inspected = send("inspect", SETUP, TRIAL, CONFIG, forced)
+    assert inspected["must_run"]
+    assert inspected["new"] == 0  # the master has the very bundle that reading alone would make
+    ran.kill()
+
+
+def _program(experiment: Experiment) -> Any:
+    from det_native.schema.manifests import BundleManifest
+
+    manifest = connect(start=False).get(f"/bundles/{experiment.detail().bundle_id}")
+    return BundleManifest.model_validate(manifest).program
+
+
+@pytest.mark.parametrize(
+    ("last", "where", "what"),
+    [
+        ("n = len(data())\nraise KeyError('gone')\nconfig['records_per_epoch'] = n", "Code cell 4, line 2", "KeyError"),
+        ("config['records_per_epoch'] = 'x' + str(len(data()))", "records_per_epoch", ""),
+        ("config['records_per_epoch'] = len(data())\nif not len(data()):\n    ", "Code cell 5", "was not made"),
+    ],
+)
+def test_a_cell_that_fails_there_is_named(send: Send, last: str, where: str, what: str) -> None:
+    cells = [SETUP, TRIAL, CONFIG, last, CREATE]
+    if last.endswith("    "):
+        cells[3:] = [last.splitlines()[0], f"if not len(data()):\n    {CREATE.splitlines()[0]}"]
+    answer = send("submit", *cells)
+    assert not answer["ok"]
+    [problem] = answer["problems"]
+    assert where in problem["where"]
+    assert what in problem["what"]
+
+
+def test_the_quickstart_notebook_as_saved(send: Send, tmp_path: Path) -> None:
+    """Keras, with the data's length in the configuration; up to its third section."""
+    document = nbformat.read(QUICKSTART, as_version=4)
+    cells = [
+        {"id": one.id, "source": one.source, "execution_count": one.execution_count, "tags": []}
+        for one in document.cells
+        if one.cell_type == "code"
+    ]
+    inspected = send("inspect", *cells)
+    assert inspected["call"]["kind"] == "create"
+    assert inspected["problems"] == []
+    upto = [one["id"] for one in cells].index("quickstart-10") + 1
+    experiment = handle(send("submit", *cells[:upto], test=True))
+    detail = experiment.detail()
+    assert (detail.framework, detail.config["records_per_epoch"]) == ("keras", 1437)
+    assert experiment.wait(timeout=120).state is ExperimentState.COMPLETED
+
+
+# Here ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def execute(home: Home, tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Run code in a real kernel as a front end does; gives what was printed."""
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel(cwd=str(tmp_path), env={**os.environ, "DET_HOME": str(home.path), "TMPDIR": str(tmp_path)})
+    client = manager.blocking_client()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+
+    def run(code: str, cell: str | None = None) -> str:
+        printed: list[str] = []
+        content = {"code": code, "silent": cell is None, "store_history": cell is not None, "user_expressions": {}}
+        message = client.session.msg(
+            "execute_request", {**content, "allow_stdin": False, "stop_on_error": False}, metadata={"cellId": cell}
+        )
+        client.shell_channel.send(message)
+        while True:
+            reply = client.get_iopub_msg(timeout=90)
+            if reply["parent_header"].get("msg_id") != message["header"]["msg_id"]:
+                continue
+            printed.append(reply["content"].get("text", "") + "\n".join(reply["content"].get("traceback", [])))
+            if reply["content"].get("execution_state") == "idle":
+                return "".join(printed)
+
+    yield run
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+    manager.cleanup_resources()
+
+
+def test_here_trains_in_the_kernel_until_the_call_has_run(send: Send, execute: Callable[..., str]) -> None:
+    sources = [SETUP, TRIAL, CONFIG, EXPLORED, "experiment = det.experimental.create(Line, config)"]
+    here = send("inspect", *sources)["here"]
+    assert here["cells"] == ["id-0", "id-1", "id-2", "id-4"]
+    for failing in (False, True):
+        assert execute(here["before"]) == ""
+        printed = [execute(sources[int(name[-1])], name) for name in here["cells"]]
+        assert "Trains in this kernel" in printed[-1]
+        assert execute("print(experiment.id)", "look").startswith("local-")
+        if failing:
+            execute(here["before"])
+            execute("1 / 0", "id-1")
+        # It has ended by itself: the same cell submits again.
+        assert "runs at http" in execute("other = det.experimental.create(Line, config)", "id-4")
+        assert execute("other.kill()", "kill") == ""
+    execute(here["before"])
+    assert execute(here["after"]) == ""
+    assert "runs at http" in execute(sources[4], "id-4")
+    execute("experiment.kill()", "kill")
