@@ -5,33 +5,32 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check lab bench lint types format clean
+FRONT_END := jupyter_ext
+FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
+	-type f) $(wildcard $(FRONT_END)/*.json) tools/build_hook.py
+
+.PHONY: help setup demo test check lab bench lint types openapi format clean front-end-check
 
 help:
 	@echo "make demo    run the quickstart notebook headless: in the kernel, on the cluster, and back"
 	@echo "make test    all tests          make check   the quick ones, lint and types (under 2 minutes)"
 	@echo "make lab     JupyterLab on notebooks/          make bench   speed ratios -> docs/performance.md"
-	@echo "make setup   only the environment in .venv"
+	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
+	@echo "make openapi the front end's types, after a change of the master's interface"
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt tools/setup.sh
-	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh tools/setup.sh
+$(STAMP): pyproject.toml constraints.txt tools/setup.sh $(FRONT_END_SOURCES)
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" STAMP="$(STAMP)" sh tools/setup.sh
 	@touch $(STAMP)
 
 demo: setup
 	$(BIN)/python tools/demo.py
 
-test: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+test: setup lint types front-end-check
 	$(BIN)/python -m pytest tests -n 2 --dist loadfile
 
-check: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+check: setup lint types front-end-check
 	$(BIN)/python -m pytest tests -m "not slow" -n 2 --dist loadfile
 
 lab: setup
@@ -46,8 +45,23 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+# ESLint, Prettier and the TypeScript compiler, then Vitest.
+front-end-check: setup $(FRONT_END)/node_modules
+	cd $(FRONT_END) && npm run --silent lint
+	cd $(FRONT_END) && npm run --silent test
+
+$(FRONT_END)/node_modules:
+	cd $(FRONT_END) && npm ci
+
+openapi: setup $(FRONT_END)/node_modules
+	$(BIN)/python tools/openapi.py
+	cd $(FRONT_END) && npm run --silent types
+
 format: setup
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+	cd $(FRONT_END) && npm run --silent format
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(FRONT_END)/node_modules $(FRONT_END)/lib $(FRONT_END)/labextension $(FRONT_END)/.built
+	rm -f det_native/display/static/live.*

@@ -58,7 +58,12 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.client.session",
         "det_native.compat",
     },
-    "det_jupyter": {"det_native.client.session", "det_native.client.connect", "det_native.schema"},
+    "det_jupyter": {
+        "det_native.client.session",
+        "det_native.client.connect",
+        "det_native.client.starting",
+        "det_native.schema",
+    },
 }
 
 # Inside a function, and only there (docs/decisions tell why).

@@ -1,32 +1,105 @@
-"""The distribution: what is in the wheel, and what must never be in the repository."""
+"""The distribution: what is in the wheel, that Jupyter finds it, and what must never be in the repository."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
+import venv
 import zipfile
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import det_native
+
 ROOT = Path(__file__).parents[1]
+FRONT_END = ROOT / "jupyter_ext"
+LABEXTENSION = "@det-native/labext"
+SHARED = f"share/jupyter/labextensions/{LABEXTENSION}"
+WIDGET = "det_native/display/static/live.js"
+WIDGET_LIMIT = 100_000
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def build(source: Path, target: str, folder: Path, **environment: str) -> Path:
+    """Build a distribution; return its file."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    done = subprocess.run(
+        command, cwd=source, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = folder.glob("*.whl" if target == "wheel" else "*.tar.gz")
+    return path
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (path,) = folder.glob("*.whl")
-    return zipfile.ZipFile(path)
+def wheel_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree."""
+    return build(ROOT, "wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel(wheel_file: Path) -> Iterator[zipfile.ZipFile]:
+    """The same, opened."""
+    with zipfile.ZipFile(wheel_file) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def installed(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the wheel, by a plain ``pip install``, and the rest from here.
+
+    A line in a ``.pth`` file makes the packages of this environment importable there, but not its editable installs.
+    """
+    folder = tmp_path_factory.mktemp("environment") / "venv"
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    site = next((folder / "lib").glob("python*/site-packages"))
+    here = next(path for path in sys.path if path.endswith("site-packages"))
+    (site / "dependencies.pth").write_text(f"{here}\n")
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", "--no-index"]
+    subprocess.run([*command, "--ignore-installed", str(wheel_file)], check=True, capture_output=True)
+    return python
+
+
+def jupyter_says(python: Path, module: str, folder: Path) -> str:
+    """Return what an extension list of Jupyter prints, far from the user's own settings."""
+    names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "HOME")
+    own = dict.fromkeys(names, str(folder)) | {"JUPYTER_PREFER_ENV_PATH": "1"}
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        [str(python), "-m", module, "list"], env=kept | own, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return _COLOURS.sub("", done.stdout + done.stderr)
+
+
+def check_both_lists(python: Path, folder: Path) -> None:
+    """See that JupyterLab and Jupyter Server find our extensions in order."""
+    front_end = jupyter_says(python, "jupyterlab.labextensions", folder)
+    (line,) = [line for line in front_end.splitlines() if LABEXTENSION in line]
+    assert f"v{det_native.__version__} enabled OK" in line
+    assert "det-native" in line.partition("OK")[2]
+    server = jupyter_says(python, "jupyter_server.extension.serverextension", folder)
+    assert re.search(r"det_jupyter enabled", server), server
+    assert re.search(rf"det_jupyter {re.escape(det_native.__version__)} OK", server), server
 
 
 @pytest.mark.slow
 def test_one_wheel_holds_the_three_packages_and_no_other(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"det_native", "det_harness", "det_jupyter"}
+    packages = {top for top in tops if not top.endswith((".dist-info", ".data"))}
+    assert packages == {"det_native", "det_harness", "det_jupyter"}
 
 
 @pytest.mark.slow
@@ -89,3 +162,106 @@ def test_no_large_artefact_is_committed() -> None:
 def test_no_two_test_files_share_a_name() -> None:
     names = sorted(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")
     assert len(names) == len(set(names)), [name for name in names if names.count(name) > 1]
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_the_extension_and_the_widget(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    data = next(name.split("/")[0] for name in names if ".data/" in name)
+    shared = f"{data}/data/{SHARED}"
+    assert {f"{shared}/package.json", f"{shared}/install.json", f"{shared}/static/style.js", WIDGET} <= names
+    assert f"{data}/data/etc/jupyter/jupyter_server_config.d/det_jupyter.json" in names
+    assert len([name for name in names if "/static/remoteEntry." in name]) == 1
+    assert not [name for name in names if name.endswith((".map", ".ts", ".tsbuildinfo")) or "node_modules" in name]
+    assert wheel.getinfo(WIDGET).file_size < WIDGET_LIMIT
+
+
+@pytest.mark.slow
+def test_both_lists_are_in_order_after_a_plain_install(installed: Path, tmp_path: Path) -> None:
+    check_both_lists(installed, tmp_path)
+    code = "import det_native, det_jupyter; print(det_native.__file__, det_jupyter.__file__)"
+    told = subprocess.run([installed, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert all(str(installed.parents[1]) in path for path in told.split())
+
+
+@pytest.mark.slow
+def test_both_lists_are_in_order_in_this_environment(tmp_path: Path) -> None:
+    check_both_lists(Path(sys.executable), tmp_path)
+
+
+@pytest.mark.slow
+def test_an_sdist_is_built_without_node(tmp_path: Path) -> None:
+    archive = build(ROOT, "sdist", tmp_path)
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    source = tmp_path / archive.name.removesuffix(".tar.gz")
+    assert not (source / "jupyter_ext" / "node_modules").exists()
+    made = build(source, "wheel", tmp_path, PATH=str(tmp_path))
+    with zipfile.ZipFile(made) as wheel:
+        assert WIDGET in wheel.namelist()
+        assert any(SHARED in name for name in wheel.namelist())
+
+
+@pytest.mark.slow
+def test_a_tree_that_is_not_built_says_what_it_needs(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "README.md", "LICENSE", "tools", "jupyter_ext/package.json"):
+        target = tmp_path / "tree" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, target)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    for name in ("package-lock.json", "tsconfig.json", "tsconfig.build.json"):
+        shutil.copyfile(FRONT_END / name, tmp_path / "tree" / "jupyter_ext" / name)
+    environment = os.environ | {"PATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path / "tree", env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "Install Node.js" in done.stderr
+
+
+def test_one_version_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    package = json.loads((FRONT_END / "package.json").read_text())
+    lock = json.loads((FRONT_END / "package-lock.json").read_text())
+    assert project == det_native.__version__ == package["version"] == lock["version"] == lock["packages"][""]["version"]
+    assert package["name"] == LABEXTENSION
+
+
+def test_the_lock_pins_by_hash_and_names_no_host() -> None:
+    lock = json.loads((FRONT_END / "package-lock.json").read_text())
+    packages: dict[str, dict[str, Any]] = {name: entry for name, entry in lock["packages"].items() if name}
+    assert len(packages) > 50
+    assert [name for name, entry in packages.items() if "resolved" in entry] == []
+    assert [name for name, entry in packages.items() if "integrity" not in entry and not entry.get("link")] == []
+    hosts = [
+        name
+        for name, entry in packages.items()
+        if "://" in json.dumps({key: value for key, value in entry.items() if key != "funding"})
+    ]
+    assert hosts == []
+    assert "omit-lockfile-registry-resolved=true" in (FRONT_END / ".npmrc").read_text()
+
+
+def test_nothing_that_is_built_is_committed() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    built = re.compile(r"jupyter_ext/(labextension|lib|node_modules)/|display/static/live|\.tsbuildinfo")
+    assert [line for line in listed.stdout.splitlines() if built.search(line)] == []
+
+
+def test_the_description_of_the_interface_is_that_of_the_master() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "openapi.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_front_ends_types_are_made_from_it(tmp_path: Path) -> None:
+    tools = FRONT_END / "node_modules" / ".bin"
+    if shutil.which("node") is None or not (tools / "openapi-typescript").exists():
+        pytest.skip("npm has installed nothing here")
+    made = tmp_path / "rest.ts"
+    arguments = ["src/shared/openapi.json", "--output", str(made)]
+    subprocess.run([tools / "openapi-typescript", *arguments], cwd=FRONT_END, check=True, capture_output=True)
+    shutil.copyfile(FRONT_END / ".prettierrc", tmp_path / ".prettierrc")
+    subprocess.run([tools / "prettier", "--write", str(made)], cwd=tmp_path, check=True, capture_output=True)
+    assert made.read_text() == (FRONT_END / "src" / "shared" / "rest.ts").read_text(), "stale: make openapi"

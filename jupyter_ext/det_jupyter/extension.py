@@ -1,0 +1,67 @@
+"""The extension as Jupyter loads it: its settings, its routes, and what is closed with the server.
+
+Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's XSRF check:
+
+* ``GET status`` -> ``statuses.Status``, always 200.
+* ``POST start`` -> ``Status``; begins to start the master of this machine. 409 where ``DET_MASTER`` names another.
+* ``GET|POST master/<path>`` -> the master's ``/api/v1/<path>``, for the paths that ``routes`` lists (404 for others),
+  with the master's own status and body, streams included; 503 with a ``Status`` where there is no master to answer.
+* ``POST document/inspect|submit`` (``documents.DocumentRequest``) -> what ``det_native.experimental.document`` answers;
+  400 ``{"error", "problems"}``, 504 after ``DetJupyter.document_seconds``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Float, TraitError, validate
+
+from det_jupyter.document_handlers import DocumentHandler
+from det_jupyter.forward_handlers import ForwardHandler
+from det_jupyter.handlers import MASTER_SETTING, OPTIONS_SETTING, Options
+from det_jupyter.master import Master
+from det_jupyter.master_handlers import StartHandler, StatusHandler
+
+BASE = r"/det-native/api"
+
+
+class DetJupyter(ExtensionApp):
+    """Forwards JupyterLab's questions to the det_native master, and has kernels' interpreters look at notebooks."""
+
+    name = "det_jupyter"
+    handler_classes: ClassVar[list[tuple[str, type[Any]]]] = [
+        (rf"{BASE}/status", StatusHandler),
+        (rf"{BASE}/start", StartHandler),
+        (rf"{BASE}/master/(.*)", ForwardHandler),
+        (rf"{BASE}/document/(inspect|submit)", DocumentHandler),
+    ]
+
+    status_seconds = Float(5.0, help="Seconds after which a master that does not answer counts as unreachable.").tag(
+        config=True
+    )
+    answer_seconds = Float(60.0, help="Seconds of silence after which a forwarded request is given up.").tag(
+        config=True
+    )
+    document_seconds = Float(600.0, help="Seconds that inspecting or submitting a notebook may take.").tag(config=True)
+
+    @validate("status_seconds", "answer_seconds", "document_seconds")
+    def _positive(self, proposal: dict[str, Any]) -> float:
+        seconds = float(proposal["value"])
+        if not seconds > 0:
+            raise TraitError(f"DetJupyter.{proposal['trait'].name} is a number of seconds above 0, not {seconds}.")
+        return seconds
+
+    def initialize_settings(self) -> None:
+        """Make what the handlers share."""
+        self._master = Master(status_seconds=self.status_seconds, answer_seconds=self.answer_seconds)
+        self.settings[MASTER_SETTING] = self._master
+        self.settings[OPTIONS_SETTING] = Options(document_seconds=self.document_seconds)
+
+    def initialize_handlers(self) -> None:
+        """Add the routes."""
+        self.handlers.extend(self.handler_classes)
+
+    async def stop_extension(self) -> None:
+        """Close the connections to the master; it runs on."""
+        await self._master.close()

@@ -1,0 +1,75 @@
+"""The interpreter behind a kernelspec: what the notebook's own cells would run in."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from jupyter_client.kernelspec import NoSuchKernel
+from jupyter_core.utils import ensure_async
+
+from det_native import __version__
+from det_native.errors import Problem, ProblemsError
+
+HEADLINE = "det_native cannot look at this notebook."
+
+# What jupyter_client replaces by its own interpreter.
+_ANY_PYTHON = {"python", f"python{sys.version_info[0]}", f"python{sys.version_info[0]}.{sys.version_info[1]}"}
+_PYTHON = re.compile(r"(python|pypy)[0-9.]*w?(\.exe)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python, and what its kernelspec adds to the environment."""
+
+    kernelspec: str
+    executable: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def install_command(self) -> str:
+        """Return what installs this version of det_native there."""
+        return f"{self.executable} -m pip install det-native=={__version__}"
+
+
+async def find_interpreter(manager: Any, kernelspec: str) -> Interpreter:
+    """Return the interpreter of a kernelspec.
+
+    Parameters
+    ----------
+    manager : jupyter_client.kernelspec.KernelSpecManager
+        Or another with its methods, asynchronous or not.
+    kernelspec : str
+        Its name, as the notebook has it.
+
+    Raises
+    ------
+    ProblemsError
+        If there is none of this name, or it does not run Python directly.
+    """
+    where = f"kernel {kernelspec!r}"
+    try:
+        spec = await ensure_async(manager.get_kernel_spec(kernelspec))
+    except (NoSuchKernel, ValueError) as error:  # ValueError: a name that no kernelspec can have
+        known = ", ".join(sorted(await ensure_async(manager.get_all_specs()))) or "none"
+        raise ProblemsError(
+            HEADLINE,
+            [Problem(where, "is not installed on this Jupyter server.", f"Choose one for the notebook: {known}.")],
+        ) from error
+    if str(spec.language).lower() != "python" or not spec.argv or not _PYTHON.fullmatch(Path(spec.argv[0]).name):
+        raise ProblemsError(
+            HEADLINE,
+            [Problem(where, "is not started by a Python interpreter.", "Choose a Python kernel for the notebook.")],
+        )
+    executable = sys.executable if spec.argv[0] in _ANY_PYTHON else shutil.which(spec.argv[0])
+    if executable is None:
+        raise ProblemsError(
+            HEADLINE, [Problem(where, f"names {spec.argv[0]}, which is not there.", "Install the kernel again.")]
+        )
+    added = {str(name): Template(str(value)).safe_substitute(os.environ) for name, value in (spec.env or {}).items()}
+    return Interpreter(kernelspec, executable, added)

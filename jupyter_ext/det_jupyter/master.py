@@ -1,0 +1,221 @@
+"""The master as seen from Jupyter: where it is, how it is, starting it, and requests that carry its token."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+
+import httpx
+from pydantic import ValidationError
+
+from det_jupyter import statuses
+from det_jupyter.start import Starter
+from det_jupyter.statuses import Status, UnavailableError
+from det_native import PROTOCOL, __version__
+from det_native.client.connect import Address, locate, named_master
+from det_native.client.session import API, PROTOCOL_HEADER, is_loopback
+from det_native.errors import ArgumentError, AuthenticationError
+from det_native.schema.home import Home
+from det_native.schema.rest import Health
+
+Pairs = Sequence[tuple[str, str]]
+
+_CONNECT_SECONDS = 5.0
+_KEPT_CONNECTIONS = 16
+_BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+
+
+class Master:
+    """Finds the master anew for every request, so that one that was restarted or started meanwhile is found.
+
+    Parameters
+    ----------
+    status_seconds : float
+        How long to wait for the answer to a question about its state.
+    answer_seconds : float
+        How long any other answer may be silent.
+    """
+
+    def __init__(self, *, status_seconds: float, answer_seconds: float) -> None:
+        self._status_seconds = status_seconds
+        self._answer_seconds = answer_seconds
+        self._starter = Starter()
+        self._clients: dict[bool, httpx.AsyncClient] = {}
+        # Whose protocol is known to be ours.
+        self._met: Address | None = None
+
+    async def status(self) -> Status:
+        """Return how the master is; never raises."""
+        try:
+            address = self._locate()
+            health = await self._meet(address)
+            # The public route has told who it is; this one tells whether our token opens it.
+            async with self._send(address, "GET", "/master", seconds=self._status_seconds) as answer:
+                await self._read(answer, address)
+            return statuses.running(address.url, health)
+        except UnavailableError as error:
+            return error.status
+
+    def start(self) -> bool:
+        """Start a master on this machine, in the background; False where the environment names another one."""
+        if named_master() is not None:
+            return False
+        self._starter.start(Home.default())
+        return True
+
+    @asynccontextmanager
+    async def open(
+        self, method: str, path: str, *, params: Pairs = (), headers: Pairs = (), content: bytes = b""
+    ) -> AsyncIterator[httpx.Response]:
+        """Send a request with the master's token; gives its answer, not yet read.
+
+        Parameters
+        ----------
+        method : str
+        path : str
+            Below ``/api/v1``, percent-encoded, with a leading slash.
+
+        Raises
+        ------
+        UnavailableError
+            If there is no master to answer, or it cannot be understood.
+        """
+        address = self._locate()
+        if address != self._met:
+            await self._meet(address)
+        seconds = self._answer_seconds
+        async with self._send(
+            address, method, path, seconds=seconds, params=params, headers=headers, content=content
+        ) as answer:
+            yield answer
+
+    async def close(self) -> None:
+        """Close all connections."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.aclose()
+
+    def _locate(self) -> Address:
+        try:
+            address = locate()
+        except AuthenticationError as error:
+            raise UnavailableError(statuses.without_token(str(error), named=named_master() is not None)) from error
+        except ArgumentError as error:
+            raise UnavailableError(statuses.misnamed(str(error))) from error
+        if address is not None:
+            self._starter.forget_failure()
+            return address
+        if self._starter.running:
+            raise UnavailableError(statuses.starting())
+        failure = self._starter.failure
+        raise UnavailableError(
+            statuses.none(str(Home.default().path)) if failure is None else statuses.start_failed(failure)
+        )
+
+    async def _meet(self, address: Address) -> Health:
+        """Ask who answers at an address, and refuse whom we cannot understand."""
+        async with self._send(address, "GET", "/health", seconds=self._status_seconds) as answer:
+            body = await self._read(answer, address)
+        try:
+            health = Health.model_validate_json(body)
+        except ValidationError as error:
+            raise UnavailableError(statuses.foreign(address.url)) from error
+        if health.protocol != PROTOCOL:
+            raise UnavailableError(statuses.mismatch(address.url, health))
+        self._met = address
+        return health
+
+    async def _read(self, answer: httpx.Response, address: Address) -> bytes:
+        try:
+            return await answer.aread()
+        except httpx.TransportError as error:
+            raise self._silent(address, error) from error
+
+    @asynccontextmanager
+    async def _send(
+        self,
+        address: Address,
+        method: str,
+        path: str,
+        *,
+        seconds: float,
+        params: Pairs = (),
+        headers: Pairs = (),
+        content: bytes = b"",
+    ) -> AsyncIterator[httpx.Response]:
+        client = self._client(address.url)
+        request = client.build_request(
+            method,
+            f"{address.url}{API}{path}",
+            params=list(params) or None,
+            headers=[*headers, *_own_headers(address)],
+            content=content or None,
+            timeout=httpx.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
+        )
+        try:
+            answer = await client.send(request, stream=True)
+        except httpx.TransportError as error:
+            self._met = None
+            raise self._silent(address, error) from error
+        try:
+            if answer.status_code == HTTPStatus.UNAUTHORIZED:
+                raise UnavailableError(statuses.token_refused(address.url))
+            if answer.is_redirect:
+                raise UnavailableError(statuses.foreign(address.url))
+            yield answer
+        finally:
+            await answer.aclose()
+
+    def _silent(self, address: Address, error: httpx.TransportError) -> UnavailableError:
+        """Return why nothing came: a local master may just have ended."""
+        try:
+            self._locate()
+        except UnavailableError as gone:
+            return gone
+        return UnavailableError(statuses.silent(address.url, _cause(error), named=named_master() is not None))
+
+    def _client(self, url: str) -> httpx.AsyncClient:
+        local = is_loopback(url)
+        if local not in self._clients:
+            self._clients[local] = httpx.AsyncClient(
+                # A proxy cannot reach this machine's loopback for us.
+                trust_env=not local,
+                verify=_certificates(),
+                follow_redirects=False,
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS),
+            )
+        return self._clients[local]
+
+
+def _own_headers(address: Address) -> Pairs:
+    return (
+        ("Authorization", f"Bearer {address.token}"),
+        ("Accept-Encoding", "identity"),
+        ("User-Agent", f"det_jupyter/{__version__}"),
+        (PROTOCOL_HEADER, str(PROTOCOL)),
+    )
+
+
+def _certificates() -> ssl.SSLContext | bool:
+    """Return whom to trust: what the client's own library, requests, is told by the environment."""
+    for name in _BUNDLE_VARIABLES:
+        path = os.environ.get(name)
+        if path:
+            folder = Path(path).is_dir()
+            return ssl.create_default_context(cafile=None if folder else path, capath=path if folder else None)
+    return True
+
+
+def _cause(error: httpx.TransportError) -> str:
+    if isinstance(error, httpx.TimeoutException):
+        return "not in time"
+    innermost: BaseException = error
+    while (inner := innermost.__cause__ or innermost.__context__) is not None:
+        innermost = inner
+    if isinstance(innermost, OSError) and innermost.strerror:
+        return innermost.strerror
+    return str(error) or type(error).__name__

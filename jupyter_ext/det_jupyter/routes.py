@@ -1,0 +1,52 @@
+"""Which of the master's routes a user interface may use: pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import parse_qsl, quote
+
+_READ = re.compile(
+    r"health|master|events"
+    r"|experiments(/[0-9]{1,18}(/[a-z]+)?)?"
+    r"|trials/[0-9]{1,18}(/[a-z]+)?"
+    r"|checkpoints/[0-9A-Za-z-]{1,64}(/files/.+)?",
+    re.DOTALL,
+)
+_WRITTEN = re.compile(r"experiments/[0-9]{1,18}/(kill|pause|activate)")
+_FILE = re.compile(r"checkpoints/[^/]+/files/.+", re.DOTALL)
+_PATTERNS = {"GET": _READ, "POST": _WRITTEN}
+
+# What speaks to the Jupyter server, not to the master.
+_OURS = {"token", "_xsrf", "no_track_activity"}
+
+
+def resolve(method: str, path: str) -> str | None:
+    """Return a path of the master, percent-encoded and with a leading slash; None where nothing is forwarded.
+
+    Parameters
+    ----------
+    method : str
+    path : str
+        Below ``master/``, decoded once.
+    """
+    pattern = _PATTERNS.get(method)
+    segments = path.split("/")
+    if pattern is None or not pattern.fullmatch(path) or not all(map(_is_plain, segments)):
+        return None
+    return "/" + "/".join(quote(segment, safe="") for segment in segments)
+
+
+def is_file(path: str) -> bool:
+    """Return whether a path is that of a checkpoint's file."""
+    return _FILE.fullmatch(path) is not None
+
+
+def parameters(query: str) -> Sequence[tuple[str, str]]:
+    """Return the parameters of a query that are meant for the master."""
+    return [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name not in _OURS]
+
+
+def _is_plain(segment: str) -> bool:
+    """Return whether a segment names something, and nothing outside of its folder."""
+    return segment not in ("", ".", "..") and "\\" not in segment and segment.isprintable()

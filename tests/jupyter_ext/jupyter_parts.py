@@ -1,0 +1,172 @@
+"""What the tests of the server extension share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+from det_native import PROTOCOL
+from det_native.client.session import Session
+from det_native.schema.home import Home, RuntimeFile, read_runtime
+from det_native.schema.manifests import BundleManifest, Interpreter, Program
+from det_native.schema.processes import wait_until_gone
+
+PATIENCE = 30.0
+START = """
+from det_native.client.starting import ensure_master
+from det_native.schema.home import Home
+ensure_master(Home.default())
+"""
+T = TypeVar("T")
+CONFIG = {
+    "hyperparameters": {"global_batch_size": 32},
+    "searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 100}},
+}
+
+
+@dataclass
+class Jupyter:
+    """A Jupyter server and a client of it; paths are below ``det-native/api/``."""
+
+    client: httpx.AsyncClient
+    base: str
+    token: str
+    root: Path
+
+    async def get(self, path: str, **arguments: Any) -> httpx.Response:
+        """Ask as the user."""
+        return await self.client.get(path, **arguments)
+
+    async def post(self, path: str, **arguments: Any) -> httpx.Response:
+        """Send as the user."""
+        return await self.client.post(path, **arguments)
+
+    async def status(self) -> dict[str, Any]:
+        """Return the status, which is always there."""
+        answer = await self.get("status")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Ask for the status until it fits."""
+        return await until(self.status, holds)
+
+    @asynccontextmanager
+    async def events(self, last: int | None = None, **parameters: Any) -> AsyncIterator[Events]:
+        """Open the stream of events, as a browser does: compressed if the server likes."""
+        headers = {"Accept": "text/event-stream", "Accept-Encoding": "gzip"}
+        if last is not None:
+            headers["Last-Event-ID"] = str(last)
+        async with self.client.stream("GET", "master/events", params=parameters, headers=headers) as answer:
+            yield Events(answer)
+
+
+class Events:
+    """Reads server-sent events."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self.answer = answer
+        self._lines = answer.aiter_lines()
+
+    async def take(self, count: int) -> list[dict[str, Any]]:
+        """Return the next so many events."""
+        found: list[dict[str, Any]] = []
+        async with asyncio.timeout(PATIENCE):
+            while len(found) < count:
+                line = await anext(self._lines)
+                if line.startswith("data:"):
+                    found.append(json.loads(line.removeprefix("data:")))
+        return found
+
+
+@dataclass
+class MasterProcess:
+    """A master process in a home of its own."""
+
+    home: Home
+    runtime: RuntimeFile
+
+    @classmethod
+    def start(cls, home: Home) -> MasterProcess:
+        """Start it by a process that ends: it is no child of the tests, nor are its workers."""
+        temporary = home.path / "temporary"
+        temporary.mkdir(parents=True, exist_ok=True)
+        settings = {"DET_HOME": str(home.path), "DET_SLOTS": "cpu:1", "TMPDIR": str(temporary)}
+        environment = os.environ | settings
+        subprocess.run([sys.executable, "-c", START], env=environment, check=True, timeout=2 * PATIENCE)
+        runtime = read_runtime(home)
+        assert runtime is not None
+        return cls(home, runtime)
+
+    @property
+    def token(self) -> str:
+        """What must not get out."""
+        return self.home.token.read_text().strip()
+
+    @property
+    def session(self) -> Session:
+        """A way around Jupyter."""
+        return Session(self.runtime.url, self.token)
+
+    def experiment(self) -> int:
+        """Create an experiment and end it at once: four events."""
+        session = self.session
+        try:
+            manifest = BundleManifest(
+                protocol=PROTOCOL,
+                interpreter=Interpreter(python="3.11.7", executable=sys.executable),
+                program=Program(kind="cells", framework="torch"),
+            )
+            bundle = session.post("/bundles", json=manifest.model_dump(mode="json"))["id"]
+            body = {"protocol": PROTOCOL, "bundle_id": bundle, "config": CONFIG}
+            number = int(session.post("/experiments", json=body)["id"])
+            session.post(f"/experiments/{number}/kill")
+            return number
+        finally:
+            session.close()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        os.kill(self.runtime.pid, number)
+
+    def kill(self) -> None:
+        """End it without warning."""
+        self.signal(signal.SIGKILL)
+        assert wait_until_gone(self.runtime.pid, self.runtime.start, PATIENCE)
+
+    def restart(self) -> None:
+        """Start it again, at the same address."""
+        self.runtime = MasterProcess.start(self.home).runtime
+
+    def stop(self) -> None:
+        """End it with its workers and standbys, whichever process it is by now."""
+        runtime = read_runtime(self.home)
+        if runtime is None:
+            return
+        self.runtime = runtime
+        session = self.session
+        session.post("/master/shutdown", params={"kill": True})
+        session.close()
+        assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)
+
+
+async def until(ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
+    """Ask again until the answer fits."""
+    end = time.monotonic() + PATIENCE
+    while not holds(answer := await ask()):
+        assert time.monotonic() < end, f"it stays {answer}"
+        await asyncio.sleep(0.02)
+    return answer
