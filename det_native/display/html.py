@@ -16,7 +16,7 @@ _CELL = "text-align:left;padding:1px 14px 1px 0;font-weight:normal"
 _ERROR = "white-space:pre-wrap;border-left:3px solid #e45756;padding-left:8px;margin:6px 0"
 
 
-def experiment_html(experiment: Experiment, picture: bytes | None = None) -> str:
+def experiment_html(experiment: Experiment, picture: bytes | None = None, *, note: str = "") -> str:
     """Return an experiment as HTML.
 
     Parameters
@@ -24,10 +24,12 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None) -> str
     experiment : Experiment
     picture : bytes, optional
         PNG of its curves, embedded.
+    note : str
+        Said after the facts, such as the time for which they are told.
     """
     detail = experiment.detail()
     trials, more = shown_trials(experiment.trials)
-    parts = [_heading(title_of(experiment.id, ""), detail.name), _facts(experiment_facts(detail))]
+    parts = [_heading(title_of(experiment.id, ""), detail.name), _facts(experiment_facts(detail), note)]
     if len(trials) > 1:
         parts.append(_table(("trial", "state", "batches", "best", "hyperparameters"), map(_trial_row, trials)))
     if more:
@@ -35,7 +37,7 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None) -> str
     return _box([*parts, _error(detail.error), _picture(picture)])
 
 
-def trial_html(trial: Trial, picture: bytes | None = None) -> str:
+def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "") -> str:
     """Return a trial as HTML.
 
     Parameters
@@ -43,10 +45,12 @@ def trial_html(trial: Trial, picture: bytes | None = None) -> str:
     trial : Trial
     picture : bytes, optional
         PNG of its curves, embedded.
+    note : str
+        Said after the facts.
     """
     detail = trial.detail()
     heading = _heading(f"Trial {detail.id}", f"of experiment {detail.experiment_id}")
-    return _box([heading, _facts(trial_facts(detail, trial.metric)), _error(detail.error), _picture(picture)])
+    return _box([heading, _facts(trial_facts(detail, trial.metric), note), _error(detail.error), _picture(picture)])
 
 
 def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -69,9 +73,10 @@ def _heading(title: str, name: str) -> str:
     return f"<div><b>{escape(title)}</b>{muted}</div>"
 
 
-def _facts(facts: Mapping[str, str]) -> str:
+def _facts(facts: Mapping[str, str], note: str = "") -> str:
+    said = f'<span style="{_MUTED}">{escape(note)}</span>' if note else ""
     shown = (f'<span style="{_MUTED}">{escape(label)}</span> {escape(value)}&emsp;' for label, value in facts.items())
-    return f"<div>{''.join(shown)}</div>"
+    return f"<div>{''.join(shown)}{said}</div>"
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from det_native.client.rendering import ProgressView
+from det_native.client.rendering import PlainProgress, ProgressView
 
 if TYPE_CHECKING:
     from det_native.client.handles import Experiment, Trial
@@ -32,7 +33,34 @@ class DisplayRenderer:
         return draw(curves_of(handle), metrics)
 
     def progress(self, title: str) -> ProgressView:
-        """Open a progress bar, in a notebook a widget."""
+        """Open a progress bar, in a notebook a widget; none beside a live view under the same cell, which has one."""
+        live = sys.modules.get("det_native.display.live")
+        if live is not None and live.is_shown_here(title):
+            return PlainProgress()
         from det_native.display.progress import TqdmProgress
 
         return TqdmProgress(title)
+
+
+def show_live() -> None:
+    """Have IPython, where it runs here, show handles of what goes on as live views; all else stays as it is."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        return
+    formatter = shell.display_formatter.ipython_display_formatter
+    for module, name in (("det_native.client.handles", "Experiment"), ("det_native.client.trial", "Trial")):
+        formatter.for_type_by_name(module, name, _show_live)
+
+
+def _show_live(handle: Experiment | Trial) -> None:
+    """Show a handle as a live view, or leave it to its MIME bundle.
+
+    Raises
+    ------
+    NotImplementedError
+        If there is no live view to show, which is how IPython is told to go on.
+    """
+    from det_native.display.live import show
+
+    if not show(handle):
+        raise NotImplementedError

@@ -53,6 +53,50 @@ def trial_facts(trial: rest.Trial, metric: str) -> dict[str, str]:
     return facts
 
 
+def format_seconds(seconds: float) -> str:
+    """Return a length of time as ``12 s``, ``4:05`` or ``1:02:03``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def experiment_line(detail: rest.ExperimentDetail, as_of: str = "") -> str:
+    """Return an experiment in one line.
+
+    Parameters
+    ----------
+    detail : ExperimentDetail
+    as_of : str
+        Time for which it is said; empty for what stays as it is.
+    """
+    words = [detail.state.value.lower()]
+    if not detail.state.terminal:
+        words.append(f"{detail.progress:.0%} done")
+        words += [f"about {format_seconds(detail.seconds_left)} left"] if detail.seconds_left is not None else []
+    if detail.trials > 1:
+        words.append(f"{detail.trials} trials")
+    if detail.best_validation is not None:
+        words.append(f"best {detail.metric or 'validation'} {format_value(detail.best_validation)}")
+    return _line(title_of(detail.id, detail.name), words, detail.error, as_of)
+
+
+def trial_line(trial: rest.Trial, metric: str, as_of: str = "") -> str:
+    """Return a trial in one line; see ``experiment_line``."""
+    words = [trial.state.value.lower(), f"{trial.batches}/{trial.target_batches} batches"]
+    if trial.best_validation is not None:
+        words.append(f"best {metric or 'validation'} {format_value(trial.best_validation)}")
+    return _line(f"Trial {trial.id} of experiment {trial.experiment_id}", words, trial.error, as_of)
+
+
+def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, as_of: str) -> str:
+    if error is not None:
+        where = f" in cell [{error.cell}]" if error.cell is not None else ""
+        words = [*words, f"{error.type}{where}: {error.message.splitlines()[0] if error.message else ''}".rstrip(": ")]
+    return f"{title}: {', '.join(words)}{f' (as of {as_of})' if as_of else ''}"
+
+
 def shown_trials(trials: list[Trial]) -> tuple[list[rest.Trial], int]:
     """Return the first trials, and how many more there are."""
     details = [trial.detail() for trial in trials[:MAX_ROWS]]

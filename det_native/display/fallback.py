@@ -1,0 +1,91 @@
+"""What a saved notebook keeps of a live view: the last state as a line, as HTML and as a picture."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from typing import Any
+
+from det_native.client.handles import Experiment
+from det_native.client.history import validation_name
+from det_native.client.trial import Trial
+from det_native.display.curves import Curve, Curves, panel_of
+from det_native.display.feed import read_curves
+from det_native.display.html import experiment_html, trial_html
+from det_native.display.text import experiment_line, trial_line
+from det_native.schema import rest
+from det_native.schema.states import MetricKind
+
+
+def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str, Any]:
+    """Return the last state of an experiment or a trial by MIME type; of what goes on, with the time.
+
+    Curves are those that the master has reduced, so this costs the same however long the training is.
+
+    Parameters
+    ----------
+    handle : Experiment or Trial
+    picture : bool
+        Whether to draw the curves, which takes a while.
+    """
+    curves = _reduced_curves(handle) if picture else None
+    png = _draw(curves) if curves is not None and curves.panels else None
+    as_of = time.strftime("%Y-%m-%d %H:%M")
+    if isinstance(handle, Experiment):
+        detail = handle.detail()
+        line = experiment_line(detail, "" if detail.state.terminal else as_of)
+        html = experiment_html(handle, png, note="" if detail.state.terminal else f"as of {as_of}")
+    else:
+        trial = handle.detail()
+        line = trial_line(trial, handle.metric, "" if trial.state.terminal else as_of)
+        html = trial_html(handle, png, note="" if trial.state.terminal else f"as of {as_of}")
+    bundle = {"text/plain": line, "text/html": html}
+    if png is not None:
+        bundle["image/png"] = b64encode(png).decode("ascii")
+    return bundle
+
+
+def _draw(curves: Curves) -> bytes:
+    from det_native.display.figure import draw  # loads matplotlib
+
+    return draw(curves).png()
+
+
+def _reduced_curves(handle: Experiment | Trial) -> Curves:
+    source = handle.source
+    if isinstance(handle, Trial):
+        found = read_curves(source, handle.experiment_id, [handle.detail()], handle.id)
+        return _as_curves(found, Curves(title=f"Trial {handle.id}"), None, several=False)
+    trials = source.trials(handle.id)
+    found = read_curves(source, handle.id, trials)
+    curves = Curves(title=f"Experiment {handle.id}")
+    shown = len({curve.trial_id for curve in found})
+    if shown < len(trials) and shown > 1:
+        curves.notice = f"{shown} of {len(trials)} trials"
+    best = handle.best_trial.id if trials else None
+    return _as_curves(found, curves, best, several=len(trials) > 1)
+
+
+def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, *, several: bool) -> Curves:
+    training = {
+        (curve.trial_id, curve.name): dict(zip(curve.batch, curve.mean, strict=True))
+        for curve in found
+        if curve.kind is MetricKind.TRAINING
+    }
+    for curve in found:
+        validated = curve.kind is MetricKind.VALIDATION
+        points = [(batch, value) for batch, value in zip(curve.batch, curve.mean, strict=True) if value is not None]
+        twin = training.get((curve.trial_id, curve.name))
+        if not points or (validated and twin is not None and all(twin.get(batch) == value for batch, value in points)):
+            continue
+        label = validation_name(curve.name) if validated else curve.name
+        line = Curve(
+            label,
+            validated,
+            [batch for batch, _ in points],
+            [value for _, value in points],
+            trial=curve.trial_id if several else 0,
+            best=curve.trial_id == best,
+        )
+        curves.panels.setdefault(panel_of(curve.name), []).append(line)
+    return curves

@@ -1,0 +1,134 @@
+"""What a live view shows, read from a source; of it only what has changed. The shapes are those of the REST interface.
+
+A front end whose Jupyter server knows the master reads all this by itself and never asks the kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from det_native.client.source import Source
+from det_native.schema import rest
+from det_native.schema.states import MetricKind, TrialState
+
+BUCKETS = 500
+LOG_LINES = 50
+MAX_TRIALS = 50
+
+
+class ViewReader:
+    """Reads the parts of a view; remembers what was read last.
+
+    Parameters
+    ----------
+    source : Source
+    experiment_id : int or str
+    trial_id : int
+        0 for the whole experiment.
+    """
+
+    def __init__(self, source: Source, experiment_id: int | str, trial_id: int = 0) -> None:
+        self._source = source
+        self._experiment_id = experiment_id
+        self._trial_id = trial_id
+        self._known: dict[str, str] = {}
+        self._log_after = 0
+        self._log: list[rest.LogLine] = []
+        self._log_trial: int | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """Return the parts that have changed since the last call, by name, as JSON values."""
+        texts = {name: json.dumps(part) for name, part in self._parts().items()}
+        changed = {name: json.loads(text) for name, text in texts.items() if self._known.get(name) != text}
+        self._known = texts
+        return changed
+
+    def forget(self) -> None:
+        """Have the next ``changes`` return everything."""
+        self._known = {}
+
+    def _parts(self) -> dict[str, Any]:
+        experiment = self._source.experiment(self._experiment_id)
+        trials = [self._source.trial(self._trial_id)] if self._trial_id else self._source.trials(self._experiment_id)
+        checkpoints = self._source.checkpoints(
+            experiment_id=self._experiment_id, trial_id=self._trial_id if self._trial_id else None
+        )
+        return {
+            "experiment": experiment.model_dump(mode="json"),
+            "trials": _json(trials),
+            "checkpoints": _json(checkpoints),
+            "curves": _json(read_curves(self._source, self._experiment_id, trials, self._trial_id)),
+            "logs": _json(self._logs(trials)),
+        }
+
+    def _logs(self, trials: Sequence[rest.Trial]) -> list[rest.LogLine]:
+        trial = logged_trial(trials)
+        if trial is None:
+            return []
+        if trial.id != self._log_trial:
+            self._log_trial, self._log_after, self._log = trial.id, 0, []
+        new = self._source.logs(trial.id, self._log_after)
+        self._log = [*self._log, *new][-LOG_LINES:]
+        self._log_after = self._log[-1].id if self._log else 0
+        return self._log
+
+
+def logged_trial(trials: Sequence[rest.Trial]) -> rest.Trial | None:
+    """Return the trial whose log is worth showing: the newest that runs, else the newest that failed, else any."""
+    for state in (TrialState.RUNNING, TrialState.ERROR):
+        for trial in reversed(trials):
+            if trial.state is state:
+                return trial
+    return trials[-1] if trials else None
+
+
+def read_curves(
+    source: Source, experiment_id: int | str, trials: Sequence[rest.Trial], trial_id: int = 0
+) -> list[rest.MetricCurve]:
+    """Return the curves of an experiment (its newest 50 trials), or of one trial, each of at most 500 points."""
+    found = source.curves(experiment_id, trial_id or None)
+    if found is not None:
+        return found
+    return [
+        reduce_curve(trial.id, kind, name, batches, values)
+        for trial in trials[-MAX_TRIALS:]
+        for kind in MetricKind
+        for name, (batches, values) in _columns(source.metrics(trial.id, kind)).items()
+    ]
+
+
+def reduce_curve(
+    trial_id: int, kind: MetricKind, name: str, batches: Sequence[int], values: Sequence[float], buckets: int = BUCKETS
+) -> rest.MetricCurve:
+    """Reduce a metric to at most `buckets` points: of each stretch the last batch, and minimum, maximum and mean.
+
+    What is not a finite number counts for nothing; a stretch of nothing else is a gap.
+    """
+    width = max(math.ceil(len(batches) / buckets), 1)
+    curve = rest.MetricCurve(trial_id=trial_id, kind=kind, name=name, batch=[], minimum=[], maximum=[], mean=[])
+    for start in range(0, len(batches), width):
+        numbers = [value for value in values[start : start + width] if math.isfinite(value)]
+        curve.batch.append(batches[min(start + width, len(batches)) - 1])
+        curve.minimum.append(min(numbers) if numbers else None)
+        curve.maximum.append(max(numbers) if numbers else None)
+        curve.mean.append(math.fsum(numbers) / len(numbers) if numbers else None)
+    return curve
+
+
+def _columns(rows: Sequence[rest.MetricRow]) -> dict[str, tuple[list[int], list[float]]]:
+    """Return batches and values of every metric that is a number."""
+    columns: dict[str, tuple[list[int], list[float]]] = {}
+    for row in rows:
+        for name, value in row.metrics.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                batches, values = columns.setdefault(name, ([], []))
+                batches.append(row.batch)
+                values.append(float(value))
+    return columns
+
+
+def _json(models: Sequence[Any]) -> list[Any]:
+    return [model.model_dump(mode="json") for model in models]

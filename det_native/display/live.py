@@ -1,0 +1,213 @@
+"""Live views under a cell. The kernel is never blocked: what a view needs of it is done in a thread of its own.
+
+What is saved with the notebook beside the widget (a line, HTML, a picture) is renewed every half minute while something
+happens, when the experiment is paused, and at its end; the thread ends with the experiment.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import threading
+import time
+import uuid
+import weakref
+from typing import Any
+
+from det_native.client.events import EventFeed
+from det_native.client.handles import Experiment
+from det_native.client.trial import Trial
+from det_native.display.fallback import last_state
+from det_native.display.feed import ViewReader
+from det_native.display.widget import can_show_widgets, make_widget, view_of
+from det_native.errors import DetError
+from det_native.schema.states import ExperimentState
+
+FIRST_RENEWAL_SECONDS = 3.0
+RENEW_SECONDS = 30.0
+PUSH_SECONDS = 1.0
+CALM_SECONDS = 2.0
+RETRY_SECONDS = 5.0
+
+_views: weakref.WeakSet[LiveView] = weakref.WeakSet()
+
+
+def show(handle: Experiment | Trial) -> bool:
+    """Show a handle that is not at its end yet as a live view; return whether that was done."""
+    if not _in_kernel() or handle.state.terminal:
+        return False
+    view = LiveView(handle, widget=can_show_widgets())
+    _views.add(view)
+    view.start()
+    return True
+
+
+def is_shown_here(title: str) -> bool:
+    """Return whether a live view of what has this title ("Experiment 3") stands under the cell that runs now."""
+    return any(view.title == title and view.cell == _cell() and view.has_widget for view in _views)
+
+
+class LiveView:
+    """One display of an experiment or a trial that goes on.
+
+    Parameters
+    ----------
+    handle : Experiment or Trial
+    widget : bool
+        Whether a widget shows it; otherwise the last state is shown, and renewed.
+    """
+
+    def __init__(self, handle: Experiment | Trial, *, widget: bool) -> None:
+        self._handle = handle
+        self._experiment_id, self._trial_id = _ids(handle)
+        self._source = handle.source
+        self._reader = ViewReader(self._source, self._experiment_id, self._trial_id)
+        self._display_id = uuid.uuid4().hex
+        self._reading = threading.Lock()
+        self._served = not widget
+        self._replay = threading.Event()
+        self._seq = 0
+        self._last_event = 0
+        self._thread: threading.Thread | None = None
+        self.title = f"Trial {self._trial_id}" if self._trial_id else f"Experiment {self._experiment_id}"
+        self.cell = _cell()
+        self.has_widget = widget
+        self._widget = self._make_widget() if widget else None
+
+    def start(self) -> None:
+        """Show the view, and follow the experiment in the background."""
+        self._publish(update=False)
+        self._thread = self._spawn(self._run, f"det-live-{self._experiment_id}")
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end of the following."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def _make_widget(self) -> Any:
+        return make_widget(self._experiment_id, self._trial_id, self._source.url, self._take)
+
+    def _spawn(self, target: Any, name: str, *arguments: Any) -> threading.Thread:
+        # In the context of this cell: what the thread publishes is the cell's, whichever cell runs by then.
+        context = contextvars.copy_context()
+        thread = threading.Thread(target=context.run, args=(target, *arguments), name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def _run(self) -> None:
+        """Follow the experiment over any number of losses of its master."""
+        while True:
+            try:
+                self._follow()
+                self._push()
+                self._publish(update=True)
+            except DetError as error:
+                self._send({"type": "lost", "message": str(error)})
+                self._replay.wait(RETRY_SECONDS)
+            else:
+                return
+
+    def _follow(self) -> None:
+        """Push and renew as things happen, until the end."""
+        pushed, due = 0.0, time.monotonic() + FIRST_RENEWAL_SECONDS
+        changed, paused = True, False
+        with EventFeed(self._source, self._experiment_id, self._last_event) as feed:
+            while True:
+                try:
+                    event = feed.next(PUSH_SECONDS)
+                except TimeoutError:
+                    pass
+                else:
+                    if event is None:
+                        return
+                    self._last_event, changed = max(self._last_event, event.id), True
+                    if event.type in ("experiment", "trial") and self._handle.state.terminal:
+                        return
+                    paused = event.type == "experiment" and event.data["state"] == ExperimentState.PAUSED
+                now = time.monotonic()
+                if self._wants_push(now - pushed, changed=changed):
+                    self._push()
+                    pushed = now
+                if changed and (paused or now >= due):
+                    self._publish(update=True)
+                    due, changed, paused = now + RENEW_SECONDS, False, False
+
+    def _wants_push(self, seconds: float, *, changed: bool) -> bool:
+        if self._replay.is_set():
+            return True
+        return not self._served and seconds >= (PUSH_SECONDS if changed else CALM_SECONDS)
+
+    def _push(self) -> None:
+        """Send the front end what has changed, everything if it asked."""
+        if self._served and not self._replay.is_set():
+            return
+        with self._reading:
+            whole = self._replay.is_set() or self._seq == 0
+            self._replay.clear()
+            if whole:
+                self._reader.forget()
+            parts = self._reader.changes()
+            if parts:
+                self._seq += 1
+                self._send({"type": "view", "seq": self._seq, "whole": whole, "parts": parts})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._widget is not None:
+            self._widget.send(message)
+
+    def _take(self, content: dict[str, Any]) -> None:
+        """Do what the front end asks; what takes time, in a thread."""
+        kind = content.get("type")
+        if kind == "served":
+            self._served = True
+        elif kind == "replay":
+            self._served = False
+            self._replay.set()
+            if self._thread is None or not self._thread.is_alive():
+                self._spawn(self._push_once, f"det-replay-{self._experiment_id}")
+        elif kind == "act":
+            self._spawn(self._act, f"det-act-{self._experiment_id}", content.get("id"), content.get("action"))
+
+    def _push_once(self) -> None:
+        try:
+            self._push()
+        except DetError as error:
+            self._send({"type": "lost", "message": str(error)})
+
+    def _act(self, number: object, action: object) -> None:
+        actions = {"kill": self._source.kill, "pause": self._source.pause, "activate": self._source.activate}
+        answer: dict[str, Any] = {"type": "answer", "id": number}
+        try:
+            actions[str(action)](self._experiment_id)
+        except DetError as error:
+            answer["error"] = str(error)
+        except KeyError:
+            answer["error"] = f"There is no action {action!r}."
+        self._send(answer)
+
+    def _publish(self, *, update: bool) -> None:
+        """Show the view, or renew what is saved of it."""
+        data = last_state(self._handle, picture=update)
+        if self._widget is not None:
+            data |= view_of(self._widget)
+        sys.modules["IPython"].get_ipython().display_pub.publish(
+            data, transient={"display_id": self._display_id}, update=update
+        )
+
+
+def _ids(handle: Experiment | Trial) -> tuple[int | str, int]:
+    if isinstance(handle, Experiment):
+        return handle.id, 0
+    return handle.source.experiment(handle.experiment_id).id, handle.id
+
+
+def _in_kernel() -> bool:
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _cell() -> str:
+    """Return what tells one execution of a cell from another."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    parent = shell.get_parent() if shell is not None and hasattr(shell, "get_parent") else {}
+    return str((parent or {}).get("header", {}).get("msg_id", ""))

@@ -1,0 +1,78 @@
+"""The widget of a live view, where the notebook can show one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+STATIC = Path(__file__).parent / "static"
+VIEW_TYPE = "application/vnd.jupyter.widget-view+json"
+
+
+def can_show_widgets() -> bool:
+    """Return whether somebody looks at this kernel's notebook who can show widgets.
+
+    A notebook that is only executed (nbclient, nbconvert, papermill) is told apart: a widget in it would be saved with
+    its state, and readers of the result would see nothing but the attempt to load it.
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or not hasattr(shell, "kernel"):
+        return False
+    watched = "JPY_SESSION_NAME" in os.environ or "__vsc_ipynb_file__" in shell.user_ns or "google.colab" in sys.modules
+    return watched and find_spec("anywidget") is not None and (STATIC / "live.js").is_file()
+
+
+def make_widget(
+    experiment_id: int | str, trial_id: int, master_url: str, on_message: Callable[[dict[str, Any]], None]
+) -> Any:
+    """Make the widget of one display.
+
+    Parameters
+    ----------
+    experiment_id : int or str
+    trial_id : int
+        0 for the whole experiment.
+    master_url : str
+        Empty for what no master knows; its data come from the kernel. The token is not among what is sent.
+    on_message : callable
+        Takes what the front end says.
+    """
+    widget = _widget_class()(
+        view_id=uuid.uuid4().hex,
+        experiment_id=experiment_id,
+        trial_id=trial_id,
+        master_url=master_url,
+        feed="server" if master_url else "kernel",
+    )
+    widget.on_msg(lambda _, content, buffers: on_message(content))
+    return widget
+
+
+def view_of(widget: Any) -> dict[str, Any]:
+    """Return the display data of a widget, without any text."""
+    return {VIEW_TYPE: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}}
+
+
+@cache
+def _widget_class() -> Any:
+    anywidget, traitlets = import_module("anywidget"), import_module("traitlets")
+
+    class LiveWidget(anywidget.AnyWidget):  # type: ignore[name-defined, misc]
+        """What the front end is told of a display; everything else it reads for itself."""
+
+        _esm = STATIC / "live.js"
+        _css = STATIC / "live.css"
+        view_id = traitlets.Unicode().tag(sync=True)
+        experiment_id = traitlets.Any().tag(sync=True)
+        trial_id = traitlets.Int().tag(sync=True)
+        master_url = traitlets.Unicode().tag(sync=True)
+        feed = traitlets.Unicode().tag(sync=True)
+
+    return LiveWidget

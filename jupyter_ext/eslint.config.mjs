@@ -1,0 +1,59 @@
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+export default tseslint.config(
+  {
+    ignores: [
+      'lib/**',
+      'labextension/**',
+      'node_modules/**',
+      'det_jupyter/**',
+      'src/shared/rest.ts',
+      '*.config.*'
+    ]
+  },
+  js.configs.recommended,
+  ...tseslint.configs.recommendedTypeChecked,
+  {
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname }
+    },
+    rules: {
+      '@typescript-eslint/explicit-member-accessibility': 'off',
+      '@typescript-eslint/naming-convention': [
+        'error',
+        { selector: 'interface', format: ['PascalCase'] },
+        { selector: 'typeLike', format: ['PascalCase'] }
+      ],
+      '@typescript-eslint/no-unused-vars': ['error', { args: 'none' }],
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-explicit-any': 'error',
+      curly: ['error', 'all'],
+      eqeqeq: 'error',
+      'max-lines': ['error', { max: 400, skipBlankLines: true }],
+      'no-restricted-properties': [
+        'error',
+        { property: 'innerHTML', message: 'What comes from outside is text: use textContent.' },
+        { property: 'outerHTML', message: 'What comes from outside is text: use textContent.' },
+        { property: 'insertAdjacentHTML', message: 'What comes from outside is text: use append.' }
+      ],
+      'prefer-arrow-callback': 'error'
+    }
+  },
+  {
+    files: ['src/shared/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              group: ['@jupyterlab/*', '@lumino/*', '../lab/*'],
+              message: 'shared/ is also built into the widget, where there is no JupyterLab.'
+            }
+          ]
+        }
+      ]
+    }
+  }
+);

@@ -1,0 +1,64 @@
+/** What commands do with experiments: which one is meant, and what is said when it is refused. */
+import { InputDialog, Notification } from '@jupyterlab/apputils';
+
+import { formatAgo } from '../shared/format';
+import type { Action, Experiment } from '../shared/model';
+import { experimentStateText, TEXTS } from '../shared/texts';
+import { RequestError, type Transport } from '../shared/transport';
+import { confirmStop } from './page/page';
+
+const MOST_CHOICES = 200;
+
+/** Ask the master for something; a refusal is shown. */
+export async function act(
+  transport: Transport,
+  experimentId: number,
+  action: Action
+): Promise<void> {
+  if (action === 'kill' && !(await confirmStop(TEXTS.confirmStop))) {
+    return;
+  }
+  await tell(async () => {
+    await transport.post(`master/experiments/${experimentId}/${action}`);
+  });
+}
+
+/** Let the user choose among experiments; null if there is none, or nothing was chosen. */
+export async function chooseExperiment(
+  transport: Transport,
+  title: string,
+  wanted: (experiment: Experiment) => boolean = () => true
+): Promise<number | null> {
+  const found: Experiment[] = [];
+  await tell(async () => {
+    const path = 'master/experiments';
+    const all = await transport.get<Experiment[]>(path, { limit: MOST_CHOICES });
+    found.push(...all.filter(wanted));
+    if (found.length === 0) {
+      Notification.info('There is no such experiment.', { autoClose: 4000 });
+    }
+  });
+  if (found.length === 0) {
+    return null;
+  }
+  const items = found.map(experimentLine);
+  const { button, value } = await InputDialog.getItem({ title, items, current: 0 });
+  const chosen = button.accept && value !== null ? found[items.indexOf(value)] : undefined;
+  return chosen?.id ?? null;
+}
+
+/** Do something; what goes wrong is told in words. */
+export async function tell(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const remedy = error instanceof RequestError ? error.remedy : '';
+    Notification.error(`${message} ${remedy}`.trim());
+  }
+}
+
+function experimentLine(experiment: Experiment): string {
+  const { word } = experimentStateText(experiment);
+  return `${experiment.id}: ${experiment.name} (${word}, ${formatAgo(experiment.created)})`;
+}

@@ -1,0 +1,10 @@
+/** Names of the commands; the schema of the settings has them too. */
+export const CommandIds = {
+  submit: 'det-native:submit-notebook',
+  show: 'det-native:show-experiments',
+  open: 'det-native:open-experiment',
+  start: 'det-native:start-master',
+  stop: 'det-native:stop-experiment',
+  pause: 'det-native:pause-experiment',
+  resume: 'det-native:resume-experiment'
+} as const;

@@ -1,0 +1,119 @@
+/** The commands: in the palette, in the context menu of the list, and behind the buttons. */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { ICommandPalette } from '@jupyterlab/apputils';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+
+import type { Action, Experiment } from '../shared/model';
+import type { Transport } from '../shared/transport';
+import { act, chooseExperiment, tell } from './actions';
+import { CommandIds } from './commandIds';
+import { fits } from './fits';
+import { submitIcon } from './icons';
+import type { ExperimentPages } from './page/pages';
+import type { ExperimentsPanel } from './panel/panel';
+
+const CATEGORY = 'det_native';
+
+/** What the commands work on. */
+export interface CommandContext {
+  app: JupyterFrontEnd;
+  notebooks: INotebookTracker;
+  pages: ExperimentPages;
+  panel: ExperimentsPanel;
+  transport: Transport;
+  submit: (panel: NotebookPanel) => Promise<void>;
+  start: () => Promise<void>;
+}
+
+/** Add all commands. */
+export function addCommands(context: CommandContext): void {
+  addNotebookCommands(context);
+  addOpenCommand(context);
+  addAction(context, CommandIds.stop, 'kill', 'Stop experiment');
+  addAction(context, CommandIds.pause, 'pause', 'Pause experiment');
+  addAction(context, CommandIds.resume, 'activate', 'Resume experiment');
+}
+
+/** Offer the commands in the palette. */
+export function addToPalette(palette: ICommandPalette): void {
+  for (const command of Object.values(CommandIds)) {
+    palette.addItem({ command, category: CATEGORY });
+  }
+}
+
+function addNotebookCommands({ app, notebooks, panel, submit, start }: CommandContext): void {
+  // The button in a toolbar means its own notebook, which need not be the current one.
+  const meant = ({ panelId }: ReadonlyPartialJSONObject): NotebookPanel | null =>
+    typeof panelId === 'string'
+      ? (notebooks.find(({ id }) => id === panelId) ?? null)
+      : notebooks.currentWidget;
+  app.commands.addCommand(CommandIds.submit, {
+    label: args => (args.panelId === undefined ? 'Submit notebook' : 'Submit'),
+    caption: 'Send this notebook to the cluster as an experiment',
+    icon: submitIcon,
+    isEnabled: args => meant(args) !== null,
+    execute: async args => {
+      const notebook = meant(args);
+      if (notebook !== null) {
+        await tell(() => submit(notebook));
+      }
+    }
+  });
+  notebooks.currentChanged.connect(() => app.commands.notifyCommandChanged(CommandIds.submit));
+  app.commands.addCommand(CommandIds.show, {
+    label: 'Show experiments',
+    caption: 'Show the panel of experiments',
+    execute: () => app.shell.activateById(panel.id)
+  });
+  app.commands.addCommand(CommandIds.start, {
+    label: 'Start a master',
+    caption: 'Start the master of this machine, if none runs',
+    execute: () => start()
+  });
+}
+
+function addOpenCommand({ app, pages, panel, transport }: CommandContext): void {
+  app.commands.addCommand(CommandIds.open, {
+    label: args => (args.fromPanel ? 'Open' : 'Open experiment…'),
+    caption: 'Open the page of an experiment',
+    execute: async args => {
+      const id =
+        givenId(args, panel) ?? (await chooseExperiment(transport, 'Which experiment to open?'));
+      if (id !== null) {
+        pages.open(id);
+      }
+    }
+  });
+}
+
+function addAction(
+  { app, pages, panel, transport }: CommandContext,
+  command: string,
+  action: Action,
+  label: string
+): void {
+  const wanted = (experiment: Experiment) => fits(action, experiment);
+  app.commands.addCommand(command, {
+    label: args => (args.fromPanel ? (label.split(' ')[0] ?? label) : `${label}…`),
+    caption: label,
+    isVisible: args =>
+      !args.fromPanel || (panel.activeExperiment !== null && wanted(panel.activeExperiment)),
+    execute: async args => {
+      const id =
+        givenId(args, panel) ??
+        pages.currentExperiment ??
+        (await chooseExperiment(transport, `${label}: which one?`, wanted));
+      if (id !== null) {
+        await act(transport, id, action);
+      }
+    }
+  });
+}
+
+function givenId(args: ReadonlyPartialJSONObject, panel: ExperimentsPanel): number | null {
+  if (args.fromPanel) {
+    return panel.activeExperiment?.id ?? null;
+  }
+  return typeof args.id === 'number' ? args.id : null;
+}

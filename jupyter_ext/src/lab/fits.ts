@@ -1,0 +1,14 @@
+/** Which action fits which experiment. */
+import { isTerminal, type Action, type Experiment } from '../shared/model';
+
+/** Whether an action fits the state of an experiment. */
+export function fits(action: Action, experiment: Experiment): boolean {
+  switch (action) {
+    case 'pause':
+      return experiment.state === 'ACTIVE';
+    case 'activate':
+      return experiment.state === 'PAUSED';
+    case 'kill':
+      return !isTerminal(experiment.state) && !experiment.state.startsWith('STOPPING');
+  }
+}

@@ -1,0 +1,111 @@
+/** det_native in JupyterLab: a panel of experiments, their pages, and sending a notebook. */
+import {
+  ILayoutRestorer,
+  type JupyterFrontEnd,
+  type JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import {
+  ICommandPalette,
+  ISessionContextDialogs,
+  IToolbarWidgetRegistry
+} from '@jupyterlab/apputils';
+import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
+import { CommandToolbarButton } from '@jupyterlab/ui-components';
+
+import { ExperimentListFeed } from '../shared/listFeed';
+import type { Transport } from '../shared/transport';
+import { tell } from './actions';
+import { addCommands, addToPalette } from './commands';
+import { CommandIds } from './commandIds';
+import { experimentsIcon } from './icons';
+import { CheckpointLoader } from './notebook/load';
+import { ExecutionTracker } from './notebook/tracking';
+import { ExperimentPages } from './page/pages';
+import { ExperimentsPanel } from './panel/panel';
+import { SlotsWatch } from './panel/slots';
+import { submitNotebook, type SubmitContext } from './submission/submit';
+import { labTransport } from './transport';
+import { VERSION } from './version';
+
+/** Seconds that inspecting and submitting may take: cells may have to run; the server has its own limit. */
+const DOCUMENT_SECONDS = 3600;
+const PANEL_RANK = 600;
+
+const plugin: JupyterFrontEndPlugin<void> = {
+  id: '@det-native/labext:plugin',
+  description: 'Experiments of det_native: a panel, their pages, and submitting a notebook.',
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [ILayoutRestorer, ICommandPalette, IToolbarWidgetRegistry, ISessionContextDialogs],
+  activate: (
+    app: JupyterFrontEnd,
+    notebooks: INotebookTracker,
+    restorer: ILayoutRestorer | null,
+    palette: ICommandPalette | null,
+    toolbars: IToolbarWidgetRegistry | null,
+    dialogs: ISessionContextDialogs | null
+  ) => {
+    const { serverSettings } = app.serviceManager;
+    const transport = labTransport(serverSettings);
+    const executions = new ExecutionTracker(notebooks);
+    const loader = new CheckpointLoader(app, notebooks, executions);
+    const pages = new ExperimentPages(app, transport, (experimentId, { uuid }) => {
+      void tell(() => loader.load({ experimentId, uuid }));
+    });
+    const submission: SubmitContext = {
+      transport: labTransport(serverSettings, DOCUMENT_SECONDS),
+      executions,
+      contents: app.serviceManager.contents,
+      defaultKernelspec: () => app.serviceManager.kernelspecs.specs?.default ?? 'python3',
+      dialogs: dialogs ?? undefined,
+      onOpen: id => pages.open(id)
+    };
+    const feed = new ExperimentListFeed(transport);
+    const start = () => tell(() => feed.start());
+    const panel = makePanel(app, notebooks, feed, transport, start);
+    app.shell.add(panel, 'left', { rank: PANEL_RANK });
+    const submit = (notebook: NotebookPanel) => submitNotebook(notebook, submission);
+    addCommands({ app, notebooks, pages, panel, transport, submit, start });
+    restorer?.add(panel, panel.id);
+    if (restorer !== null) {
+      pages.restoreBy(restorer);
+    }
+    if (palette !== null) {
+      addToPalette(palette);
+    }
+    toolbars?.addFactory<NotebookPanel>('Notebook', 'det-native-submit', ({ id }) =>
+      makeSubmitButton(app, id)
+    );
+  }
+};
+
+function makePanel(
+  app: JupyterFrontEnd,
+  notebooks: INotebookTracker,
+  feed: ExperimentListFeed,
+  transport: Transport,
+  onStart: () => Promise<void>
+): ExperimentsPanel {
+  const panel = new ExperimentsPanel({
+    feed,
+    slots: new SlotsWatch(transport),
+    version: VERSION,
+    onOpen: id => void app.commands.execute(CommandIds.open, { id }),
+    onSubmit: () => void app.commands.execute(CommandIds.submit),
+    canSubmit: () => notebooks.currentWidget !== null,
+    onStart
+  });
+  panel.id = 'det-native-experiments';
+  panel.title.icon = experimentsIcon;
+  panel.title.caption = 'Experiments (det_native)';
+  return panel;
+}
+
+function makeSubmitButton({ commands }: JupyterFrontEnd, panelId: string): CommandToolbarButton {
+  const id = CommandIds.submit;
+  const button = new CommandToolbarButton({ commands, id, args: { panelId }, label: 'Submit' });
+  button.addClass('det-SubmitButton');
+  return button;
+}
+
+export default plugin;

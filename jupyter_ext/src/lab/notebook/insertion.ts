@@ -1,0 +1,48 @@
+/** The cell that "Load into notebook" inserts. */
+
+const DEFAULT_NAME = 'det';
+
+/** What identifies a checkpoint. */
+export interface CheckpointReference {
+  experimentId: number;
+  uuid: string;
+}
+
+/**
+ * The name under which one of these texts imports det_native at its top level; null if none does.
+ *
+ * The last import wins, as it does in the kernel.
+ */
+export function importedName(sources: readonly string[]): string | null {
+  let name: string | null = null;
+  for (const line of sources.flatMap(source => source.split('\n'))) {
+    const statement = /^import\s+([^#;]+)/.exec(line)?.[1];
+    for (const part of statement?.split(',') ?? []) {
+      const found = /^det_native(?:\s+as\s+([A-Za-z_]\w*))?$/.exec(part.trim());
+      if (found) {
+        name = found[1] ?? 'det_native';
+      }
+    }
+  }
+  return name;
+}
+
+/**
+ * Code that loads a checkpoint.
+ *
+ * @param reference - The checkpoint.
+ * @param executed - Texts that the notebook's kernel has executed: an import among them is not repeated.
+ */
+export function checkpointCode(
+  reference: CheckpointReference,
+  executed: readonly string[] = []
+): string {
+  const known = importedName(executed);
+  const name = known ?? DEFAULT_NAME;
+  const lines = known === null ? [`import det_native as ${name}`, ''] : [];
+  return [
+    ...lines,
+    `checkpoint = ${name}.attach(${reference.experimentId}).checkpoint(${JSON.stringify(reference.uuid)})`,
+    'model = checkpoint.load()'
+  ].join('\n');
+}

@@ -1,0 +1,101 @@
+/** The page of one experiment in the main area; it asks for nothing while it is not seen. */
+import { Dialog, MainAreaWidget, showDialog } from '@jupyterlab/apputils';
+import type { Message } from '@lumino/messaging';
+import { Widget } from '@lumino/widgets';
+
+import { ExperimentElement } from '../../shared/experimentView';
+import { ExperimentFeed } from '../../shared/feed';
+import type { Checkpoint, ExperimentView } from '../../shared/model';
+import type { Transport } from '../../shared/transport';
+import { experimentsIcon } from '../icons';
+import { Presence } from '../presence';
+
+/** What a page shows and calls. */
+export interface PageOptions {
+  experimentId: number;
+  transport: Transport;
+  onLoad: (checkpoint: Checkpoint) => void;
+}
+
+/** Content of the page. */
+export class ExperimentPage extends Widget {
+  readonly experimentId: number;
+  private readonly _feed: ExperimentFeed;
+  private readonly _element: ExperimentElement;
+  private readonly _presence: Presence;
+
+  constructor({ experimentId, transport, onLoad }: PageOptions) {
+    super();
+    this.experimentId = experimentId;
+    this.addClass('det-Page');
+    this.node.tabIndex = -1;
+    this._feed = new ExperimentFeed(transport, experimentId);
+    this._feed.pause(); // a restored page may lie behind others
+    this._element = new ExperimentElement(this.node, this._feed, {
+      page: true,
+      confirm: confirmStop,
+      onLoad
+    });
+    this._presence = new Presence(seen => (seen ? this._feed.resume() : this._feed.pause()));
+    this._feed.subscribe(view => this._name(view));
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._presence.dispose();
+      this._element.dispose();
+      this._feed.dispose();
+    }
+    super.dispose();
+  }
+
+  protected override onAfterShow(_: Message): void {
+    this._presence.setShown(true);
+  }
+
+  protected override onBeforeHide(_: Message): void {
+    this._presence.setShown(false);
+  }
+
+  protected override onAfterAttach(_: Message): void {
+    this._presence.setShown(this.isVisible);
+  }
+
+  protected override onBeforeDetach(_: Message): void {
+    this._presence.setShown(false);
+  }
+
+  protected override onActivateRequest(_: Message): void {
+    this.node.focus();
+  }
+
+  private _name({ experiment }: ExperimentView): void {
+    if (experiment !== null) {
+      this.title.label = experiment.name;
+      this.title.caption = `Experiment ${experiment.id}: ${experiment.name}`;
+    }
+  }
+}
+
+/** Ask whether to stop, in a dialog of JupyterLab. */
+export async function confirmStop(question: string): Promise<boolean> {
+  const { button } = await showDialog({
+    title: 'Stop the experiment?',
+    body: question,
+    buttons: [Dialog.cancelButton({ label: 'Go on' }), Dialog.warnButton({ label: 'Stop' })],
+    defaultButton: 0
+  });
+  return button.accept;
+}
+
+/** Make the page of an experiment, ready for the main area. */
+export function makePage(options: PageOptions): MainAreaWidget<ExperimentPage> {
+  const content = new ExperimentPage(options);
+  content.title.label = `Experiment ${options.experimentId}`;
+  content.title.icon = experimentsIcon;
+  content.title.closable = true;
+  const page = new MainAreaWidget({ content });
+  page.id = `det-native-experiment-${options.experimentId}`;
+  page.toolbar.hide();
+  return page;
+}

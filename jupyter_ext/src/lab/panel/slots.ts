@@ -1,0 +1,78 @@
+/** How many slots of the master are busy; asked for only while the panel is seen and something has changed. */
+import type { ListView } from '../../shared/listFeed';
+import type { MasterInfo } from '../../shared/model';
+import type { Transport } from '../../shared/transport';
+
+/** A worker gives its slot back a moment after its experiment has ended: then it is asked once more. */
+const SETTLED_MILLISECONDS = 4000;
+
+/** Slots of the master. */
+export interface Slots {
+  busy: number;
+  all: number;
+}
+
+/** What of a list of experiments may change which slots are busy. */
+export function slotsKey(view: ListView): string {
+  const active = view.experiments.filter(
+    experiment => experiment.state !== 'COMPLETED' && experiment.ended === null
+  );
+  return active
+    .map(({ id, state, trials, started }) => [id, state, trials, started ?? ''].join(':'))
+    .join(' ');
+}
+
+/** Follows the slots along with a list of experiments. */
+export class SlotsWatch {
+  private _found: Slots | null = null;
+  private _key: string | null = null;
+  private _asking = false;
+  private _again: ReturnType<typeof setTimeout> | null = null;
+
+  /** Called when other slots are busy. */
+  onChange: () => void = () => undefined;
+
+  constructor(private readonly _transport: Transport) {}
+
+  /** The slots as last heard of; null before. */
+  get found(): Slots | null {
+    return this._found;
+  }
+
+  /** Ask again if the list has changed in what matters. */
+  follow(view: ListView, seen: boolean): void {
+    if (view.connection.kind !== 'live' || !seen) {
+      this._key = null;
+      this._stopAgain();
+      return;
+    }
+    const key = slotsKey(view);
+    if (key !== this._key && !this._asking) {
+      this._key = key;
+      this._stopAgain();
+      this._again = setTimeout(() => void this._ask(), SETTLED_MILLISECONDS);
+      void this._ask();
+    }
+  }
+
+  private _stopAgain(): void {
+    if (this._again !== null) {
+      clearTimeout(this._again);
+      this._again = null;
+    }
+  }
+
+  private async _ask(): Promise<void> {
+    this._asking = true;
+    try {
+      const { slots } = await this._transport.get<MasterInfo>('master/master');
+      const busy = slots.filter(slot => typeof slot.trial_id === 'number').length;
+      this._found = { busy, all: slots.length };
+    } catch {
+      this._found = null; // the list's own stream says what is wrong
+    } finally {
+      this._asking = false;
+    }
+    this.onChange();
+  }
+}

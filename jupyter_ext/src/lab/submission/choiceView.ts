@@ -1,0 +1,91 @@
+/** Where to train, on how many slots, and whether only to test: the questions of the submit dialog. */
+import { make } from '../../shared/dom';
+import { slotsAsked, slotsProblem, type Choice, type DialogModel } from './dialogModel';
+import type { Place } from './inspection';
+
+const PLACES: Readonly<Record<Place, string>> = {
+  cluster: 'On the cluster',
+  here: 'Here, in the kernel of this notebook'
+};
+
+/** The form of the dialog. */
+export class ChoiceView {
+  readonly element = make('div', 'det-Choice');
+  private readonly _places: ReadonlyMap<Place, HTMLInputElement>;
+  private readonly _slots = make('input', 'jp-mod-styled');
+  private readonly _slotsOf = make('span', 'det-Choice-hint');
+  private readonly _problem = make('div', 'det-Choice-problem');
+  private readonly _test = make('input');
+
+  constructor(private readonly _onChoice: (choice: Partial<Choice>) => void) {
+    const places = (Object.keys(PLACES) as Place[]).map(place => this._makePlace(place));
+    this._places = new Map(places.map(({ place, input }) => [place, input]));
+    const group = make('fieldset', '', {}, make('legend', '', {}, 'Where to train'));
+    group.append(...places.map(({ label }) => label));
+    this._problem.id = 'det-choice-problem';
+    this._problem.setAttribute('role', 'alert');
+    this.element.append(group, this._makeSlots(), this._makeTest(), this._problem);
+  }
+
+  /** Show the choice; what the user is typing is left alone. */
+  show(model: DialogModel): void {
+    const busy = model.phase === 'submitting' || model.phase === 'inspecting';
+    const here = model.choice.place === 'here';
+    for (const [place, input] of this._places) {
+      input.checked = place === model.choice.place;
+      input.disabled = busy;
+    }
+    this._slots.disabled = busy || here;
+    this._test.disabled = busy || here;
+    this._test.checked = model.choice.test;
+    const asked = slotsAsked(model);
+    if (document.activeElement !== this._slots && Number.isFinite(asked)) {
+      this._slots.value = String(asked);
+    }
+    this._slots.max = model.slotsOffered === null ? '' : String(model.slotsOffered);
+    this._slotsOf.textContent = model.slotsOffered === null ? '' : `of ${model.slotsOffered}`;
+    const problem = slotsProblem(model);
+    this._problem.textContent = problem;
+    this._problem.hidden = problem === '';
+    this._slots.setAttribute('aria-invalid', String(problem !== ''));
+  }
+
+  private _makePlace(place: Place) {
+    const input = make('input');
+    input.type = 'radio';
+    input.name = 'det-place';
+    input.value = place;
+    input.addEventListener('change', () => this._onChoice({ place }));
+    return { place, input, label: make('label', '', {}, input, ` ${PLACES[place]}`) };
+  }
+
+  private _makeSlots(): HTMLElement {
+    this._slots.type = 'number';
+    this._slots.min = '1';
+    this._slots.step = '1';
+    this._slots.setAttribute('aria-describedby', 'det-choice-problem');
+    this._slots.addEventListener('input', () => {
+      this._onChoice({ slots: this._slots.value === '' ? Number.NaN : Number(this._slots.value) });
+    });
+    return make(
+      'label',
+      'det-Choice-slots',
+      {},
+      'Slots for each trial ',
+      this._slots,
+      this._slotsOf
+    );
+  }
+
+  private _makeTest(): HTMLElement {
+    this._test.type = 'checkbox';
+    this._test.addEventListener('change', () => this._onChoice({ test: this._test.checked }));
+    return make(
+      'label',
+      '',
+      {},
+      this._test,
+      ' Only test: one minimal loop of training, validation and checkpointing'
+    );
+  }
+}

@@ -1,0 +1,138 @@
+/** Runs the submit dialog: asks, sends, and tells what came of it. Knows no JupyterLab. */
+import type { MasterInfo } from '../../shared/model';
+import type { Transport } from '../../shared/transport';
+import { next, opened, type DialogEvent, type DialogModel } from './dialogModel';
+import { refusalOf } from './refusals';
+import type { DocumentBody, Inspection, Submission } from './inspection';
+
+/** What the controller is given. */
+export interface ControllerOptions {
+  transport: Transport;
+  /** The notebook as it is now; slots, test and key are filled in here. */
+  document: Pick<DocumentBody, 'path' | 'kernelspec' | 'cells'>;
+  /** A fresh key, so that a repeated request submits once. */
+  newKey: () => string;
+  onModel: (model: DialogModel) => void;
+  /** Trains in the notebook's kernel; resolves when it has begun. */
+  runHere: (here: Inspection['here']) => Promise<void>;
+}
+
+/** How the dialog ended. */
+export type Outcome =
+  { kind: 'submitted'; experiment: Submission['experiment'] } | { kind: 'here' };
+
+/** One run of the dialog. */
+export class SubmitController {
+  private _model: DialogModel = opened();
+  private _key: string;
+  private readonly _gone = new AbortController();
+
+  constructor(private readonly _options: ControllerOptions) {
+    this._key = _options.newKey();
+  }
+
+  get model(): DialogModel {
+    return this._model;
+  }
+
+  /** Ask what would be sent, and how many slots there are. */
+  async begin(): Promise<void> {
+    this._options.onModel(this._model);
+    await Promise.all([this._inspect(), this._askSlots()]);
+  }
+
+  /** Take what the user did in the form. */
+  take(event: DialogEvent): void {
+    if (event.type === 'chosen') {
+      this._key = this._options.newKey(); // another request: its repeat must not return the first one's experiment
+    }
+    this._apply(event);
+    if (event.type === 'retried') {
+      void this._inspect();
+    }
+  }
+
+  /** Send the notebook, or begin here; null if it was refused, or is not ready: the model says why. */
+  async submit(): Promise<Outcome | null> {
+    this._apply({ type: 'submitted' });
+    const { phase, choice, inspection } = this._model;
+    if (phase !== 'submitting' || inspection === null) {
+      return null;
+    }
+    try {
+      const outcome: Outcome =
+        choice.place === 'here'
+          ? await this._options.runHere(inspection.here).then(() => ({ kind: 'here' as const }))
+          : await this._send();
+      this._apply({ type: 'accepted' });
+      return outcome;
+    } catch (error) {
+      this._refused(error);
+      return null;
+    }
+  }
+
+  /** The user has gone away: what is under way is called off. */
+  abort(): void {
+    this._gone.abort();
+  }
+
+  private async _send(): Promise<Outcome> {
+    const answer = await this._options.transport.post<Submission>(
+      'document/submit',
+      this._body(),
+      this._gone.signal
+    );
+    return { kind: 'submitted', experiment: answer.experiment };
+  }
+
+  private async _inspect(): Promise<void> {
+    try {
+      const inspection = await this._options.transport.post<Inspection>(
+        'document/inspect',
+        this._body(),
+        this._gone.signal
+      );
+      this._apply({ type: 'inspected', inspection });
+    } catch (error) {
+      this._refused(error);
+    }
+  }
+
+  private async _askSlots(): Promise<void> {
+    try {
+      const { slots } = await this._options.transport.get<MasterInfo>(
+        'master/master',
+        {},
+        this._gone.signal
+      );
+      this._apply({ type: 'slots-known', slots: slots.length });
+    } catch {
+      // No master yet: any number of slots may be asked for, and the submit starts one.
+    }
+  }
+
+  private _body(): DocumentBody {
+    const { choice } = this._model;
+    return {
+      ...this._options.document,
+      place: 'cluster',
+      slots: choice.slots,
+      test: choice.test,
+      idempotency_key: this._key
+    };
+  }
+
+  private _refused(error: unknown): void {
+    if (!this._gone.signal.aborted) {
+      this._apply({ type: 'refused', refusal: refusalOf(error) });
+    }
+  }
+
+  private _apply(event: DialogEvent): void {
+    this._model = next(this._model, event);
+    if (!this._gone.signal.aborted) {
+      this._options.onModel(this._model);
+    }
+  }
+}

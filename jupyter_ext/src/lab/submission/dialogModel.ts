@@ -1,0 +1,122 @@
+/** The submit dialog as data: what it knows, what was chosen, and what follows from an event. No DOM here. */
+import type { Inspection, Place } from './inspection';
+import type { Refusal } from './refusals';
+
+/** What the user chose. `slots` is null as long as the configuration's own number stands. */
+export interface Choice {
+  place: Place;
+  slots: number | null;
+  test: boolean;
+}
+
+/** What the dialog is about to do or waits for. */
+export type Phase = 'inspecting' | 'ready' | 'blocked' | 'submitting' | 'refused' | 'done';
+
+/** State of the dialog; never changed in place. */
+export interface DialogModel {
+  phase: Phase;
+  choice: Choice;
+  /** How many slots the master has; null while none runs. */
+  slotsOffered: number | null;
+  inspection: Inspection | null;
+  refusal: Refusal | null;
+}
+
+/** What can happen to the dialog. */
+export type DialogEvent =
+  | { type: 'inspected'; inspection: Inspection }
+  | { type: 'refused'; refusal: Refusal }
+  | { type: 'slots-known'; slots: number }
+  | { type: 'chosen'; choice: Partial<Choice> }
+  | { type: 'retried' }
+  | { type: 'submitted' }
+  | { type: 'accepted' };
+
+/** The dialog as it opens. */
+export function opened(slotsOffered: number | null = null): DialogModel {
+  return {
+    phase: 'inspecting',
+    choice: { place: 'cluster', slots: null, test: false },
+    slotsOffered,
+    inspection: null,
+    refusal: null
+  };
+}
+
+/** The dialog after an event. */
+export function next(model: DialogModel, event: DialogEvent): DialogModel {
+  switch (event.type) {
+    case 'inspected': {
+      const { inspection } = event;
+      const phase = inspection.problems.length > 0 ? 'blocked' : 'ready';
+      const choice = { ...model.choice, test: model.choice.test || inspection.written.test };
+      return { ...model, phase, choice, inspection, refusal: null };
+    }
+    case 'refused':
+      return { ...model, phase: 'refused', refusal: event.refusal };
+    case 'slots-known':
+      return { ...model, slotsOffered: event.slots };
+    case 'chosen':
+      return { ...model, choice: { ...model.choice, ...event.choice } };
+    case 'retried':
+      return { ...model, phase: 'inspecting', refusal: null, inspection: null };
+    case 'submitted':
+      return canSubmit(model) ? { ...model, phase: 'submitting', refusal: null } : model;
+    case 'accepted':
+      return { ...model, phase: 'done' };
+  }
+}
+
+/** How many slots would be asked for. */
+export function slotsAsked(model: DialogModel): number {
+  return model.choice.slots ?? model.inspection?.slots ?? 1;
+}
+
+/** What is wrong with the number of slots, in words; empty if nothing is. */
+export function slotsProblem(model: DialogModel): string {
+  if (model.choice.place === 'here') {
+    return '';
+  }
+  const asked = slotsAsked(model);
+  if (!Number.isInteger(asked) || asked < 1) {
+    return 'Enter a whole number of slots, at least 1.';
+  }
+  if (model.slotsOffered !== null && asked > model.slotsOffered) {
+    return `The master has ${counted(model.slotsOffered, 'slot')}: choose at most ${model.slotsOffered}.`;
+  }
+  return '';
+}
+
+/** Whether the notebook can be sent as it stands. */
+export function canSubmit(model: DialogModel): boolean {
+  return model.phase === 'ready' && slotsProblem(model) === '';
+}
+
+/** Words on the button that accepts. */
+export function acceptLabel(model: DialogModel): string {
+  if (model.phase === 'submitting') {
+    return model.choice.place === 'here' ? 'Starting' : 'Submitting';
+  }
+  return model.choice.place === 'here' ? 'Run here' : 'Submit';
+}
+
+/** What the dialog waits for, in words; empty if it waits for nothing. */
+export function waitingText(model: DialogModel): string {
+  if (model.phase === 'inspecting') {
+    return 'Reading the notebook: which cells the experiment needs, and what travels with them';
+  }
+  if (model.phase !== 'submitting') {
+    return '';
+  }
+  if (model.choice.place === 'here') {
+    return 'Preparing the kernel';
+  }
+  return (model.inspection?.must_run.length ?? 0) > 0
+    ? 'Running the cells that the configuration needs, then sending'
+    : 'Sending, and checking it in a fresh process';
+}
+
+/** `1 slot`, `3 slots`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,139 @@
+/** The body of the submit dialog. */
+import { Widget } from '@lumino/widgets';
+
+import { button, make } from '../../shared/dom';
+import { makeWaiting } from '../dom';
+import { waitingText, type DialogEvent, type DialogModel } from './dialogModel';
+import { ChoiceView } from './choiceView';
+import { callText, remarks, sizeText, totalText, type Remarks } from './summary';
+import type { CaptureRow, Inspection, ProblemInfo } from './inspection';
+
+/** Shows the model; what the user does becomes events. */
+export class DialogView extends Widget {
+  private readonly _choice: ChoiceView;
+  private readonly _status = make('div', 'det-Submit-status');
+  private readonly _content = make('div', 'det-Submit-content');
+  private _shownInspection: Inspection | null = null;
+
+  constructor(private readonly _send: (event: DialogEvent) => void) {
+    super();
+    this.addClass('det-Submit');
+    this._choice = new ChoiceView(choice => this._send({ type: 'chosen', choice }));
+    this._status.setAttribute('aria-live', 'polite');
+    this.node.append(this._status, this._choice.element, this._content);
+  }
+
+  /** Show the dialog as it is now. */
+  showModel(model: DialogModel): void {
+    this._choice.show(model);
+    this._choice.element.hidden = model.inspection === null;
+    this._status.replaceChildren(...this._statusParts(model));
+    const { place } = model.choice;
+    if (model.inspection !== this._shownInspection || this._content.dataset.place !== place) {
+      this._shownInspection = model.inspection;
+      this._content.dataset.place = place;
+      this._content.replaceChildren(...contentParts(model));
+    }
+  }
+
+  private _statusParts(model: DialogModel): Node[] {
+    const waiting = waitingText(model);
+    if (waiting !== '') {
+      return [makeWaiting(waiting)];
+    }
+    if (model.refusal !== null) {
+      const { message, remedy, problems, canRetry } = model.refusal;
+      const retry = () => this._send({ type: 'retried' });
+      return [
+        make('p', 'det-Submit-error', {}, message),
+        ...(remedy === '' ? [] : [make('p', '', {}, remedy)]),
+        ...problemList(problems),
+        ...(canRetry ? [button('jp-Button jp-mod-styled jp-mod-reject', 'Try again', retry)] : [])
+      ];
+    }
+    if (model.phase === 'blocked') {
+      const heading = make(
+        'p',
+        'det-Submit-error',
+        {},
+        'The notebook cannot be sent as it stands.'
+      );
+      return [heading, ...problemList(model.inspection?.problems ?? [])];
+    }
+    return [];
+  }
+}
+
+function contentParts(model: DialogModel): Node[] {
+  const { inspection } = model;
+  if (inspection === null) {
+    return [];
+  }
+  const groups = remarks(model).map(remarkGroup);
+  if (model.choice.place === 'here') {
+    return [make('p', '', {}, callText(inspection, model.choice.place)), ...groups];
+  }
+  return [
+    make('p', '', {}, callText(inspection, model.choice.place)),
+    ...groups,
+    make('h3', '', {}, 'What travels'),
+    make('p', 'det-Submit-total', {}, totalText(inspection)),
+    reportTable(inspection.rows)
+  ];
+}
+
+function problemList(problems: readonly ProblemInfo[]): Node[] {
+  if (problems.length === 0) {
+    return [];
+  }
+  const items = problems.map(({ where, what, remedy }) =>
+    make(
+      'li',
+      '',
+      {},
+      ...(where ? [make('strong', '', {}, where), ' '] : []),
+      what,
+      ...(remedy ? [make('div', 'det-Submit-remedy', {}, remedy)] : [])
+    )
+  );
+  return [make('ul', 'det-Submit-problems', {}, ...items)];
+}
+
+function remarkGroup({ kind, heading, lines }: Remarks): HTMLElement {
+  const items = lines.map(line => make('li', '', {}, line));
+  const list = make('ul', '', {}, ...items);
+  const group = make('div', 'det-Submit-remarks', {}, make('h3', '', {}, heading), list);
+  group.dataset.kind = kind;
+  return group;
+}
+
+function reportTable(rows: readonly CaptureRow[]): HTMLElement {
+  const names = ['What', 'How', 'Size', 'Cell', 'At the master'];
+  const head = names.map(name => {
+    const cell = make('th', '', {}, name);
+    cell.scope = 'col';
+    return cell;
+  });
+  const body = rows.map(row => {
+    const what = make('td', '', {}, row.what);
+    if (row.note) {
+      what.append(make('div', 'det-Submit-note', {}, row.note));
+    }
+    const texts = [row.how, sizeText(row), row.cell ?? '', row.status ?? 'new'];
+    const line = make('tr', '', {}, what, ...texts.map(text => make('td', '', {}, text)));
+    line.dataset.status = row.status ?? 'new';
+    return line;
+  });
+  const table = make(
+    'table',
+    '',
+    {},
+    make('thead', '', {}, make('tr', '', {}, ...head)),
+    make('tbody', '', {}, ...body)
+  );
+  const frame = make('div', 'det-Submit-table', {}, table);
+  frame.tabIndex = 0; // scrolls by keyboard
+  frame.setAttribute('role', 'region');
+  frame.setAttribute('aria-label', 'What is sent');
+  return frame;
+}

@@ -1,0 +1,58 @@
+/** What the server extension's `document/inspect` and `document/submit` take and answer. */
+import type { CaptureRow, ProblemInfo } from '../../shared/model';
+import type { DocumentCell } from '../notebook/cells';
+
+export type { CaptureRow, ProblemInfo } from '../../shared/model';
+
+/** Where an experiment trains: on the cluster, or in the notebook's own kernel. */
+export type Place = 'cluster' | 'here';
+
+/** Body of both requests. */
+export interface DocumentBody {
+  path: string;
+  kernelspec: string;
+  cells: DocumentCell[];
+  place: 'cluster';
+  /** Null: as the configuration says. */
+  slots: number | null;
+  test: boolean;
+  idempotency_key: string;
+}
+
+/** Something to be said of a cell; its number is what the notebook shows, or its place among the code cells. */
+export interface CellRemark {
+  cell: number | null;
+  id: string;
+  why: string;
+}
+
+/** What `document/inspect` found; nothing has been executed for it. */
+export interface Inspection {
+  ok: true;
+  call: { cell: number | null; id: string; line: number; kind: string; framework: string };
+  rows: CaptureRow[];
+  /** Bytes. */
+  total: number;
+  /** Bytes that the master lacks; all if none runs. */
+  new: number;
+  /** Address of the master that was asked; null if none runs. */
+  master: string | null;
+  warnings: string[];
+  changed: CellRemark[];
+  must_run: CellRemark[];
+  config: Record<string, unknown> | null;
+  /** Null: known only once cells have run. */
+  slots: number | null;
+  /** What the document itself says. */
+  written: { place: Place; test: boolean };
+  /** How to run it in the notebook's kernel: code before, cells by id, code after. */
+  here: { before: string; cells: string[]; after: string };
+  /** Not empty: a submit would be refused, with these. */
+  problems: ProblemInfo[];
+}
+
+/** What `document/submit` answers. */
+export interface Submission {
+  ok: true;
+  experiment: { id: number; name: string };
+}

@@ -1,0 +1,41 @@
+/** Trains a notebook's experiment in the notebook's own kernel. */
+import type { ISessionContextDialogs } from '@jupyterlab/apputils';
+import type { Cell } from '@jupyterlab/cells';
+import { NotebookActions, type NotebookPanel } from '@jupyterlab/notebook';
+import type { Kernel, KernelMessage } from '@jupyterlab/services';
+
+import type { Inspection } from './inspection';
+
+/**
+ * Make the kernel train locally, and run the cells of the experiment as a user does.
+ *
+ * Resolves when the cells are under way; what they do is seen in the notebook.
+ */
+export async function runHere(
+  panel: NotebookPanel,
+  here: Inspection['here'],
+  dialogs?: ISessionContextDialogs
+): Promise<void> {
+  await panel.sessionContext.ready;
+  const kernel = panel.sessionContext.session?.kernel;
+  if (!kernel) {
+    throw new Error('The notebook has no kernel. Choose one at the right of its toolbar.');
+  }
+  await execute(kernel, here.before);
+  const wanted = new Set(here.cells);
+  const cells = panel.content.widgets.filter((cell: Cell) => wanted.has(cell.model.id));
+  void NotebookActions.runCells(panel.content, cells, panel.sessionContext, dialogs)
+    .then(() => execute(kernel, here.after))
+    .catch((error: unknown) =>
+      console.warn('det_native: the kernel ended while it trained', error)
+    );
+}
+
+async function execute(kernel: Kernel.IKernelConnection, code: string): Promise<void> {
+  const { content } = await kernel.requestExecute({ code, silent: true, store_history: false })
+    .done;
+  if (content.status === 'error') {
+    const { ename, evalue } = content as KernelMessage.IReplyErrorContent;
+    throw new Error(`The kernel could not be prepared: ${ename}: ${evalue}`);
+  }
+}

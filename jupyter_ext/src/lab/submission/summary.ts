@@ -1,0 +1,118 @@
+/** What the submit dialog says of an inspection, as texts. Pure. */
+import { formatBytes } from '../../shared/format';
+import { counted, type DialogModel } from './dialogModel';
+import type { CaptureRow, CellRemark, Inspection, Place } from './inspection';
+
+/** A group of remarks under a heading. */
+export interface Remarks {
+  kind: 'warning' | 'changed' | 'must-run' | 'note';
+  heading: string;
+  lines: string[];
+}
+
+const FRAMEWORKS: Readonly<Record<string, string>> = {
+  keras: 'Keras',
+  torch: 'PyTorch',
+  estimator: 'Estimator'
+};
+
+/** One sentence: which call is sent or run, and from where. */
+export function callText(inspection: Inspection, place: Place): string {
+  const { call } = inspection;
+  const framework = FRAMEWORKS[call.framework] ?? call.framework;
+  const verb = place === 'here' ? 'Runs' : 'Sends';
+  return `${verb} ${call.kind}() of ${framework}, ${cellName(call.cell)}, line ${call.line}, and what it needs.`;
+}
+
+/** One sentence: how much travels. */
+export function totalText(inspection: Inspection): string {
+  const total = `${formatBytes(inspection.total)} in all`;
+  if (inspection.master === null) {
+    return `${total}. No master runs yet: submitting starts one on this machine.`;
+  }
+  if (inspection.new === 0) {
+    return `${total}; the master has all of it already.`;
+  }
+  return `${total}, of which ${formatBytes(inspection.new)} are new to the master.`;
+}
+
+/** Size of a row; nothing for what is only said, such as that a cell runs again. */
+export function sizeText(row: CaptureRow): string {
+  return row.size === 0 ? '' : formatBytes(row.size);
+}
+
+/** `cell 3`; `a cell` where it has no number. */
+export function cellName(cell: number | null): string {
+  return cell === null ? 'a cell' : `cell ${cell}`;
+}
+
+/** Everything that the user should know before sending, most important first. */
+export function remarks(model: DialogModel): Remarks[] {
+  const { inspection, choice } = model;
+  if (inspection === null) {
+    return [];
+  }
+  const here = choice.place === 'here';
+  return [
+    group('warning', 'Warnings', inspection.warnings),
+    group('changed', 'Not what last ran', here ? [] : remarkLines(inspection.changed)),
+    group(
+      'must-run',
+      'Cells that run first, in a process of their own, to learn the configuration',
+      here ? [] : remarkLines(inspection.must_run)
+    ),
+    group('note', 'Where it trains', placeNotes(model, inspection))
+  ].filter(each => each.lines.length > 0);
+}
+
+function placeNotes({ choice }: DialogModel, { written, here }: Inspection): string[] {
+  if (choice.place === 'here') {
+    return [
+      `Runs ${counted(here.cells.length, 'cell')} of this notebook in its kernel, from the top, and trains there. ` +
+        'The kernel is busy until it ends.'
+    ];
+  }
+  return written.place === 'here'
+    ? ['The notebook says that it trains locally; it is sent to the cluster all the same.']
+    : [];
+}
+
+function group(kind: Remarks['kind'], heading: string, lines: string[]): Remarks {
+  return { kind, heading, lines };
+}
+
+/** A line for each thing that is said, with all cells it is said of. */
+function remarkLines(found: readonly CellRemark[]): string[] {
+  const cells = new Map<string, (number | null)[]>();
+  for (const { cell, why } of found) {
+    cells.set(why, [...(cells.get(why) ?? []), cell]);
+  }
+  return [...cells].map(([why, numbers]) => `${cellNames(numbers)}: ${why}`);
+}
+
+/** `Cell 3`, `Cells 1 to 4, 7`. */
+function cellNames(cells: readonly (number | null)[]): string {
+  const numbers = cells.filter(cell => cell !== null);
+  if (numbers.length < 2) {
+    return numbers.length === 1 ? `Cell ${numbers[0]}` : 'A cell';
+  }
+  return `Cells ${ranges(numbers).join(', ')}`;
+}
+
+function ranges(numbers: readonly number[]): string[] {
+  const runs: [number, number][] = [];
+  for (const number of numbers) {
+    const last = runs.at(-1);
+    if (last !== undefined && last[1] + 1 === number) {
+      last[1] = number;
+    } else {
+      runs.push([number, number]);
+    }
+  }
+  return runs.map(([first, last]) => {
+    if (first === last) {
+      return String(first);
+    }
+    return last - first === 1 ? `${first}, ${last}` : `${first} to ${last}`;
+  });
+}

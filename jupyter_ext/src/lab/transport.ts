@@ -1,0 +1,25 @@
+/** Requests to the server extension from a page of JupyterLab. */
+import type { ServerConnection } from '@jupyterlab/services';
+
+import { FetchTransport } from '../shared/transport';
+
+/**
+ * The way to the server extension of the Jupyter server that serves this page.
+ *
+ * @param requestSeconds - How long an answer may take; that of the transport by default.
+ */
+export function labTransport(
+  settings: ServerConnection.ISettings,
+  requestSeconds?: number
+): FetchTransport {
+  const authorization: Record<string, string> = settings.token
+    ? { Authorization: `token ${settings.token}` }
+    : {};
+  return new FetchTransport(
+    settings.baseUrl,
+    // The page's own `fetch` refuses to be called with the settings as `this`.
+    (url, init) => settings.fetch.call(null, url, { ...settings.init, ...init }),
+    () => authorization,
+    requestSeconds
+  );
+}

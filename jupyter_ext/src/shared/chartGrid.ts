@@ -1,0 +1,81 @@
+/** The charts of an experiment: one for each metric. */
+
+import { button, make, setText } from './dom';
+import { bestTrial } from './facts';
+import type { ExperimentView, MetricCurve } from './model';
+import { isTerminal } from './model';
+import { Chart } from './plot';
+import { groupCurves } from './plotData';
+import { TEXTS } from './texts';
+
+const FIRST_CHARTS = 6;
+let grids = 0;
+
+export class ChartGrid {
+  readonly root = make('div', 'det-charts');
+  private readonly _grid = make('div', 'det-chart-grid');
+  private readonly _empty = make('p', 'det-empty');
+  private readonly _more = button('det-button', '', () => this._showAll());
+  private readonly _charts = new Map<string, Chart>();
+  private readonly _sync = `det-native-${(grids += 1)}`;
+  private _curves: readonly MetricCurve[] | null = null;
+  private _best: number | null = null;
+  private _all = false;
+  private _metric = '';
+
+  constructor() {
+    this.root.append(this._grid, this._empty, this._more);
+  }
+
+  update(view: ExperimentView): void {
+    const best = bestTrial(view)?.id ?? null;
+    const ended = view.experiment !== null && isTerminal(view.experiment.state);
+    setText(this._empty, ended ? TEXTS.noMetricsEnded : TEXTS.noMetrics);
+    if (this._curves === view.curves && this._best === best) {
+      this._empty.hidden = this._charts.size > 0 || view.experiment === null;
+      return;
+    }
+    this._curves = view.curves;
+    this._best = best;
+    this._metric = view.experiment?.metric ?? '';
+    this._draw(this._metric);
+    this._empty.hidden = this._charts.size > 0 || view.experiment === null;
+  }
+
+  dispose(): void {
+    this._charts.forEach(chart => chart.dispose());
+    this._charts.clear();
+  }
+
+  private _draw(metric: string): void {
+    const groups = groupCurves(this._curves ?? [], metric);
+    const trials = [...new Set((this._curves ?? []).map(curve => curve.trial_id))].sort(
+      (one, other) => one - other
+    );
+    const shown = [...groups].slice(0, this._all ? undefined : FIRST_CHARTS);
+    const names = new Set(shown.map(([name]) => name));
+    for (const [name, chart] of this._charts) {
+      if (!names.has(name)) {
+        chart.dispose();
+        this._charts.delete(name);
+      }
+    }
+    shown.forEach(([name, curves], index) => {
+      const chart =
+        this._charts.get(name) ?? new Chart(this._grid, { title: name, sync: this._sync });
+      this._charts.set(name, chart);
+      if (this._grid.children[index] !== chart.root) {
+        this._grid.insertBefore(chart.root, this._grid.children[index] ?? null);
+      }
+      chart.setCurves(curves, { trials, best: this._best });
+    });
+    const hidden = groups.size - shown.length;
+    this._more.hidden = hidden <= 0;
+    setText(this._more, `Show ${hidden} more ${hidden === 1 ? 'metric' : 'metrics'}`);
+  }
+
+  private _showAll(): void {
+    this._all = true;
+    this._draw(this._metric);
+  }
+}

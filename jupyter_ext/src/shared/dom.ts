@@ -1,0 +1,35 @@
+/** Small helpers for building DOM. Text from outside becomes text, never markup. */
+
+type Child = Node | string | null;
+
+/** Make an element with a class, attributes and children. */
+export function make<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  className = '',
+  attributes: Readonly<Record<string, string>> = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  if (className) {
+    element.className = className;
+  }
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, value);
+  }
+  element.append(...children.filter(child => child !== null));
+  return element;
+}
+
+/** Set text only if it differs: screen readers and selections are not disturbed for nothing. */
+export function setText(element: Element, text: string): void {
+  if (element.textContent !== text) {
+    element.textContent = text;
+  }
+}
+
+/** A button with words and what it does. */
+export function button(className: string, label: string, onClick: () => void): HTMLButtonElement {
+  const element = make('button', className, { type: 'button' }, label);
+  element.addEventListener('click', onClick);
+  return element;
+}

@@ -1,0 +1,89 @@
+/** One experiment as DOM, for a notebook's cell and for a page of JupyterLab. */
+
+import { ChartGrid } from './chartGrid';
+import { button, make, setText } from './dom';
+import { Header } from './header';
+import type { Checkpoint, ExperimentSource, ExperimentView } from './model';
+import { CheckpointsSection, FailureSection, LogSection, TrialsSection } from './sections';
+import { connectionText } from './texts';
+
+export interface ExperimentElementOptions {
+  /** Offers "Load into notebook" for each checkpoint. */
+  onLoad?: (checkpoint: Checkpoint) => void;
+  /** Show as a page (all the room there is) rather than under a cell. */
+  page?: boolean;
+  /** Asks the user before something that cannot be undone; the element asks itself by default. */
+  confirm?: (question: string) => Promise<boolean>;
+}
+
+interface Part {
+  readonly root: HTMLElement;
+  update(view: ExperimentView): void;
+}
+
+/** Shows what a source says; owns `root`, not the source. Changes are drawn once a frame. */
+export class ExperimentElement {
+  readonly root: HTMLElement;
+  private readonly _parts: readonly Part[];
+  private readonly _charts = new ChartGrid();
+  private readonly _unsubscribe: () => void;
+  private _frame = 0;
+
+  constructor(host: HTMLElement, source: ExperimentSource, options: ExperimentElementOptions = {}) {
+    const page = options.page ?? false;
+    this._parts = [
+      new Header(source, options.confirm),
+      new Notice(() => source.retry()),
+      new FailureSection(),
+      this._charts,
+      new TrialsSection(),
+      new CheckpointsSection(page, options.onLoad),
+      new LogSection(true)
+    ];
+    this.root = make('section', `det-view${page ? ' det-page' : ''}`, {
+      'aria-label': `Experiment ${source.view.id}`
+    });
+    this.root.append(...this._parts.map(part => part.root));
+    host.append(this.root);
+    this._update(source.view);
+    this._unsubscribe = source.subscribe(() => {
+      this._frame ||= requestAnimationFrame(() => {
+        this._frame = 0;
+        this._update(source.view);
+      });
+    });
+  }
+
+  dispose(): void {
+    this._unsubscribe();
+    cancelAnimationFrame(this._frame);
+    this._charts.dispose();
+    this.root.remove();
+  }
+
+  private _update(view: ExperimentView): void {
+    this._parts.forEach(part => part.update(view));
+  }
+}
+
+/** How the connection is, in words, while it is not well. */
+class Notice implements Part {
+  readonly root = make('div', 'det-notice', { role: 'status' });
+  private readonly _text = make('span');
+  private readonly _retry: HTMLButtonElement;
+
+  constructor(retry: () => void) {
+    this._retry = button('det-button', 'Try now', retry);
+    this.root.append(this._text, this._retry);
+  }
+
+  update(view: ExperimentView): void {
+    const { connection } = view;
+    const text =
+      connection.kind === 'connecting' && view.experiment ? '' : connectionText(connection);
+    setText(this._text, text);
+    this.root.hidden = text === '';
+    this._retry.hidden = connection.kind !== 'lost';
+    this.root.dataset.tone = connection.kind === 'lost' ? 'waiting' : 'neutral';
+  }
+}

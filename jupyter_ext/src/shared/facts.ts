@@ -1,0 +1,92 @@
+/** What follows from a view. Pure. */
+
+import type { Checkpoint, ExperimentView, Trial, UserErrorInfo } from './model';
+import { isTerminal } from './model';
+
+/** The trial that the whole view is of; null for that of an experiment. */
+export function shownTrial(view: ExperimentView): Trial | null {
+  return view.trialId > 0 ? (view.trials.find(trial => trial.id === view.trialId) ?? null) : null;
+}
+
+/** The trial with the best validation; null while none has been validated. */
+export function bestTrial(view: ExperimentView): Trial | null {
+  const sign = view.experiment?.smaller_is_better === false ? -1 : 1;
+  let best: Trial | null = null;
+  for (const trial of view.trials) {
+    const value = trial.best_validation;
+    if (value !== null && (best?.best_validation ?? null) === null) {
+      best = trial;
+    } else if (value !== null && best && sign * value < sign * (best.best_validation ?? 0)) {
+      best = trial;
+    }
+  }
+  return best;
+}
+
+function share(trial: Trial): number {
+  if (trial.state === 'COMPLETED') {
+    return 1;
+  }
+  return trial.target_batches > 0 ? Math.min(trial.batches / trial.target_batches, 1) : 0;
+}
+
+/** How much is done, from 0 to 1. */
+export function progressOf(view: ExperimentView): number {
+  const trial = shownTrial(view);
+  if (trial) {
+    return share(trial);
+  }
+  const { experiment } = view;
+  if (!experiment || experiment.state === 'COMPLETED') {
+    return experiment ? 1 : 0;
+  }
+  const only = experiment.trials <= 1 && view.trials.length === 1 ? view.trials[0] : undefined;
+  return Math.min(Math.max(experiment.progress, only ? share(only) : 0), 1);
+}
+
+/** Value of the searcher's metric at a checkpoint; of another metric if it has none; null without validation. */
+export function checkpointMetric(
+  checkpoint: Checkpoint,
+  metric: string
+): { name: string; value: unknown } | null {
+  const name = metric in checkpoint.metrics ? metric : Object.keys(checkpoint.metrics)[0];
+  return name === undefined ? null : { name, value: checkpoint.metrics[name] };
+}
+
+/** A failure with what is said of it before its traceback. */
+export interface Failure {
+  readonly headline: string;
+  readonly traceback: string;
+}
+
+/** What went wrong, worst first: why the experiment failed, else what made trials fail. Same tracebacks are told once. */
+export function failuresOf(view: ExperimentView): Failure[] {
+  const found = new Map<string, Failure>();
+  for (const trial of view.trials) {
+    if (trial.error && trial.state !== 'COMPLETED') {
+      const retried = isTerminal(trial.state) ? '' : '; it is tried again';
+      const traceback = tracebackOf(trial.error);
+      const headline = `Trial ${trial.id} failed${whereText(trial.error)}${retried}`;
+      found.set(traceback, found.get(traceback) ?? { headline, traceback });
+    }
+  }
+  const error = view.experiment?.error;
+  if (error && !found.has(tracebackOf(error))) {
+    const headline = `The experiment failed${whereText(error)}`;
+    found.set('', { headline, traceback: tracebackOf(error) });
+  }
+  return [...found.values()];
+}
+
+/** ` after 30 batches, in cell [4], line 2`. */
+export function whereText(error: UserErrorInfo): string {
+  const when = error.batch ? ` after ${error.batch} batches` : ' before its first batch';
+  const cell = typeof error.cell === 'number' ? `cell [${error.cell}]` : '';
+  const place = [cell, error.file ?? ''].filter(Boolean).join(', ');
+  const line = place && typeof error.line === 'number' ? `, line ${error.line}` : '';
+  return when + (place ? `, in ${place}${line}` : '');
+}
+
+function tracebackOf(error: UserErrorInfo): string {
+  return error.traceback || `${error.type}: ${error.message}`;
+}

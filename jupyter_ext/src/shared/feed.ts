@@ -1,0 +1,247 @@
+/** Follows one experiment over REST and the event stream. */
+
+import { Follower } from './follower';
+import type {
+  Action,
+  Checkpoint,
+  ExperimentDetail,
+  ExperimentSource,
+  ExperimentView,
+  LogLine,
+  MetricCurve,
+  Trial
+} from './model';
+import { isTerminal } from './model';
+import type { StreamEvent } from './sse';
+import type { Transport } from './transport';
+import { RequestError } from './transport';
+import {
+  changesCurves,
+  emptyView,
+  hasEnded,
+  logTrial,
+  ViewParts,
+  withConnection,
+  withEvent,
+  withParts
+} from './view';
+
+const REFRESH_MILLISECONDS = 1000;
+/** What no event tells of (log lines, time left) is asked for this often while something runs. */
+const CALM_MILLISECONDS = 3000;
+const LOG_LINES = 50;
+const BUCKETS_OF_TRIAL = 1000;
+const BUCKETS_OF_EXPERIMENT = 500;
+const TRIALS_WITH_CURVES = 50;
+
+/** The view of an experiment of the master, or of one trial of it; begins with `resume`, which its constructor calls. */
+export class ExperimentFeed implements ExperimentSource {
+  private _view: ExperimentView;
+  private readonly _listeners = new Set<(view: ExperimentView) => void>();
+  private readonly _follower: Follower;
+  private _timer: ReturnType<typeof setTimeout> | null = null;
+  private _refreshing = false;
+  private _curvesChanged = false;
+  private _lostSince: number | null = null;
+  private _generation = new AbortController();
+
+  constructor(
+    private readonly _transport: Transport,
+    readonly experimentId: number,
+    readonly trialId = 0
+  ) {
+    this._view = emptyView(experimentId, trialId);
+    this._follower = new Follower(
+      _transport,
+      { experiment_id: experimentId },
+      {
+        load: signal => this._load(signal),
+        live: () => this._live(),
+        event: event => this._take(event),
+        finished: () => hasEnded(this._view),
+        ended: () => this._emit(withConnection(this._view, { kind: 'ended' })),
+        lost: error => this._lost(error)
+      }
+    );
+    this.resume();
+  }
+
+  get view(): ExperimentView {
+    return this._view;
+  }
+
+  subscribe(listener: (view: ExperimentView) => void): () => void {
+    this._listeners.add(listener);
+    listener(this._view);
+    return () => this._listeners.delete(listener);
+  }
+
+  async act(action: Action): Promise<void> {
+    const path = `master/experiments/${this.experimentId}/${action}`;
+    const answer = await this._transport.post<Partial<ExperimentDetail>>(path);
+    const known = this._view.experiment;
+    if (known) {
+      this._emit(withParts(this._view, { experiment: { ...known, ...answer } }));
+    }
+    this._refreshSoon(0);
+  }
+
+  retry(): void {
+    this._follower.retry();
+  }
+
+  pause(): void {
+    if (this._follower.running) {
+      this._stopTimer();
+      this._follower.pause();
+      this._emit(withConnection(this._view, { kind: 'resting' }));
+    }
+  }
+
+  resume(): void {
+    if (!this._follower.running && !this._follower.finished) {
+      this._generation = new AbortController();
+      this._emit(withConnection(this._view, { kind: 'connecting' }));
+      this._follower.resume();
+    }
+  }
+
+  dispose(): void {
+    this._listeners.clear();
+    this._stopTimer();
+    this._follower.dispose();
+  }
+
+  private async _load(signal: AbortSignal): Promise<void> {
+    const id = this.experimentId;
+    const [experiment, trials, checkpoints, curves] = await Promise.all([
+      this._transport.get<ExperimentDetail>(`master/experiments/${id}`, {}, signal),
+      this._trials(signal),
+      this._transport.get<Checkpoint[]>(`master/${this._owner}/checkpoints`, {}, signal),
+      this._curves(signal)
+    ]);
+    const known = withParts(this._view, { experiment, trials, checkpoints, curves });
+    this._curvesChanged = false;
+    this._emit(withParts(known, await this._logs(known, signal)));
+  }
+
+  private get _owner(): string {
+    return this.trialId > 0 ? `trials/${this.trialId}` : `experiments/${this.experimentId}`;
+  }
+
+  private async _trials(signal: AbortSignal): Promise<Trial[]> {
+    return this.trialId > 0
+      ? [await this._transport.get<Trial>(`master/trials/${this.trialId}`, {}, signal)]
+      : this._transport.get<Trial[]>(`master/experiments/${this.experimentId}/trials`, {}, signal);
+  }
+
+  private _curves(signal: AbortSignal): Promise<MetricCurve[]> {
+    const query =
+      this.trialId > 0
+        ? { buckets: BUCKETS_OF_TRIAL }
+        : { buckets: BUCKETS_OF_EXPERIMENT, trials: TRIALS_WITH_CURVES };
+    return this._transport.get<MetricCurve[]>(`master/${this._owner}/curves`, query, signal);
+  }
+
+  private async _logs(view: ExperimentView, signal: AbortSignal): Promise<ViewParts> {
+    const trial = logTrial(view);
+    if (!trial) {
+      return {};
+    }
+    const path = `master/trials/${trial.id}/logs`;
+    return { logs: await this._transport.get<LogLine[]>(path, { last: LOG_LINES }, signal) };
+  }
+
+  private _live(): void {
+    this._lostSince = null;
+    this._emit(withConnection(this._view, { kind: 'live' }));
+    this._refreshSoon(CALM_MILLISECONDS);
+  }
+
+  private _take(event: StreamEvent): void {
+    this._emit(withEvent(this._view, event));
+    if (changesCurves(event)) {
+      this._curvesChanged = true;
+      this._refreshSoon(REFRESH_MILLISECONDS);
+    }
+  }
+
+  private _lost(error: RequestError): void {
+    this._stopTimer();
+    this._lostSince ??= Date.now();
+    const { state, message, remedy } = error;
+    this._emit(
+      withConnection(this._view, { kind: 'lost', since: this._lostSince, state, message, remedy })
+    );
+  }
+
+  private _refreshSoon(milliseconds: number): void {
+    if (this._timer !== null && milliseconds >= CALM_MILLISECONDS) {
+      return;
+    }
+    if (this._refreshing || !this._follower.running) {
+      return; // it looks again when it is done
+    }
+    if (this._timer !== null && this._due <= Date.now() + milliseconds) {
+      return;
+    }
+    this._stopTimer(false);
+    this._due = Date.now() + milliseconds;
+    this._timer = setTimeout(() => void this._refresh(this._generation.signal), milliseconds);
+  }
+
+  private _due = 0;
+
+  private async _refresh(signal: AbortSignal): Promise<void> {
+    this._timer = null;
+    this._refreshing = true;
+    try {
+      await this._refreshParts(signal);
+    } catch (error) {
+      if (error instanceof RequestError && !signal.aborted) {
+        this._follower.fail(error);
+      }
+      return;
+    } finally {
+      this._refreshing = false;
+    }
+    const active = this._view.experiment !== null && !isTerminal(this._view.experiment.state);
+    if (active && !signal.aborted) {
+      this._refreshSoon(this._curvesChanged ? REFRESH_MILLISECONDS : CALM_MILLISECONDS);
+    }
+  }
+
+  private async _refreshParts(signal: AbortSignal): Promise<void> {
+    const changed = this._curvesChanged;
+    this._curvesChanged = false;
+    const path = `master/experiments/${this.experimentId}`;
+    const [experiment, curves, logs] = await Promise.all([
+      this._transport.get<ExperimentDetail>(path, {}, signal),
+      changed ? this._curves(signal) : this._view.curves,
+      this._logs(this._view, signal)
+    ]);
+    if (!signal.aborted) {
+      this._emit(withParts(this._view, { experiment, curves, ...logs }));
+    }
+  }
+
+  private _stopTimer(forGood = true): void {
+    if (this._timer !== null) {
+      clearTimeout(this._timer);
+      this._timer = null;
+    }
+    if (forGood) {
+      this._generation.abort();
+      this._generation = new AbortController();
+      this._refreshing = false;
+    }
+  }
+
+  private _emit(view: ExperimentView): void {
+    if (view === this._view) {
+      return;
+    }
+    this._view = view;
+    this._listeners.forEach(listener => listener(view));
+  }
+}

@@ -1,0 +1,196 @@
+/** Keeps one event stream alive: opens it, loads what it does not tell, backs off when it breaks, rests when hidden. */
+
+import type { StreamEvent } from './sse';
+import type { Query, Transport } from './transport';
+import { RequestError } from './transport';
+
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 10_000;
+
+export interface FollowerHandlers {
+  /** Before each try; what it throws counts as a loss. */
+  prepare?(signal: AbortSignal): Promise<void>;
+  /** Load everything. The stream is open already, so what happens meanwhile is told by events, applied after it. */
+  load(signal: AbortSignal): Promise<void>;
+  /** Everything is loaded and the stream is open. */
+  live(): void;
+  event(event: StreamEvent): void;
+  /** Whether nothing more will come. */
+  finished(): boolean;
+  /** Nothing more will come, and all of it is loaded. */
+  ended(): void;
+  lost(error: RequestError): void;
+}
+
+/** Milliseconds before the next try after `failures` in a row (from 1): 0.5 s, doubled, 10 s at most. */
+export function pauseAfter(failures: number): number {
+  return Math.min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE);
+}
+
+/** Runs from `resume` to `pause`, again and again; a stream that is taken up again begins with loading everything. */
+export class Follower {
+  private _running: AbortController | null = null;
+  private _attempt: AbortController | null = null;
+  private _wake: (() => void) | null = null;
+  private _disposed = false;
+  private _finished = false;
+
+  constructor(
+    private readonly _transport: Transport,
+    private readonly _query: Query,
+    private readonly _handlers: FollowerHandlers
+  ) {}
+
+  get running(): boolean {
+    return this._running !== null;
+  }
+
+  /** Whether all is told; nothing is asked for any more. */
+  get finished(): boolean {
+    return this._finished;
+  }
+
+  resume(): void {
+    if (this._disposed || this._running || this._finished) {
+      return;
+    }
+    this._running = new AbortController();
+    void this._run(this._running.signal);
+  }
+
+  pause(): void {
+    this._running?.abort();
+    this._running = null;
+    this._wake?.();
+  }
+
+  /** Try now, if it waits. */
+  retry(): void {
+    this._wake?.();
+  }
+
+  /** Count the connection as lost: something that was asked for besides the stream failed. */
+  fail(error: RequestError): void {
+    this._attempt?.abort(error);
+  }
+
+  dispose(): void {
+    this._disposed = true;
+    this.pause();
+  }
+
+  private async _run(signal: AbortSignal): Promise<void> {
+    let failures = 0;
+    while (!signal.aborted) {
+      try {
+        await this._follow(signal, () => (failures = 0));
+        if (!signal.aborted) {
+          this._finished = true;
+          this._running = null;
+          this._handlers.ended();
+        }
+        return;
+      } catch (error) {
+        if (signal.aborted) {
+          return;
+        }
+        failures += 1;
+        this._handlers.lost(asLoss(error));
+        await this._sleep(pauseAfter(failures));
+      }
+    }
+  }
+
+  private async _follow(outer: AbortSignal, onLive: () => void): Promise<void> {
+    const attempt = new AbortController();
+    this._attempt = attempt;
+    const signal = AbortSignal.any([outer, attempt.signal]);
+    try {
+      await this._handlers.prepare?.(signal);
+      await this._read(attempt, signal, onLive);
+    } catch (error) {
+      throw attempt.signal.aborted ? attempt.signal.reason : error;
+    } finally {
+      attempt.abort();
+    }
+  }
+
+  private async _read(
+    attempt: AbortController,
+    signal: AbortSignal,
+    onLive: () => void
+  ): Promise<void> {
+    const early: StreamEvent[] = [];
+    let loading = Promise.resolve();
+    let loaded = false;
+    const load = async () => {
+      await this._handlers.load(signal);
+      loaded = true;
+      early.splice(0).forEach(event => this._handlers.event(event));
+      onLive();
+      this._handlers.live();
+      if (this._handlers.finished()) {
+        attempt.abort(FINISHED);
+      }
+    };
+    const onOpen = () => {
+      loading = load().catch((error: unknown) => attempt.abort(error));
+    };
+    try {
+      const query = { ...this._query, tail: true };
+      for await (const event of this._transport.stream('master/events', {
+        query,
+        signal,
+        onOpen
+      })) {
+        if (!loaded) {
+          early.push(event);
+          continue;
+        }
+        this._handlers.event(event);
+        if (this._handlers.finished()) {
+          break;
+        }
+      }
+    } catch (error) {
+      if (attempt.signal.reason !== FINISHED) {
+        throw error;
+      }
+      return;
+    }
+    await loading;
+    if (!this._handlers.finished()) {
+      throw attempt.signal.aborted ? attempt.signal.reason : closed();
+    }
+    if (attempt.signal.reason !== FINISHED) {
+      await this._handlers.load(signal);
+    }
+  }
+
+  private _sleep(milliseconds: number): Promise<void> {
+    return new Promise(resolve => {
+      const done = () => {
+        clearTimeout(timer);
+        this._wake = null;
+        resolve();
+      };
+      const timer = setTimeout(done, milliseconds);
+      this._wake = done;
+    });
+  }
+}
+
+/** The reason for leaving a stream whose experiment had ended before it was opened. */
+const FINISHED = Symbol('finished');
+
+function closed(): RequestError {
+  return new RequestError('The master ended the connection', 0, 'unreachable');
+}
+
+/** What broke, in words; a mistake of ours is said too instead of a silent end. */
+function asLoss(error: unknown): RequestError {
+  if (error instanceof RequestError) {
+    return error;
+  }
+  return new RequestError(error instanceof Error ? error.message : String(error), 0, 'unreachable');
+}

@@ -1,0 +1,102 @@
+/** Numbers, sizes and times in few characters. */
+
+import type { Trial } from './model';
+
+/** `1:02:03`, `4:05`, `12 s`; an em dash if it is not known. */
+export function formatDuration(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined || !Number.isFinite(seconds) || seconds < 0) {
+    return '—';
+  }
+  const whole = Math.round(seconds);
+  if (whole < 60) {
+    return `${whole} s`;
+  }
+  const two = (part: number) => String(part).padStart(2, '0');
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  if (hours >= 48) {
+    return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  }
+  return hours > 0
+    ? `${hours}:${two(minutes)}:${two(whole % 60)}`
+    : `${minutes}:${two(whole % 60)}`;
+}
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+/** Bytes in the largest unit that leaves at least 1 before the point (powers of 1000). */
+export function formatBytes(bytes: number): string {
+  let amount = bytes;
+  let unit = 0;
+  while (amount >= 999.5 && unit < UNITS.length - 1) {
+    amount /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 ? Math.round(amount) : Number(amount.toPrecision(3))} ${UNITS[unit]}`;
+}
+
+/** A metric or a hyperparameter: four digits that count; what is no number as text, cut at 40 characters. */
+export function formatValue(value: unknown): string {
+  if (value === null || value === undefined) {
+    return '—';
+  }
+  if (typeof value === 'number') {
+    return formatNumber(value);
+  }
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length <= 40 ? text : `${text.slice(0, 37)}…`;
+}
+
+function formatNumber(value: number): string {
+  if (!Number.isFinite(value) || Number.isInteger(value)) {
+    return Math.abs(value) < 1e6 || !Number.isFinite(value)
+      ? String(value)
+      : value.toExponential(3);
+  }
+  const size = Math.abs(value);
+  return size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
+}
+
+/** Hyperparameters as `name=value` pairs, in alphabetical order. */
+export function formatHparams(hparams: Trial['hparams']): string {
+  return Object.entries(hparams)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, value]) => `${name}=${formatValue(value)}`)
+    .join(', ');
+}
+
+/** `37 %`; never 100 % before it is all done. */
+export function formatPercent(fraction: number): string {
+  return fraction >= 1 ? '100 %' : `${Math.min(Math.floor(Math.max(fraction, 0) * 100), 99)} %`;
+}
+
+/** `just now`, `5 min ago`, `3 h ago`, then the date. */
+export function formatAgo(time: string | number | Date, now: number = Date.now()): string {
+  const then = new Date(time);
+  const seconds = (now - then.getTime()) / 1000;
+  if (Number.isNaN(seconds)) {
+    return '';
+  }
+  if (seconds < 60) {
+    return 'just now';
+  }
+  if (seconds < 3600) {
+    return `${Math.floor(seconds / 60)} min ago`;
+  }
+  if (seconds < 86400) {
+    return `${Math.floor(seconds / 3600)} h ago`;
+  }
+  return then.toLocaleDateString(undefined, { year: 'numeric', month: 'short', day: 'numeric' });
+}
+
+/** `14:03:27`, in the reader's time zone. */
+export function formatClock(time: number | string | Date): string {
+  const date = new Date(time);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()]
+    .map(part => String(part).padStart(2, '0'))
+    .join(':');
+}
+
+/** The first eight characters of a checkpoint's id. */
+export function shortUuid(uuid: string): string {
+  return uuid.slice(0, 8);
+}

@@ -1,0 +1,214 @@
+/** Title, state, progress and what can be done: the upper part of an experiment's view. */
+
+import { button, make, setText } from './dom';
+import { formatDuration, formatHparams, formatPercent, formatValue } from './format';
+import type { Action, ExperimentDetail, ExperimentSource, ExperimentView, Trial } from './model';
+import { isTerminal } from './model';
+import { bestTrial, progressOf, shownTrial } from './facts';
+import type { StateText } from './texts';
+import { experimentStateText, TEXTS, trialStateText } from './texts';
+
+type Confirm = (question: string) => Promise<boolean>;
+
+export class Header {
+  readonly root = make('header', 'det-header');
+  private readonly _title = make('h3', 'det-title');
+  private readonly _name = make('span', 'det-name');
+  private readonly _badge = make('span', 'det-badge', { role: 'status' });
+  private readonly _bar = make('div', 'det-bar', {
+    role: 'progressbar',
+    'aria-valuemin': '0',
+    'aria-valuemax': '100',
+    'aria-label': 'Progress'
+  });
+  private readonly _fill = make('div', 'det-bar-fill');
+  private readonly _facts = make('div', 'det-facts');
+  private readonly _actions: Actions;
+
+  constructor(source: ExperimentSource, confirm?: Confirm) {
+    this._actions = new Actions(source, confirm);
+    this._bar.append(this._fill);
+    const line = make('div', 'det-header-line', {}, this._title, this._name, this._badge);
+    line.append(this._actions.buttons);
+    this.root.append(line, this._actions.question, this._actions.problem, this._bar, this._facts);
+  }
+
+  update(view: ExperimentView): void {
+    const { experiment } = view;
+    const trial = shownTrial(view);
+    setText(this._title, titleOf(view));
+    if (!experiment) {
+      setText(this._facts, view.connection.kind === 'lost' ? '' : TEXTS.loading);
+      this._bar.hidden = true;
+      return;
+    }
+    setText(this._name, nameOf(view, experiment));
+    const state = trial ? trialStateText(trial) : experimentStateText(experiment);
+    this._showState(state);
+    this._showProgress(view, experiment);
+    setText(this._facts, factsOf(view, experiment, trial).join(' · '));
+    this._actions.update(experiment, view);
+  }
+
+  private _showState(state: StateText): void {
+    setText(this._badge, state.word);
+    this._badge.dataset.tone = state.tone;
+  }
+
+  private _showProgress(view: ExperimentView, experiment: ExperimentDetail): void {
+    const fraction = progressOf(view);
+    this._bar.hidden = isTerminal(experiment.state);
+    this._fill.style.width = `${fraction * 100}%`;
+    this._bar.setAttribute('aria-valuenow', String(Math.floor(fraction * 100)));
+    this._bar.dataset.tone = experiment.state === 'PAUSED' ? 'waiting' : 'active';
+  }
+}
+
+/** Stop, Pause and Resume; the first after a question. */
+class Actions {
+  readonly buttons = make('div', 'det-actions', { role: 'group', 'aria-label': 'Actions' });
+  readonly question = make('div', 'det-question', { role: 'group' });
+  readonly problem = make('div', 'det-notice', { role: 'alert', 'data-tone': 'bad' });
+  private readonly _pause = button('det-button', 'Pause', () => void this._ask('pause'));
+  private readonly _resume = button('det-button', 'Resume', () => void this._ask('activate'));
+  private readonly _stop = button('det-button', 'Stop', () => void this._askStop());
+  private _asking = false;
+
+  constructor(
+    private readonly _source: ExperimentSource,
+    private readonly _confirm?: Confirm
+  ) {
+    this.buttons.append(this._pause, this._resume, this._stop);
+    this.question.hidden = this.problem.hidden = true;
+  }
+
+  update(experiment: ExperimentDetail, view: ExperimentView): void {
+    const ended = isTerminal(experiment.state);
+    const words = view.trialId > 0 ? ' experiment' : '';
+    this.buttons.hidden = ended;
+    this._pause.hidden = experiment.state !== 'ACTIVE';
+    this._resume.hidden = experiment.state !== 'PAUSED';
+    const disabled = this._asking || experiment.state.startsWith('STOPPING');
+    for (const each of [this._pause, this._resume, this._stop]) {
+      each.disabled = disabled;
+    }
+    setText(this._pause, `Pause${words}`);
+    setText(this._resume, `Resume${words}`);
+    setText(this._stop, `Stop${words}`);
+    if (ended) {
+      this.question.hidden = true;
+    }
+  }
+
+  private async _askStop(): Promise<void> {
+    const confirm = this._confirm ?? ((question: string) => this._inlineQuestion(question));
+    if (await confirm(TEXTS.confirmStop)) {
+      await this._ask('kill');
+    }
+  }
+
+  private _inlineQuestion(question: string): Promise<boolean> {
+    return new Promise(resolve => {
+      const answer = (yes: boolean) => {
+        this.question.hidden = true;
+        this._stop.focus();
+        resolve(yes);
+      };
+      const yes = button('det-button det-danger', 'Stop it', () => answer(true));
+      const no = button('det-button', 'Keep running', () => answer(false));
+      this.question.onkeydown = event => {
+        if (event.key === 'Escape') {
+          answer(false);
+        }
+      };
+      this.question.setAttribute('aria-label', question);
+      this.question.replaceChildren(make('span', '', {}, question), yes, no);
+      this.question.hidden = false;
+      no.focus();
+    });
+  }
+
+  private async _ask(action: Action): Promise<void> {
+    this._asking = true;
+    this.problem.hidden = true;
+    this._refresh();
+    try {
+      await this._source.act(action);
+    } catch (error) {
+      setText(this.problem, error instanceof Error ? problemText(error) : String(error));
+      this.problem.hidden = false;
+    } finally {
+      this._asking = false;
+      this._refresh();
+    }
+  }
+
+  private _refresh(): void {
+    const { view } = this._source;
+    if (view.experiment) {
+      this.update(view.experiment, view);
+    }
+  }
+}
+
+function problemText(error: Error & { remedy?: unknown }): string {
+  return [error.message, typeof error.remedy === 'string' ? error.remedy : ''].join(' ').trim();
+}
+
+function titleOf(view: ExperimentView): string {
+  return view.trialId > 0 ? `Trial ${view.trialId}` : `Experiment ${view.id}`;
+}
+
+function nameOf(view: ExperimentView, experiment: ExperimentDetail): string {
+  if (view.trialId > 0) {
+    return `of experiment ${view.id}`;
+  }
+  return experiment.name === titleOf(view) ? '' : experiment.name;
+}
+
+function factsOf(
+  view: ExperimentView,
+  experiment: ExperimentDetail,
+  trial: Trial | null
+): string[] {
+  const active = !isTerminal(experiment.state);
+  const facts = active ? [formatPercent(progressOf(view))] : [];
+  if (active && experiment.seconds_left !== null && experiment.seconds_left !== undefined) {
+    facts.push(`about ${formatDuration(experiment.seconds_left)} left`);
+  }
+  facts.push(...(trial ? trialFacts(trial) : searchFacts(view, experiment)));
+  const best = trial ? trial.best_validation : experiment.best_validation;
+  if (best !== null) {
+    facts.push(`best ${experiment.metric || 'validation'} ${formatValue(best)}${whose(view)}`);
+  }
+  const [begin, end] = [trial?.started ?? experiment.started, trial?.ended ?? experiment.ended];
+  if (begin && end) {
+    facts.push(`took ${formatDuration((Date.parse(end) - Date.parse(begin)) / 1000)}`);
+  }
+  return experiment.test ? [...facts, 'test run: one short loop only'] : facts;
+}
+
+function searchFacts(view: ExperimentView, experiment: ExperimentDetail): string[] {
+  const only = view.trials.length === 1 ? view.trials[0] : undefined;
+  if (only && experiment.trials <= 1) {
+    return trialFacts(only);
+  }
+  const { searcher } = experiment.config as { searcher?: { name?: unknown } };
+  const name = typeof searcher?.name === 'string' ? `${searcher.name} search, ` : '';
+  const ended = view.trials.filter(trial => isTerminal(trial.state)).length;
+  const count = Math.max(experiment.trials, view.trials.length);
+  return [`${name}${ended} of ${count} trials done`];
+}
+
+function trialFacts(trial: Trial): string[] {
+  const facts = [
+    `batch ${trial.batches.toLocaleString('en')} of ${trial.target_batches.toLocaleString('en')}`
+  ];
+  const hparams = formatHparams(trial.hparams);
+  return hparams && hparams.length <= 80 ? [...facts, hparams] : facts;
+}
+
+function whose(view: ExperimentView): string {
+  const best = view.trials.length > 1 && view.trialId === 0 ? bestTrial(view) : null;
+  return best ? ` (trial ${best.id})` : '';
+}

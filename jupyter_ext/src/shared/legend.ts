@@ -1,0 +1,39 @@
+/** The legend of a chart: what each line is, and its value under the cursor. */
+
+import { make, setText } from './dom';
+import { formatValue } from './format';
+import type { LineStyle } from './palette';
+
+const MOST_ENTRIES = 8;
+
+export class Legend {
+  readonly root = make('div', 'det-legend');
+  private readonly _batch = make('span', 'det-legend-batch');
+  private readonly _values: HTMLElement[] = [];
+
+  /** Show an entry for each line that stands for itself; the rest is counted. */
+  setLines(styles: readonly LineStyle[]): void {
+    this._values.length = 0;
+    const shown = styles.filter(style => !style.background).slice(0, MOST_ENTRIES);
+    const entries = shown.map(style => this._entry(style));
+    const more = styles.length - shown.length;
+    const rest = more > 0 ? [make('span', 'det-legend-entry', {}, `${more} more curves`)] : [];
+    this.root.replaceChildren(...entries, ...rest, this._batch);
+  }
+
+  /** Show values, in the order of the lines that have an entry. */
+  setValues(batch: number | null, values: ReadonlyArray<number | null>): void {
+    setText(this._batch, batch === null ? '' : `batch ${batch.toLocaleString('en')}`);
+    this._values.forEach((element, index) => setText(element, formatValue(values[index] ?? null)));
+  }
+
+  private _entry(style: LineStyle): HTMLElement {
+    const swatch = make('span', `det-swatch${style.dashed ? ' det-dashed' : ''}`, {
+      'aria-hidden': 'true'
+    });
+    swatch.style.borderTopColor = style.colour;
+    const value = make('b');
+    this._values.push(value);
+    return make('span', 'det-legend-entry', {}, swatch, style.label, ' ', value);
+  }
+}

@@ -1,0 +1,93 @@
+/** What a user interface shows of a master, by names; the shapes are those of the master's REST interface. */
+
+import type { components } from './rest';
+
+type Schemas = components['schemas'];
+
+export type Experiment = Schemas['Experiment'];
+export type ExperimentDetail = Schemas['ExperimentDetail'];
+export type ExperimentState = Experiment['state'];
+export type Trial = Schemas['Trial'];
+export type TrialState = Trial['state'];
+export type Checkpoint = Schemas['Checkpoint'];
+export type LogLine = Schemas['LogLine'];
+export type MetricCurve = Schemas['MetricCurve'];
+export type UserErrorInfo = Schemas['UserErrorInfo'];
+export type CaptureRow = Schemas['CaptureRow'];
+export type ProblemInfo = Schemas['ProblemInfo'];
+export type SlotInfo = Schemas['SlotInfo'];
+export type MasterInfo = Schemas['MasterInfo'];
+
+/** Number on the master, or `local-3` for a run of the kernel's own. */
+export type ExperimentId = number | string;
+
+/** How things stand with the master, as the server extension says it; `lost` is said by the page alone. */
+export type MasterState =
+  'running' | 'none' | 'starting' | 'unauthorised' | 'mismatch' | 'unreachable';
+
+/** Answer of `GET det-native/api/status`. */
+export interface MasterStatus {
+  state: MasterState;
+  message: string;
+  remedy: string;
+  version: string;
+  protocol: number;
+  master: { url: string; version: string; protocol: number } | null;
+  can_start: boolean;
+}
+
+/** What a user can ask of an experiment. */
+export type Action = 'kill' | 'pause' | 'activate';
+
+/** How the page is connected to what it shows. */
+export type Connection =
+  | { readonly kind: 'connecting' }
+  | { readonly kind: 'live' }
+  /** Hidden: no traffic. */
+  | { readonly kind: 'resting' }
+  /** The experiment has ended; nothing more will come. */
+  | { readonly kind: 'ended' }
+  | {
+      readonly kind: 'lost';
+      /** Milliseconds since 1970. */
+      readonly since: number;
+      /** State of the master, or the HTTP status where the master refuses. */
+      readonly state: string;
+      readonly message: string;
+      readonly remedy: string;
+    };
+
+/** Everything that is shown of one experiment; never changed in place. */
+export interface ExperimentView {
+  readonly id: ExperimentId;
+  /** 0 for the whole experiment. */
+  readonly trialId: number;
+  readonly experiment: ExperimentDetail | null;
+  readonly trials: readonly Trial[];
+  readonly checkpoints: readonly Checkpoint[];
+  readonly curves: readonly MetricCurve[];
+  readonly logs: readonly LogLine[];
+  readonly connection: Connection;
+}
+
+/** Follows one experiment, wherever the data come from. */
+export interface ExperimentSource {
+  readonly view: ExperimentView;
+  /** Call `listener` at every change, and once now; returns what ends it. */
+  subscribe(listener: (view: ExperimentView) => void): () => void;
+  /** Ask for something; rejects with words for the user if it is refused. */
+  act(action: Action): Promise<void>;
+  /** Try again now, instead of at the end of the pause. */
+  retry(): void;
+  /** No traffic until `resume`: for what is hidden. */
+  pause(): void;
+  resume(): void;
+  dispose(): void;
+}
+
+const TERMINAL: ReadonlySet<string> = new Set(['CANCELED', 'COMPLETED', 'ERROR', 'DELETED']);
+
+/** Whether nothing more happens in a state of an experiment or a trial. */
+export function isTerminal(state: ExperimentState | TrialState): boolean {
+  return TERMINAL.has(state);
+}

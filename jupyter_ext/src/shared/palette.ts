@@ -1,0 +1,103 @@
+/** Colours of charts, from the page's CSS variables: light and dark follow the page. */
+
+import type { Line } from './plotData';
+
+export interface Palette {
+  readonly text: string;
+  readonly grid: string;
+  readonly training: string;
+  readonly validation: string;
+  readonly other: string;
+  readonly trials: readonly string[];
+}
+
+const TRIAL_COLOURS = 8;
+
+export function readPalette(element: Element): Palette {
+  const style = getComputedStyle(element);
+  const colour = (name: string, otherwise: string) =>
+    style.getPropertyValue(`--det-${name}`).trim() || otherwise;
+  const trials = Array.from({ length: TRIAL_COLOURS }, (_, index) =>
+    colour(`trial-${index + 1}`, '#4c78a8')
+  );
+  return {
+    text: colour('muted', '#616161'),
+    grid: colour('grid', 'rgba(128, 128, 128, 0.2)'),
+    training: colour('training', '#4c78a8'),
+    validation: colour('validation', '#e45756'),
+    other: colour('other', '#b0b0b0'),
+    trials
+  };
+}
+
+/** How a line looks. */
+export interface LineStyle {
+  readonly colour: string;
+  readonly width: number;
+  readonly dashed: boolean;
+  readonly points: boolean;
+  readonly label: string;
+  /** Whether it is one of many that only give the background. */
+  readonly background: boolean;
+}
+
+const MOST_POINTS = 120;
+
+/**
+ * Give each line its look: of a single trial a colour for each kind, of several a colour for each trial; where there
+ * are more trials than colours, only the best one has one.
+ *
+ * Colours are those of all trials of the experiment, so that they do not change with the metric.
+ */
+export function styleLines(
+  lines: readonly Line[],
+  trials: readonly number[],
+  best: number | null,
+  palette: Palette
+): LineStyle[] {
+  const both = new Set(lines.map(line => line.validation)).size === 2;
+  return lines.map(line => {
+    const points = line.validation ? line.batch.length <= MOST_POINTS : line.batch.length === 1;
+    const dashed = both && !line.validation;
+    const kind = line.validation ? 'validation' : 'training';
+    if (trials.length <= 1) {
+      const colour = line.validation ? palette.validation : palette.training;
+      return {
+        colour,
+        width: line.validation ? 2 : 1.5,
+        dashed,
+        points,
+        label: kind,
+        background: false
+      };
+    }
+    const isBest = line.trialId === best;
+    const crowded = trials.length > palette.trials.length;
+    const place = crowded ? 0 : trials.indexOf(line.trialId);
+    const colour = crowded && !isBest ? palette.other : (palette.trials[place] ?? palette.other);
+    const label = `trial ${line.trialId}${isBest ? ' (best)' : ''}${both ? `, ${kind}` : ''}`;
+    const width = isBest ? 2.25 : 1.25;
+    return { colour, width, dashed, points, label, background: crowded && !isBest };
+  });
+}
+
+/** Call `listener` when the page's theme changes; returns what ends it. */
+export function watchTheme(document: Document, listener: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const observer = new MutationObserver(() => {
+    listener();
+    // The style sheet of a theme may come after its name.
+    clearTimeout(timer);
+    timer = setTimeout(listener, 400);
+  });
+  const options = {
+    attributes: true,
+    attributeFilter: ['class', 'data-jp-theme-name', 'data-theme']
+  };
+  observer.observe(document.body, options);
+  observer.observe(document.documentElement, options);
+  return () => {
+    clearTimeout(timer);
+    observer.disconnect();
+  };
+}

@@ -1,0 +1,274 @@
+/** Charts of metrics, drawn by uPlot. */
+
+import uPlot from 'uplot';
+
+import { button, make } from './dom';
+import { formatValue } from './format';
+import { Legend } from './legend';
+import type { MetricCurve } from './model';
+import type { LineStyle, Palette } from './palette';
+import { readPalette, styleLines, watchTheme } from './palette';
+import type { Line, Values } from './plotData';
+import { align, asLine, commonBatches, hasPositive, valueAt } from './plotData';
+
+const HEIGHT = 170;
+const LEAST_WIDTH = 120;
+const BAND_ALPHA = '30';
+
+export interface ChartOptions {
+  /** Name of the metric. */
+  title: string;
+  /** Charts with the same key share the cursor. */
+  sync?: string;
+}
+
+/** What belongs to the curves: which trials the experiment has with curves, and the best one. */
+export interface ChartContext {
+  readonly trials: readonly number[];
+  readonly best: number | null;
+}
+
+/** One metric: a line per trial, training dashed, validation solid with points, bands from minimum to maximum. */
+export class Chart {
+  readonly root = make('figure', 'det-chart');
+  private readonly _canvas = make('div', 'det-chart-canvas', { role: 'img' });
+  private readonly _legend = new Legend();
+  private readonly _log: HTMLButtonElement;
+  private readonly _resize: ResizeObserver;
+  private readonly _unwatchTheme: () => void;
+  private _plot: uPlot | null = null;
+  private _curves: readonly MetricCurve[] = [];
+  private _context: ChartContext = { trials: [], best: null };
+  private _lines: readonly Line[] = [];
+  private _styles: readonly LineStyle[] = [];
+  private _palette: Palette | null = null;
+  private _means: Values[] = [];
+  private _drawn = '';
+  private _logarithmic = false;
+  private _zoomed = false;
+  private _frame = 0;
+
+  constructor(
+    host: HTMLElement,
+    private readonly _options: ChartOptions
+  ) {
+    this._log = button('det-toggle', 'log', () => this._toggleLog());
+    this._log.setAttribute('aria-pressed', 'false');
+    this._log.setAttribute('aria-label', `Logarithmic scale for ${_options.title}`);
+    const caption = make('figcaption', 'det-chart-title', {}, make('span', '', {}, _options.title));
+    caption.append(this._log);
+    this.root.append(caption, this._canvas, this._legend.root);
+    host.append(this.root);
+    this._resize = new ResizeObserver(() => this._fit());
+    this._resize.observe(this._canvas);
+    this._unwatchTheme = watchTheme(document, () => this._restyle());
+  }
+
+  /** Draw these curves at the next frame. */
+  setCurves(curves: readonly MetricCurve[], context?: ChartContext): void {
+    const trials = [...new Set(curves.map(curve => curve.trial_id))];
+    this._curves = curves;
+    this._context = context ?? { trials, best: null };
+    this._frame ||= requestAnimationFrame(() => {
+      this._frame = 0;
+      this.draw();
+    });
+  }
+
+  /** Draw now. */
+  draw(): void {
+    this._lines = this._curves.map(curve => asLine(curve, this._logarithmic));
+    this._styles = this._style();
+    this._log.disabled = !this._logarithmic && !hasPositive(this._curves);
+    const shape = this._shape();
+    const data = this._data();
+    if (this._plot && shape === this._drawn) {
+      this._plot.setData(data, !this._zoomed);
+      if (this._zoomed) {
+        this._plot.redraw();
+      }
+    } else {
+      this._drawn = shape;
+      this._build(data);
+      this._legend.setLines(this._styles);
+    }
+    this._describe();
+    this._showValues();
+  }
+
+  dispose(): void {
+    cancelAnimationFrame(this._frame);
+    this._resize.disconnect();
+    this._unwatchTheme();
+    this._plot?.destroy();
+    this.root.remove();
+  }
+
+  private _style(): LineStyle[] {
+    const { trials, best } = this._context;
+    this._palette = readPalette(this.root);
+    return styleLines(this._lines, trials, best, this._palette);
+  }
+
+  /** What makes a new plot necessary, and not only new data. */
+  private _shape(): string {
+    const looks = this._lines.map((line, index) => {
+      const style = this._styles[index];
+      return `${line.key}:${line.band ? 'b' : ''}:${style?.label}:${style?.colour}:${style?.points}`;
+    });
+    return `${this._logarithmic}|${this._palette?.text}|${looks.join('|')}`;
+  }
+
+  private _data(): uPlot.AlignedData {
+    const common = commonBatches(this._lines);
+    const columns: Values[] = [];
+    this._means = this._lines.map(line => align(common, line.batch, line.mean));
+    this._lines.forEach((line, index) => {
+      columns.push(this._means[index] ?? []);
+      if (this._hasBand(index) && line.band) {
+        columns.push(align(common, line.batch, line.band.maximum));
+        columns.push(align(common, line.batch, line.band.minimum));
+      }
+    });
+    return [common, ...columns];
+  }
+
+  private _hasBand(index: number): boolean {
+    return this._lines[index]?.band !== null && !this._styles[index]?.background;
+  }
+
+  private _build(data: uPlot.AlignedData): void {
+    this._plot?.destroy();
+    this._zoomed = false;
+    const series: uPlot.Series[] = [{}];
+    const bands: uPlot.Band[] = [];
+    this._lines.forEach((_, index) => {
+      const style = this._styles[index];
+      if (!style) {
+        return;
+      }
+      series.push(lineSeries(style));
+      if (this._hasBand(index)) {
+        series.push(edgeSeries(), edgeSeries());
+        const fill = style.colour + BAND_ALPHA;
+        bands.push({ series: [series.length - 2, series.length - 1], fill });
+      }
+    });
+    this._plot = new uPlot({ ...this._plotOptions(), series, bands }, data, this._canvas);
+  }
+
+  private _plotOptions(): Omit<uPlot.Options, 'series'> {
+    const axis: uPlot.Axis = {
+      stroke: this._palette?.text,
+      grid: { stroke: this._palette?.grid, width: 1 },
+      ticks: { show: false },
+      font: '11px system-ui, sans-serif',
+      gap: 4
+    };
+    return {
+      width: this._width(),
+      height: HEIGHT,
+      legend: { show: false },
+      padding: [6, 8, 0, 0],
+      scales: { x: { time: false }, y: { distr: this._logarithmic ? 3 : 1 } },
+      axes: [
+        { ...axis, size: 24, values: (_, ticks) => ticks.map(tickText) },
+        { ...axis, size: axisWidth, values: (_, ticks) => ticks.map(tickText) }
+      ],
+      cursor: {
+        y: false,
+        points: { size: 6 },
+        drag: { x: true, y: false, uni: 20 },
+        ...(this._options.sync ? { sync: { key: this._options.sync, scales: ['x', null] } } : {})
+      },
+      hooks: {
+        setCursor: [() => this._showValues()],
+        setSelect: [plot => (this._zoomed ||= plot.select.width > 0)],
+        ready: [plot => plot.over.addEventListener('dblclick', () => (this._zoomed = false))]
+      }
+    };
+  }
+
+  private _width(): number {
+    return Math.max(Math.floor(this._canvas.clientWidth), LEAST_WIDTH);
+  }
+
+  private _fit(): void {
+    if (this._plot && this._canvas.clientWidth > 0 && this._plot.width !== this._width()) {
+      this._plot.setSize({ width: this._width(), height: HEIGHT });
+    }
+  }
+
+  private _restyle(): void {
+    if (this._plot) {
+      this.draw();
+    }
+  }
+
+  private _toggleLog(): void {
+    this._logarithmic = !this._logarithmic;
+    this._log.setAttribute('aria-pressed', String(this._logarithmic));
+    this.draw();
+  }
+
+  private _showValues(): void {
+    const plot = this._plot;
+    if (!plot) {
+      return;
+    }
+    const batches = plot.data[0];
+    const under = plot.cursor.idx ?? null;
+    const at = under ?? batches.length - 1;
+    const shown = this._means.filter((_, index) => !this._styles[index]?.background);
+    const batch = batches[at] ?? null;
+    this._legend.setValues(
+      under === null ? null : batch,
+      shown.map(values => valueAt(values, at))
+    );
+  }
+
+  private _describe(): void {
+    const last = this._means.map(values => valueAt(values, values.length - 1));
+    const words = this._styles
+      .slice(0, 4)
+      .map((style, index) => `${style.label} ${formatValue(last[index] ?? null)}`);
+    const label = `${this._options.title} over batches; last values: ${words.join('; ')}`;
+    this._canvas.setAttribute('aria-label', label);
+  }
+}
+
+function lineSeries(style: LineStyle): uPlot.Series {
+  const { colour } = style;
+  return {
+    stroke: colour,
+    width: style.width,
+    alpha: style.dashed ? 0.8 : 1,
+    points: { show: style.points, size: 5, fill: colour, stroke: colour },
+    ...(style.dashed ? { dash: [6, 3] } : {})
+  };
+}
+
+function edgeSeries(): uPlot.Series {
+  return { stroke: 'transparent', width: 0, points: { show: false } };
+}
+
+/** A number on an axis: 1500 -> 1.5k. */
+export function tickText(value: number | null): string {
+  if (value === null) {
+    return '';
+  }
+  const size = Math.abs(value);
+  const trimmed = (amount: number) => String(Number(amount.toPrecision(4)));
+  if (size >= 1e9 || (size > 0 && size < 1e-3)) {
+    return value.toExponential(0);
+  }
+  if (size >= 1e6) {
+    return `${trimmed(value / 1e6)}M`;
+  }
+  return size >= 1e4 ? `${trimmed(value / 1e3)}k` : trimmed(value);
+}
+
+function axisWidth(_: uPlot, values: string[] | null): number {
+  const longest = Math.max(0, ...(values ?? []).map(value => value.length));
+  return Math.max(30, 10 + longest * 6.4);
+}

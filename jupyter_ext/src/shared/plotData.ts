@@ -1,0 +1,143 @@
+/** Curves in the shape in which they are drawn: grouped by metric, with one common x. Pure. */
+
+import type { MetricCurve } from './model';
+
+export type Values = Array<number | null | undefined>;
+
+/** A curve with numbers only: what is no number is a gap. */
+export interface Line {
+  readonly key: string;
+  readonly trialId: number;
+  readonly validation: boolean;
+  readonly batch: readonly number[];
+  readonly mean: Values;
+  /** Null where minimum and maximum say no more than the mean. */
+  readonly band: { readonly minimum: Values; readonly maximum: Values } | null;
+}
+
+/** The panel that a metric belongs to: its name without what marks it as a validation metric. */
+export function panelOf(name: string): string {
+  for (const prefix of ['val_', 'validation_']) {
+    if (name.startsWith(prefix) && name !== prefix) {
+      return name.slice(prefix.length);
+    }
+  }
+  return name;
+}
+
+/**
+ * Group curves by panel, the panel of `first` (the searcher's metric) before the others.
+ *
+ * Validation that only repeats training is left out: a run without validation data is "validated" by its training
+ * metrics.
+ */
+export function groupCurves(
+  curves: readonly MetricCurve[],
+  first = ''
+): ReadonlyMap<string, readonly MetricCurve[]> {
+  const training = new Map<string, MetricCurve>();
+  for (const curve of curves) {
+    if (curve.kind === 'training') {
+      training.set(`${curve.trial_id} ${curve.name}`, curve);
+    }
+  }
+  const groups = new Map<string, MetricCurve[]>();
+  const begin = panelOf(first);
+  if (curves.some(curve => panelOf(curve.name) === begin)) {
+    groups.set(begin, []);
+  }
+  for (const curve of curves) {
+    const twin = training.get(`${curve.trial_id} ${curve.name}`);
+    if (curve.batch.length === 0 || (curve.kind === 'validation' && twin && repeats(curve, twin))) {
+      continue;
+    }
+    const panel = panelOf(curve.name);
+    groups.set(panel, [...(groups.get(panel) ?? []), curve]);
+  }
+  return new Map([...groups].filter(([, found]) => found.length > 0));
+}
+
+function repeats(curve: MetricCurve, training: MetricCurve): boolean {
+  const known = new Map(training.batch.map((batch, index) => [batch, training.mean[index]]));
+  return curve.batch.every((batch, index) => known.get(batch) === curve.mean[index]);
+}
+
+/** Turn a curve into a line; in a logarithmic chart there is nothing at or below zero. */
+export function asLine(curve: MetricCurve, logarithmic = false): Line {
+  const clean = (values: readonly unknown[]): Values =>
+    values.map(value =>
+      typeof value === 'number' && Number.isFinite(value) && (!logarithmic || value > 0)
+        ? value
+        : null
+    );
+  const mean = clean(curve.mean);
+  const [minimum, maximum] = [clean(curve.minimum), clean(curve.maximum)];
+  const flat = mean.every((value, index) => minimum[index] === value && maximum[index] === value);
+  return {
+    key: `${curve.trial_id} ${curve.kind} ${curve.name}`,
+    trialId: curve.trial_id,
+    validation: curve.kind === 'validation',
+    batch: curve.batch,
+    mean,
+    band: flat ? null : { minimum, maximum }
+  };
+}
+
+/** Whether a chart of these curves can be logarithmic at all. */
+export function hasPositive(curves: readonly MetricCurve[]): boolean {
+  return curves.some(curve =>
+    curve.mean.some(value => typeof value === 'number' && value > 0 && Number.isFinite(value))
+  );
+}
+
+/** All x of all lines, ascending, each once. */
+export function commonBatches(lines: readonly Line[]): number[] {
+  let common: readonly number[] = [];
+  for (const { batch } of lines) {
+    common = sameNumbers(common, batch) ? common : mergeAscending(common, batch);
+  }
+  return [...common];
+}
+
+/** Put values at their places on the common x; `undefined` where a line has nothing to say, which is no gap. */
+export function align(common: readonly number[], batch: readonly number[], values: Values): Values {
+  if (common.length === batch.length) {
+    return values;
+  }
+  const aligned: Values = new Array<number | null | undefined>(common.length).fill(undefined);
+  let at = 0;
+  for (let index = 0; index < batch.length; index++) {
+    while (common[at] !== batch[index]) {
+      at += 1;
+    }
+    aligned[at] = values[index];
+  }
+  return aligned;
+}
+
+/** The newest value at or before an index; null if there is none. */
+export function valueAt(values: Values, index: number): number | null {
+  for (let at = Math.min(index, values.length - 1); at >= 0; at--) {
+    const value = values[at];
+    if (value !== null && value !== undefined) {
+      return value;
+    }
+  }
+  return null;
+}
+
+function sameNumbers(one: readonly number[], other: readonly number[]): boolean {
+  return one === other || (one.length === other.length && one.every((x, at) => x === other[at]));
+}
+
+function mergeAscending(one: readonly number[], other: readonly number[]): number[] {
+  const merged: number[] = [];
+  let [left, right] = [0, 0];
+  while (left < one.length || right < other.length) {
+    const [a, b] = [one[left] ?? Infinity, other[right] ?? Infinity];
+    merged.push(Math.min(a, b));
+    left += a <= b ? 1 : 0;
+    right += b <= a ? 1 : 0;
+  }
+  return merged;
+}

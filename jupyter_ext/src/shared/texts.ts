@@ -1,0 +1,88 @@
+/** The words for every state, in one place. */
+
+import { formatClock } from './format';
+import type { Connection, Experiment, MasterStatus, Trial } from './model';
+
+/** A word for a state, and the kind of its colour. */
+export interface StateText {
+  readonly word: string;
+  readonly tone: 'active' | 'waiting' | 'good' | 'bad' | 'neutral';
+}
+
+const EXPERIMENT_TEXTS: Readonly<Record<string, StateText>> = {
+  ACTIVE: { word: 'Running', tone: 'active' },
+  PAUSED: { word: 'Paused', tone: 'waiting' },
+  STOPPING_CANCELED: { word: 'Stopping', tone: 'waiting' },
+  STOPPING_COMPLETED: { word: 'Finishing', tone: 'active' },
+  STOPPING_ERROR: { word: 'Failing', tone: 'bad' },
+  CANCELED: { word: 'Stopped', tone: 'neutral' },
+  COMPLETED: { word: 'Completed', tone: 'good' },
+  ERROR: { word: 'Failed', tone: 'bad' },
+  DELETED: { word: 'Deleted', tone: 'neutral' }
+};
+
+const TRIAL_TEXTS: Readonly<Record<string, StateText>> = {
+  QUEUED: { word: 'Queued', tone: 'waiting' },
+  RUNNING: { word: 'Running', tone: 'active' },
+  CANCELED: { word: 'Stopped', tone: 'neutral' },
+  COMPLETED: { word: 'Completed', tone: 'good' },
+  ERROR: { word: 'Failed', tone: 'bad' }
+};
+
+/** Word for an experiment: one that is active without having got slots yet is queued. */
+export function experimentStateText(experiment: Pick<Experiment, 'state' | 'started'>): StateText {
+  if (experiment.state === 'ACTIVE' && !experiment.started) {
+    return { word: 'Queued', tone: 'waiting' };
+  }
+  return EXPERIMENT_TEXTS[experiment.state] ?? { word: experiment.state, tone: 'neutral' };
+}
+
+export function trialStateText(trial: Pick<Trial, 'state'>): StateText {
+  return TRIAL_TEXTS[trial.state] ?? { word: trial.state, tone: 'neutral' };
+}
+
+/** What is said of a lost connection, and what goes on behind it; empty while all is well. */
+export function connectionText(connection: Connection): string {
+  if (connection.kind === 'connecting') {
+    return 'Connecting…';
+  }
+  if (connection.kind !== 'lost') {
+    return '';
+  }
+  const reason = connection.message.replace(/\.?$/, '.');
+  return `Connection lost since ${formatClock(connection.since)}. ${reason} ${connection.remedy} Trying again…`.replace(
+    /\s+/g,
+    ' '
+  );
+}
+
+/** What a panel says of the master, if it has nothing else to show. */
+export function masterText(status: MasterStatus): { title: string; body: string } {
+  const titles: Readonly<Record<MasterStatus['state'], string>> = {
+    running: 'Master running',
+    none: 'No master is running',
+    starting: 'The master is starting…',
+    unauthorised: 'The master refuses access',
+    mismatch: 'Versions do not match',
+    unreachable: 'The master does not answer'
+  };
+  return { title: titles[status.state], body: [status.message, status.remedy].join(' ').trim() };
+}
+
+export const TEXTS = {
+  loading: 'Loading the experiment…',
+  noMetrics: 'No metrics yet. The first point appears after the first report of a trial.',
+  noMetricsEnded: 'No metrics were reported.',
+  noTrials: 'No trial has started yet.',
+  noCheckpoints: 'No checkpoint yet.',
+  noCheckpointsEnded: 'No checkpoint was written.',
+  noLogs: 'No output yet.',
+  noLogsEnded: 'Nothing was printed.',
+  noExperiments:
+    'No experiments yet. Begin with “import det_native as det” and det.experimental.keras.init(config) in a notebook, or press Submit in its toolbar.',
+  confirmStop: 'Stop this experiment? Its trials end now and cannot be resumed.',
+  kernelActions:
+    'These data come from the kernel: Stop, Pause and Resume wait while a cell is running.',
+  kernelGone:
+    'The kernel that shows this is gone. Run det.attach({id}) to see the experiment again.'
+} as const;

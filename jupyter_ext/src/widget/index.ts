@@ -1,0 +1,34 @@
+/** The live view under a notebook's cell: an anywidget front end. */
+
+import type { AnyModel } from '@anywidget/types';
+
+import '../shared/view.css';
+import type { WidgetState } from './mounted';
+import { Mounted } from './mounted';
+
+/** What a display is known by, whichever of its renderings asks. */
+const models = new Map<string, AnyModel<WidgetState>>();
+const mounted = new Map<string, Mounted>();
+
+/** Keep the model that lasts as long as the display; those that `render` is given end with a rendering. */
+function initialize({ model }: { model: AnyModel<WidgetState> }): () => void {
+  const id = model.get('view_id');
+  models.set(id, model);
+  return () => models.delete(id);
+}
+
+/**
+ * Show the view of a display. The same view is moved where JupyterLab renders an output anew, which it does whenever
+ * the saved picture is renewed: nothing of it is lost.
+ */
+function render({ model, el }: { model: AnyModel<WidgetState>; el: HTMLElement }): () => void {
+  const id = model.get('view_id');
+  let view = mounted.get(id);
+  if (!view || view.disposed) {
+    view = new Mounted(models.get(id) ?? model);
+    mounted.set(id, view);
+  }
+  return view.attach(el);
+}
+
+export default { initialize, render };

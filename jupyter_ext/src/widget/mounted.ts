@@ -1,0 +1,122 @@
+/** One live view: chooses where its data come from, and lives as long as some cell shows it. */
+
+import type { AnyModel } from '@anywidget/types';
+
+import { make, setText } from '../shared/dom';
+import { ExperimentElement } from '../shared/experimentView';
+import { ExperimentFeed } from '../shared/feed';
+import type { ExperimentSource, MasterStatus } from '../shared/model';
+import { TEXTS } from '../shared/texts';
+import { FetchTransport } from '../shared/transport';
+import { watchVisibility } from '../shared/visibility';
+import { KernelFeed } from './kernelFeed';
+import { readPage } from './page';
+
+/** What the kernel says of a view. */
+export interface WidgetState {
+  /** What tells one display from another. */
+  view_id: string;
+  /** Number on the master, or `local-3`. */
+  experiment_id: number | string;
+  /** 0 for the whole experiment. */
+  trial_id: number;
+  /** Address of the master; empty for a run of the kernel's own. */
+  master_url: string;
+  /** Where the data come from: by the Jupyter server if it knows the same master, else from the kernel. */
+  feed: 'server' | 'kernel';
+}
+
+/** A renewed output is rendered again within this time. */
+const GRACE_MILLISECONDS = 2000;
+
+export class Mounted {
+  private readonly _host = make('div');
+  private readonly _loading = make('p', '', { role: 'status' });
+  private _source: ExperimentSource | null = null;
+  private _element: ExperimentElement | null = null;
+  private _end: ReturnType<typeof setTimeout> | null = null;
+  private _unwatch: () => void = () => undefined;
+  private _places = 0;
+  private _disposed = false;
+
+  constructor(private readonly _model: AnyModel<WidgetState>) {
+    setText(this._loading, TEXTS.loading);
+    this._host.append(this._loading);
+    void this._begin();
+  }
+
+  get disposed(): boolean {
+    return this._disposed;
+  }
+
+  /** Show the view here, and not where it was before; returns what takes it away. */
+  attach(place: HTMLElement): () => void {
+    this._places += 1;
+    if (this._end !== null) {
+      clearTimeout(this._end);
+      this._end = null;
+    }
+    place.append(this._host);
+    return () => {
+      this._places -= 1;
+      if (this._places === 0) {
+        this._end = setTimeout(() => this._dispose(), GRACE_MILLISECONDS);
+      }
+    };
+  }
+
+  private async _begin(): Promise<void> {
+    const source = await chooseSource(this._model);
+    if (this._disposed) {
+      source.dispose();
+      return;
+    }
+    this._source = source;
+    this._loading.remove();
+    this._element = new ExperimentElement(this._host, source);
+    this._unwatch = watchVisibility(this._host, visible =>
+      visible ? source.resume() : source.pause()
+    );
+  }
+
+  private _dispose(): void {
+    this._disposed = true;
+    this._unwatch();
+    this._element?.dispose();
+    this._source?.dispose();
+    this._host.remove();
+  }
+}
+
+/** By the Jupyter server if it knows the kernel's master, which needs no idle kernel; else from the kernel. */
+async function chooseSource(model: AnyModel<WidgetState>): Promise<ExperimentSource> {
+  const id = model.get('experiment_id');
+  const transport = model.get('feed') === 'server' ? await serverOf(model.get('master_url')) : null;
+  if (transport && typeof id === 'number') {
+    model.send({ type: 'served' });
+    return new ExperimentFeed(transport, id, model.get('trial_id'));
+  }
+  return new KernelFeed(model);
+}
+
+/** The way to the server extension, if there is one and it does not know another master. */
+async function serverOf(masterUrl: string): Promise<FetchTransport | null> {
+  const page = readPage();
+  if (!page) {
+    return null;
+  }
+  const transport = new FetchTransport(page.baseUrl, undefined, () => page.headers);
+  try {
+    const status = await transport.get<MasterStatus>('status');
+    return !status.master || sameAddress(status.master.url, masterUrl) ? transport : null;
+  } catch {
+    return null; // no server extension: the kernel tells
+  }
+}
+
+/** Whether two addresses are of the same master; this machine has more than one name for itself. */
+function sameAddress(one: string, other: string): boolean {
+  const normal = (url: string) =>
+    url.replace(/\/+$/, '').replace(/^(https?:\/\/)(localhost|\[::1\])(?=:|$)/, '$1127.0.0.1');
+  return normal(one) === normal(other);
+}

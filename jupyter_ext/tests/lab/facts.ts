@@ -1,0 +1,79 @@
+/** Experiments and inspections for the tests, complete as the server sends them. */
+import type { ListView } from '../../src/shared/listFeed';
+import type { Experiment, MasterStatus, UserErrorInfo } from '../../src/shared/model';
+import type { Inspection } from '../../src/lab/submission/inspection';
+
+export const NOW = Date.parse('2026-11-20T12:00:00Z');
+
+export function experiment(change: Partial<Experiment> = {}): Experiment {
+  return {
+    id: 7,
+    name: 'digits',
+    state: 'ACTIVE',
+    config: {},
+    bundle_id: null,
+    framework: 'keras',
+    metric: 'val_accuracy',
+    smaller_is_better: false,
+    progress: 0.456,
+    test: false,
+    trials: 1,
+    best_validation: 0.98713,
+    error: null,
+    created: '2026-11-20T11:50:00Z',
+    started: '2026-11-20T11:51:00Z',
+    seconds_left: 125,
+    ended: null,
+    ...change
+  };
+}
+
+export function userError(change: Partial<UserErrorInfo> = {}): UserErrorInfo {
+  return {
+    type: 'ValueError',
+    message: 'bad shape',
+    traceback: 'Cell [5], line 3\n    model.fit(x)\nValueError: bad shape\n',
+    cell: 5,
+    file: null,
+    line: 3,
+    batch: 0,
+    ...change
+  };
+}
+
+export function status(change: Partial<MasterStatus> = {}): MasterStatus {
+  return {
+    state: 'running',
+    message: 'The master runs.',
+    remedy: '',
+    version: '0.1.0',
+    protocol: 1,
+    master: null,
+    can_start: false,
+    ...change
+  };
+}
+
+export function listView(change: Partial<ListView> = {}): ListView {
+  return { status: status(), experiments: [], connection: { kind: 'live' }, ...change };
+}
+
+export function inspection(change: Partial<Inspection> = {}): Inspection {
+  return {
+    ok: true,
+    call: { cell: 5, id: 'c5', line: 2, kind: 'fit', framework: 'keras' },
+    rows: [{ what: '5 cells', how: 'source', size: 1600, cell: '1', status: 'new', note: '' }],
+    total: 1600,
+    new: 1600,
+    master: 'http://127.0.0.1:1',
+    warnings: [],
+    changed: [],
+    must_run: [],
+    config: {},
+    slots: 2,
+    written: { place: 'cluster', test: false },
+    here: { before: 'before()', cells: ['c1', 'c5'], after: 'after()' },
+    problems: [],
+    ...change
+  };
+}

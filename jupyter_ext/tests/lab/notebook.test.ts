@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest';
+
+import { documentCells } from '../../src/lab/notebook/cells';
+import { ExecutionMemory } from '../../src/lab/notebook/executions';
+import { checkpointCode, importedName } from '../../src/lab/notebook/insertion';
+
+describe('the executions of a notebook', () => {
+  it('remembers the text that was handed to the kernel, not what was typed while it ran', () => {
+    const memory = new ExecutionMemory();
+    memory.scheduled('a', 'x = 1');
+    expect(memory.lastRan('a')).toBeNull();
+    memory.ended('a', 'done');
+    expect(memory.lastRan('a')).toBe('x = 1');
+  });
+
+  it('takes executions of the same cell in their order', () => {
+    const memory = new ExecutionMemory();
+    memory.scheduled('a', 'x = 1');
+    memory.scheduled('a', 'x = 2');
+    memory.ended('a', 'done');
+    expect(memory.lastRan('a')).toBe('x = 1');
+    memory.ended('a', 'done');
+    expect(memory.lastRan('a')).toBe('x = 2');
+  });
+
+  it('does not count what was called off before it began', () => {
+    const memory = new ExecutionMemory();
+    memory.scheduled('a', 'x = 1');
+    memory.ended('a', 'aborted');
+    expect(memory.lastRan('a')).toBeNull();
+    expect(memory.alive).toEqual([]);
+  });
+
+  it('counts what failed as run, but not as something that lives', () => {
+    const memory = new ExecutionMemory();
+    memory.scheduled('a', 'import nothing');
+    memory.ended('a', 'failed');
+    expect(memory.lastRan('a')).toBe('import nothing');
+    expect(memory.alive).toEqual([]);
+  });
+
+  it('knows after a restart what ran last, and that nothing of it lives', () => {
+    const memory = new ExecutionMemory();
+    memory.scheduled('a', 'x = 1');
+    memory.ended('a', 'done');
+    expect(memory.alive).toEqual(['x = 1']);
+    memory.scheduled('b', 'y = 1');
+    memory.kernelRestarted();
+    memory.ended('b', 'done');
+    expect(memory.lastRan('a')).toBe('x = 1');
+    expect(memory.lastRan('b')).toBeNull();
+    expect(memory.alive).toEqual([]);
+  });
+});
+
+describe('the cells of the document', () => {
+  const memory = new ExecutionMemory();
+  memory.scheduled('a', 'x = 1');
+  memory.ended('a', 'done');
+
+  it('are the code cells from top to bottom, with tags and what last ran', () => {
+    const cells = documentCells(
+      {
+        cells: [
+          { cell_type: 'markdown', id: 'm', source: '# Title' },
+          {
+            cell_type: 'code',
+            id: 'a',
+            source: 'x = 2',
+            execution_count: 3,
+            metadata: { tags: ['det-skip', 7] }
+          },
+          { cell_type: 'raw', id: 'r', source: 'raw' },
+          { cell_type: 'code', id: 'b', source: ['y = 1\n', 'z = 2'], execution_count: null }
+        ]
+      },
+      memory
+    );
+    expect(cells).toEqual([
+      { id: 'a', source: 'x = 2', execution_count: 3, executed: 'x = 1', tags: ['det-skip'] },
+      { id: 'b', source: 'y = 1\nz = 2', execution_count: null, executed: null, tags: [] }
+    ]);
+  });
+
+  it('get an id from their place where the notebook is of an older format', () => {
+    const cells = documentCells({ cells: [{ cell_type: 'code', source: '' }] }, memory);
+    expect(cells[0]?.id).toBe('cell-0');
+  });
+});
+
+describe('the inserted code', () => {
+  const reference = { experimentId: 7, uuid: 'ab-12' };
+
+  it('imports det_native where the kernel has not done so', () => {
+    expect(checkpointCode(reference)).toBe(
+      'import det_native as det\n\n' +
+        'checkpoint = det.attach(7).checkpoint("ab-12")\nmodel = checkpoint.load()'
+    );
+  });
+
+  it('uses the name of the import that the kernel has executed', () => {
+    expect(checkpointCode(reference, ['import det_native as d\nd.x'])).toBe(
+      'checkpoint = d.attach(7).checkpoint("ab-12")\nmodel = checkpoint.load()'
+    );
+  });
+
+  it.each([
+    ['import det_native', 'det_native'],
+    ['import numpy as np, det_native as det', 'det'],
+    ['import det_native as det  # the product', 'det'],
+    ['import det_native as one\nimport det_native as other', 'other'],
+    ['def f():\n    import det_native as det', null],
+    ['from det_native import experimental', null],
+    ['import det_native_extra as det', null],
+    ['import det_native.keras', null]
+  ])('finds the name in %j', (source, name) => {
+    expect(importedName([source])).toBe(name);
+  });
+});

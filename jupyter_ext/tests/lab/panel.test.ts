@@ -1,0 +1,247 @@
+import { describe, expect, it } from 'vitest';
+
+import { fits } from '../../src/lab/fits';
+import { problemLine, rowOf } from '../../src/lab/panel/rows';
+import { headerText, screenOf } from '../../src/lab/panel/screen';
+import { slotsKey, SlotsWatch } from '../../src/lab/panel/slots';
+import { offsetsOf, rowAfterKey, scrollTo, visibleRows } from '../../src/lab/panel/window';
+import type { Transport } from '../../src/shared/transport';
+import { experiment, listView, NOW, status, userError } from './facts';
+
+const LOST = {
+  kind: 'lost',
+  since: NOW,
+  state: 'unreachable',
+  message: 'The master does not answer',
+  remedy: 'Look at its log.'
+} as const;
+
+describe('a row', () => {
+  it('says state, progress, time left and the best metric of what runs', () => {
+    const row = rowOf(experiment(), NOW);
+    expect(row.detail).toBe('Running · 45 % · 2:05 left');
+    expect([row.metric, row.metricName]).toEqual(['0.9871', 'val_accuracy']);
+    expect(row.shape).toBe('running');
+    expect(row.progress).toBe(0.456);
+    expect(row.label).toBe(
+      'Experiment 7, digits, Running · 45 % · 2:05 left, best val_accuracy 0.9871'
+    );
+  });
+
+  it('does not invent a time, or a metric', () => {
+    const row = rowOf(experiment({ seconds_left: null, best_validation: null }), NOW);
+    expect(row.detail).toBe('Running · 45 %');
+    expect([row.metric, row.metricName]).toEqual(['', '']);
+  });
+
+  it('calls queued what has no slot yet', () => {
+    const row = rowOf(experiment({ started: null, progress: 0 }), NOW);
+    expect(row.detail).toBe('Queued · 10 min ago');
+    expect(row.shape).toBe('waiting');
+  });
+
+  it.each([
+    ['COMPLETED', 'Completed · 5 min ago', 'done'],
+    ['CANCELED', 'Stopped · 5 min ago', 'stopped'],
+    ['ERROR', 'Failed · 5 min ago', 'failed']
+  ] as const)('says of %s when it ended, without a bar', (state, detail, shape) => {
+    const row = rowOf(experiment({ state, ended: '2026-11-20T11:55:00Z' }), NOW);
+    expect([row.detail, row.shape, row.progress]).toEqual([detail, shape, null]);
+  });
+
+  it('says what is paused, and what is only a test', () => {
+    const row = rowOf(experiment({ state: 'PAUSED', seconds_left: null, test: true }), NOW);
+    expect(row.detail).toBe('Paused · test · 45 %');
+    expect(row.shape).toBe('paused');
+  });
+
+  it("says of a failure the traceback's last line and the cell", () => {
+    const row = rowOf(experiment({ state: 'ERROR', error: userError() }), NOW);
+    expect(row.problem).toBe('Cell 5: ValueError: bad shape');
+    expect(row.label).toContain(row.problem);
+  });
+
+  it('says type and message where there is no traceback', () => {
+    const found = userError({ traceback: '', message: 'killed\nby 9', cell: null });
+    expect(problemLine(found)).toBe('ValueError: killed');
+  });
+});
+
+describe('the screen', () => {
+  it('looks for the master before anything is known', () => {
+    const view = listView({ status: null, connection: { kind: 'connecting' } });
+    expect(screenOf(view, '0.1.0')).toMatchObject({ title: 'Looking for the master', busy: true });
+  });
+
+  it.each([
+    [{ state: 'none', can_start: true }, 'start', 'No master is running', 'calm'],
+    [{ state: 'none', can_start: false }, 'retry', 'No master is running', 'calm'],
+    [{ state: 'starting' }, null, 'The master is starting…', 'calm'],
+    [{ state: 'unauthorised' }, 'retry', 'The master refuses access', 'problem'],
+    [{ state: 'mismatch' }, 'retry', 'Versions do not match', 'problem'],
+    [{ state: 'unreachable' }, 'retry', 'The master does not answer', 'problem']
+  ] as const)('has words and a button for %j', (change, action, title, tone) => {
+    const found = status({ ...change, message: 'What is wrong.', remedy: 'What to do.' });
+    const screen = screenOf(
+      listView({ status: found, connection: { kind: 'connecting' } }),
+      '0.1.0'
+    );
+    expect(screen).toMatchObject({ kind: 'message', title, action, tone });
+    expect(screen).toHaveProperty('body', expect.stringContaining('What to do.'));
+  });
+
+  it('says how to begin where there is no experiment', () => {
+    expect(screenOf(listView(), '0.1.0')).toMatchObject({
+      title: 'No experiments yet',
+      action: 'submit'
+    });
+  });
+
+  it('asks for a reload where page and server differ, whatever else there is', () => {
+    const view = listView({ experiments: [experiment()] });
+    expect(screenOf(view, '0.2.0')).toMatchObject({
+      title: 'Versions do not match',
+      action: 'reload'
+    });
+  });
+
+  it('does not take the unknown version of a failed request for another one', () => {
+    const view = listView({
+      status: status({ state: 'unreachable', version: '' }),
+      connection: { kind: 'connecting' }
+    });
+    expect(screenOf(view, '0.1.0')).toMatchObject({ title: 'The master does not answer' });
+  });
+
+  it('keeps the list while the connection is lost, and says since when', () => {
+    const experiments = [experiment()];
+    const screen = screenOf(listView({ experiments, connection: LOST }), '0.1.0');
+    expect(screen).toMatchObject({ kind: 'list', experiments, notice: { action: 'retry' } });
+    const clock = new Date(NOW).toTimeString().slice(0, 8);
+    expect(screen).toHaveProperty(
+      'notice.text',
+      `Connection lost since ${clock}. The master does not answer. The list is as it was then.`
+    );
+  });
+
+  it('offers to start a master that has gone', () => {
+    const gone = status({ state: 'none', can_start: true });
+    const view = listView({ experiments: [experiment()], status: gone, connection: LOST });
+    expect(screenOf(view, '0.1.0')).toMatchObject({ notice: { action: 'start' } });
+  });
+
+  it('says what is missing where there is no server extension', () => {
+    const connection = { ...LOST, state: 'absent', message: 'Not loaded.' };
+    expect(screenOf(listView({ status: null, connection }), '0.1.0')).toMatchObject({
+      title: 'Not installed completely',
+      body: 'Not loaded. Look at its log.',
+      action: 'retry'
+    });
+  });
+
+  it('shows the list without a notice while it is live', () => {
+    const experiments = [experiment()];
+    expect(screenOf(listView({ experiments }), '0.1.0')).toEqual({
+      kind: 'list',
+      experiments,
+      notice: null
+    });
+  });
+
+  it('has the slots in its header while it is live, and nothing there otherwise', () => {
+    expect(headerText(listView(), { busy: 1, all: 2 })).toBe('Master running · 1 of 2 slots busy');
+    expect(headerText(listView(), null)).toBe('Master running');
+    expect(headerText(listView({ connection: LOST }), { busy: 1, all: 2 })).toBe('');
+  });
+});
+
+describe('the part of the list that is drawn', () => {
+  const offsets = offsetsOf([48, 66, 48, 48]);
+
+  it('knows where each row begins', () => {
+    expect(offsets).toEqual([0, 48, 114, 162, 210]);
+    expect(offsetsOf([])).toEqual([0]);
+  });
+
+  it('is what is seen, and some more', () => {
+    expect(visibleRows(offsets, 50, 60, 0)).toEqual({ first: 1, end: 2 });
+    expect(visibleRows(offsets, 50, 65, 0)).toEqual({ first: 1, end: 3 });
+    expect(visibleRows(offsets, 50, 60, 2)).toEqual({ first: 0, end: 4 });
+    expect(visibleRows([0], 0, 300)).toEqual({ first: 0, end: 0 });
+  });
+
+  it('stays small for 500 rows', () => {
+    const many = offsetsOf(Array.from({ length: 500 }, () => 48));
+    const { first, end } = visibleRows(many, 12_000, 600);
+    expect(first).toBeGreaterThan(240);
+    expect(end - first).toBeLessThan(25);
+  });
+
+  it('is scrolled no further than is needed', () => {
+    expect(scrollTo(offsets, 0, 60, 100)).toBe(0);
+    expect(scrollTo(offsets, 3, 0, 100)).toBe(110);
+    expect(scrollTo(offsets, 1, 40, 100)).toBe(40);
+  });
+
+  it.each([
+    ['ArrowDown', 3, 4],
+    ['ArrowDown', 9, 9],
+    ['ArrowUp', 0, 0],
+    ['PageDown', 2, 6],
+    ['PageUp', 2, 0],
+    ['Home', 5, 0],
+    ['End', 5, 9],
+    ['a', 5, null]
+  ])('goes by %s from row %i to %s', (key, row, target) => {
+    expect(rowAfterKey(key, row, 10, 4)).toBe(target);
+  });
+
+  it('has nowhere to go when it is empty', () => {
+    expect(rowAfterKey('End', 0, 0, 4)).toBeNull();
+  });
+});
+
+describe('the slots', () => {
+  function watch() {
+    const asked: string[] = [];
+    const transport = {
+      get: (path: string) => {
+        asked.push(path);
+        return Promise.resolve({ slots: [{ trial_id: 3 }, { trial_id: null }] });
+      }
+    } as unknown as Transport;
+    return { asked, slots: new SlotsWatch(transport) };
+  }
+
+  it('are asked for when the list changes in what runs, and only while it is seen', async () => {
+    const { asked, slots } = watch();
+    const changed = new Promise<void>(resolve => (slots.onChange = resolve));
+    slots.follow(listView({ experiments: [experiment()] }), false);
+    expect(asked).toEqual([]);
+    slots.follow(listView({ experiments: [experiment()] }), true);
+    slots.follow(listView({ experiments: [experiment({ progress: 0.9 })] }), true);
+    await changed;
+    expect(asked).toEqual(['master/master']);
+    expect(slots.found).toEqual({ busy: 1, all: 2 });
+    slots.follow(listView({ connection: LOST }), true);
+  });
+
+  it('depend on states and trials, not on progress', () => {
+    const key = (change: object) => slotsKey(listView({ experiments: [experiment(change)] }));
+    expect(key({ progress: 0.9 })).toBe(key({}));
+    expect(key({ trials: 2 })).not.toBe(key({}));
+    expect(key({ state: 'PAUSED' })).not.toBe(key({}));
+  });
+});
+
+describe('an action', () => {
+  it.each([
+    ['ACTIVE', ['kill', 'pause']],
+    ['PAUSED', ['kill', 'activate']],
+    ['STOPPING_CANCELED', []],
+    ['COMPLETED', []]
+  ] as const)('fits %s', (state, expected) => {
+    const actions = ['kill', 'pause', 'activate'] as const;
+    expect(actions.filter(action => fits(action, experiment({ state })))).toEqual(expected);
+  });
+});

@@ -1,0 +1,285 @@
+import { describe, expect, it } from 'vitest';
+
+import { SubmitController, type ControllerOptions } from '../../src/lab/submission/controller';
+import {
+  acceptLabel,
+  canSubmit,
+  next,
+  opened,
+  slotsAsked,
+  slotsProblem,
+  waitingText,
+  type DialogEvent,
+  type DialogModel
+} from '../../src/lab/submission/dialogModel';
+import type { DocumentBody, Inspection } from '../../src/lab/submission/inspection';
+import { refusalOf } from '../../src/lab/submission/refusals';
+import { callText, remarks, sizeText, totalText } from '../../src/lab/submission/summary';
+import { RequestError, type Transport } from '../../src/shared/transport';
+import { inspection } from './facts';
+
+function after(...events: DialogEvent[]): DialogModel {
+  return events.reduce(next, opened());
+}
+
+const inspected = (change: Partial<Inspection> = {}): DialogEvent => ({
+  type: 'inspected',
+  inspection: inspection(change)
+});
+
+describe('the dialog', () => {
+  it('waits in words, and cannot be accepted before it knows what would be sent', () => {
+    const model = opened();
+    expect(waitingText(model)).toContain('Reading the notebook');
+    expect(canSubmit(model)).toBe(false);
+    expect(next(model, { type: 'submitted' })).toBe(model);
+  });
+
+  it('can be accepted once the notebook is read', () => {
+    const model = after(inspected());
+    expect([model.phase, canSubmit(model), waitingText(model)]).toEqual(['ready', true, '']);
+    expect(acceptLabel(model)).toBe('Submit');
+  });
+
+  it('is blocked by what the notebook has wrong', () => {
+    const model = after(
+      inspected({ problems: [{ where: 'cell 3', what: 'uses lock', remedy: 'Make it there.' }] })
+    );
+    expect([model.phase, canSubmit(model)]).toEqual(['blocked', false]);
+  });
+
+  it("keeps the configuration's slots until others are chosen", () => {
+    expect(slotsAsked(after(inspected()))).toBe(2);
+    expect(slotsAsked(after(inspected({ slots: null })))).toBe(1);
+    expect(slotsAsked(after(inspected(), { type: 'chosen', choice: { slots: 4 } }))).toBe(4);
+  });
+
+  it.each([
+    [3, 'The master has 2 slots: choose at most 2.'],
+    [0, 'Enter a whole number of slots, at least 1.'],
+    [1.5, 'Enter a whole number of slots, at least 1.'],
+    [Number.NaN, 'Enter a whole number of slots, at least 1.'],
+    [2, '']
+  ])('says of %d slots of 2: %s', (slots, problem) => {
+    const model = after(
+      inspected(),
+      { type: 'slots-known', slots: 2 },
+      { type: 'chosen', choice: { slots } }
+    );
+    expect(slotsProblem(model)).toBe(problem);
+    expect(canSubmit(model)).toBe(problem === '');
+  });
+
+  it('takes any number of slots while no master is known', () => {
+    const model = after(inspected(), { type: 'chosen', choice: { slots: 64 } });
+    expect(canSubmit(model)).toBe(true);
+  });
+
+  it('asks for no slots in the kernel', () => {
+    const model = after(
+      inspected(),
+      { type: 'slots-known', slots: 1 },
+      { type: 'chosen', choice: { place: 'here' } }
+    );
+    expect([slotsProblem(model), acceptLabel(model)]).toEqual(['', 'Run here']);
+  });
+
+  it('begins with the test that the notebook says', () => {
+    expect(after(inspected({ written: { place: 'here', test: true } })).choice.test).toBe(true);
+  });
+
+  it('says what it does while it sends', () => {
+    expect(waitingText(after(inspected(), { type: 'submitted' }))).toContain('Sending');
+    const must = { cell: 2, id: 'c2', why: 'computes the configuration' };
+    const model = after(inspected({ must_run: [must] }), { type: 'submitted' });
+    expect(waitingText(model)).toContain('Running the cells');
+  });
+
+  it('can begin again after a refusal', () => {
+    const refused = after({
+      type: 'refused',
+      refusal: { message: 'No.', remedy: '', problems: [], canRetry: true }
+    });
+    expect(refused.phase).toBe('refused');
+    expect(next(refused, { type: 'retried' })).toMatchObject({
+      phase: 'inspecting',
+      refusal: null
+    });
+  });
+});
+
+describe('what the dialog says', () => {
+  it('names the call and the size', () => {
+    expect(callText(inspection(), 'cluster')).toBe(
+      'Sends fit() of Keras, cell 5, line 2, and what it needs.'
+    );
+    expect(totalText(inspection({ total: 34_000, new: 12_000 }))).toBe(
+      '34 kB in all, of which 12 kB are new to the master.'
+    );
+    expect(totalText(inspection({ new: 0 }))).toBe(
+      '1.6 kB in all; the master has all of it already.'
+    );
+    expect(totalText(inspection({ master: null }))).toContain('submitting starts one');
+  });
+
+  it('has no size for what is only said', () => {
+    const row = { what: 'cell 1', how: 'runs again', cell: '1', note: '', status: 'new' } as const;
+    expect(sizeText({ ...row, size: 0 })).toBe('');
+    expect(sizeText({ ...row, size: 900 })).toBe('900 B');
+  });
+
+  it('brings warnings first, and cells of one kind together', () => {
+    const why = 'has not run';
+    const changed = [1, 2, 3, 5, 7, 8].map(cell => ({ cell, id: `c${cell}`, why }));
+    const other = { cell: 4, id: 'c4', why: 'text differs' };
+    const groups = remarks(after(inspected({ warnings: ['Slow.'], changed: [...changed, other] })));
+    expect(groups.map(({ kind, lines }) => [kind, lines])).toEqual([
+      ['warning', ['Slow.']],
+      ['changed', ['Cells 1 to 3, 5, 7, 8: has not run', 'Cell 4: text differs']]
+    ]);
+  });
+
+  it('lists the cells that run first, unless it trains here', () => {
+    const must_run = [{ cell: null, id: 'c2', why: 'computes len(x)' }];
+    const model = after(inspected({ must_run }));
+    expect(remarks(model)).toMatchObject([
+      { kind: 'must-run', lines: ['A cell: computes len(x)'] }
+    ]);
+    const here = next(model, { type: 'chosen', choice: { place: 'here' } });
+    expect(remarks(here)).toMatchObject([{ kind: 'note' }]);
+    expect(remarks(here)[0]?.lines[0]).toContain('Runs 2 cells');
+  });
+
+  it('says that a local notebook is sent all the same', () => {
+    const model = after(inspected({ written: { place: 'here', test: false } }));
+    expect(remarks(model)[0]?.lines[0]).toContain('sent to the cluster all the same');
+  });
+});
+
+describe('a refusal', () => {
+  it('has the words of the server', () => {
+    const problems = [{ where: 'cell 3', what: 'uses lock', remedy: 'Make it there.' }];
+    const error = new RequestError('Cannot be sent.', 400, 'refused', 'Mend it.', problems);
+    const words = { message: 'Cannot be sent.', remedy: 'Mend it.', problems };
+    expect(refusalOf(error)).toEqual({ ...words, canRetry: false });
+    expect(refusalOf(REFUSED).canRetry).toBe(true);
+  });
+
+  it('is never empty', () => {
+    expect(refusalOf(new Error('broken')).message).toBe('broken');
+  });
+});
+
+interface Request {
+  path: string;
+  body: DocumentBody;
+}
+
+/** A server whose answers are given one by one; an `Error` refuses. */
+function controller(...answers: unknown[]) {
+  const requests: Request[] = [];
+  const models: DialogModel[] = [];
+  const ran: Inspection['here'][] = [];
+  const transport = {
+    get: () => Promise.resolve({ slots: [{}, {}] }),
+    post: (path: string, body: DocumentBody, signal: AbortSignal) => {
+      requests.push({ path, body });
+      const answer = answers.shift();
+      if (answer === 'never') {
+        return new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(new Error('called off')));
+        });
+      }
+      return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+    }
+  } as unknown as Transport;
+  let keys = 0;
+  const options: ControllerOptions = {
+    transport,
+    document: { path: 'demo.ipynb', kernelspec: 'python3', cells: [] },
+    newKey: () => `key-${++keys}`,
+    onModel: model => models.push(model),
+    runHere: here => Promise.resolve(void ran.push(here))
+  };
+  return { controller: new SubmitController(options), requests, models, ran };
+}
+
+const SUBMITTED = { ok: true, experiment: { id: 9, name: 'digits' } };
+const REFUSED = new RequestError('Not yet.', 503, 'starting', 'Wait.');
+
+describe('submitting', () => {
+  it('inspects, then sends the same document with what was chosen', async () => {
+    const { controller: dialog, requests, models } = controller(inspection(), SUBMITTED);
+    await dialog.begin();
+    expect(dialog.model).toMatchObject({ phase: 'ready', slotsOffered: 2 });
+    dialog.take({ type: 'chosen', choice: { slots: 1, test: true } });
+    expect(await dialog.submit()).toEqual({ kind: 'submitted', experiment: SUBMITTED.experiment });
+    expect(requests.map(({ path }) => path)).toEqual(['document/inspect', 'document/submit']);
+    expect(requests[0]?.body).toMatchObject({ path: 'demo.ipynb', slots: null, test: false });
+    expect(requests[1]?.body).toMatchObject({ slots: 1, test: true, place: 'cluster' });
+    expect(models.map(({ phase }) => phase)).toContain('submitting');
+    expect(dialog.model.phase).toBe('done');
+  });
+
+  it('repeats a refused request with the same key, so that it submits once', async () => {
+    const { controller: dialog, requests } = controller(
+      inspection(),
+      REFUSED,
+      inspection(),
+      SUBMITTED
+    );
+    await dialog.begin();
+    expect(await dialog.submit()).toBeNull();
+    expect(dialog.model.refusal?.message).toBe('Not yet.');
+    const ready = dialog.begin();
+    await ready;
+    expect(await dialog.submit()).toMatchObject({ kind: 'submitted' });
+    const keys = requests
+      .filter(({ path }) => path === 'document/submit')
+      .map(({ body }) => body.idempotency_key);
+    expect(keys[0]).toBe(keys[1]);
+  });
+
+  it('takes another key for another choice: it is another experiment', async () => {
+    const { controller: dialog, requests } = controller(inspection(), SUBMITTED);
+    await dialog.begin();
+    dialog.take({ type: 'chosen', choice: { slots: 1 } });
+    await dialog.submit();
+    expect(requests[0]?.body.idempotency_key).not.toBe(requests[1]?.body.idempotency_key);
+  });
+
+  it('sends nothing while something is wrong', async () => {
+    const problems = [{ where: 'cell 1', what: 'fails', remedy: '' }];
+    const { controller: dialog, requests } = controller(inspection({ problems }));
+    await dialog.begin();
+    expect(await dialog.submit()).toBeNull();
+    expect(requests).toHaveLength(1);
+  });
+
+  it('runs in the kernel instead, if that is chosen', async () => {
+    const { controller: dialog, requests, ran } = controller(inspection());
+    await dialog.begin();
+    dialog.take({ type: 'chosen', choice: { place: 'here' } });
+    expect(await dialog.submit()).toEqual({ kind: 'here' });
+    expect(ran).toEqual([inspection().here]);
+    expect(requests).toHaveLength(1);
+  });
+
+  it('shows what the server refuses, and inspects again on demand', async () => {
+    const { controller: dialog, requests } = controller(REFUSED, inspection());
+    await dialog.begin();
+    expect(dialog.model).toMatchObject({ phase: 'refused', refusal: { remedy: 'Wait.' } });
+    dialog.take({ type: 'retried' });
+    expect(dialog.model.phase).toBe('inspecting');
+    expect(requests).toHaveLength(2);
+  });
+
+  it('calls off what is under way when the user goes away, without a word', async () => {
+    const { controller: dialog, models } = controller('never');
+    const begun = dialog.begin();
+    await Promise.resolve();
+    dialog.abort();
+    await begun;
+    expect(models.every(({ phase }) => phase === 'inspecting')).toBe(true);
+  });
+});
