@@ -41,6 +41,11 @@ export default tseslint.config(
     }
   },
   {
+    // Plain JavaScript is in no TypeScript project: it is read without types.
+    files: ['**/*.js'],
+    ...tseslint.configs.disableTypeChecked
+  },
+  {
     files: ['src/shared/**/*.ts'],
     rules: {
       'no-restricted-imports': [

@@ -33,7 +33,7 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     as_of = time.strftime("%Y-%m-%d %H:%M")
     if isinstance(handle, Experiment):
         detail = handle.detail()
-        line = experiment_line(detail, "" if detail.state.terminal else as_of)
+        line = experiment_line(handle.id, detail, "" if detail.state.terminal else as_of)
         html = experiment_html(handle, png, note="" if detail.state.terminal else f"as of {as_of}")
     else:
         trial = handle.detail()

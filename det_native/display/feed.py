@@ -114,7 +114,7 @@ def reduce_curve(
         curve.batch.append(batches[min(start + width, len(batches)) - 1])
         curve.minimum.append(min(numbers) if numbers else None)
         curve.maximum.append(max(numbers) if numbers else None)
-        curve.mean.append(math.fsum(numbers) / len(numbers) if numbers else None)
+        curve.mean.append(math.fsum(value / len(numbers) for value in numbers) if numbers else None)
     return curve
 
 

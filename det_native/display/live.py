@@ -7,7 +7,6 @@ happens, when the experiment is paused, and at its end; the thread ends with the
 from __future__ import annotations
 
 import contextvars
-import sys
 import threading
 import time
 import uuid
@@ -17,6 +16,7 @@ from typing import Any
 from det_native.client.events import EventFeed
 from det_native.client.handles import Experiment
 from det_native.client.trial import Trial
+from det_native.display.environment import in_notebook, running_shell
 from det_native.display.fallback import last_state
 from det_native.display.feed import ViewReader
 from det_native.display.widget import can_show_widgets, make_widget, view_of
@@ -28,16 +28,22 @@ RENEW_SECONDS = 30.0
 PUSH_SECONDS = 1.0
 CALM_SECONDS = 2.0
 RETRY_SECONDS = 5.0
+SETTLE_SECONDS = 20.0
 
 _views: weakref.WeakSet[LiveView] = weakref.WeakSet()
+# Those of a notebook that is only executed, until their last state is shown.
+_unsettled: set[LiveView] = set()
 
 
 def show(handle: Experiment | Trial) -> bool:
     """Show a handle that is not at its end yet as a live view; return whether that was done."""
-    if not _in_kernel() or handle.state.terminal:
+    if not in_notebook() or handle.state.terminal:
         return False
     view = LiveView(handle, widget=can_show_widgets())
     _views.add(view)
+    if not view.has_widget:
+        _unsettled.add(view)
+        _settle_after_cells()
     view.start()
     return True
 
@@ -45,6 +51,22 @@ def show(handle: Experiment | Trial) -> bool:
 def is_shown_here(title: str) -> bool:
     """Return whether a live view of what has this title ("Experiment 3") stands under the cell that runs now."""
     return any(view.title == title and view.cell == _cell() and view.has_widget for view in _views)
+
+
+def _settle_after_cells() -> None:
+    """Have every cell of a notebook that is only executed end with the last state of what has ended on the screen.
+
+    Such a notebook keeps only what a cell publishes while it runs: nothing of a thread that began in an earlier one.
+    """
+    events = running_shell().events
+    if _settle not in events.callbacks["post_run_cell"]:
+        events.register("post_run_cell", _settle)
+
+
+def _settle(*_: object) -> None:
+    for view in list(_unsettled):
+        if view.settle():
+            _unsettled.discard(view)
 
 
 class LiveView:
@@ -83,6 +105,17 @@ class LiveView:
         """Wait for the end of the following."""
         if self._thread is not None:
             self._thread.join(timeout)
+
+    def settle(self) -> bool:
+        """If the experiment has ended, show its last state in the name of the cell that runs now; return whether."""
+        try:
+            if not self._handle.state.terminal:
+                return False
+            self.join(SETTLE_SECONDS)
+            self._publish(update=True)
+        except DetError:
+            return False  # the master is away: after the next cell then
+        return True
 
     def _make_widget(self) -> Any:
         return make_widget(self._experiment_id, self._trial_id, self._source.url, self._take)
@@ -190,9 +223,7 @@ class LiveView:
         data = last_state(self._handle, picture=update)
         if self._widget is not None:
             data |= view_of(self._widget)
-        sys.modules["IPython"].get_ipython().display_pub.publish(
-            data, transient={"display_id": self._display_id}, update=update
-        )
+        running_shell().display_pub.publish(data, transient={"display_id": self._display_id}, update=update)
 
 
 def _ids(handle: Experiment | Trial) -> tuple[int | str, int]:
@@ -201,13 +232,8 @@ def _ids(handle: Experiment | Trial) -> tuple[int | str, int]:
     return handle.source.experiment(handle.experiment_id).id, handle.id
 
 
-def _in_kernel() -> bool:
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return shell is not None and hasattr(shell, "kernel")
-
-
 def _cell() -> str:
     """Return what tells one execution of a cell from another."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    shell = running_shell()
     parent = shell.get_parent() if shell is not None and hasattr(shell, "get_parent") else {}
     return str((parent or {}).get("header", {}).get("msg_id", ""))

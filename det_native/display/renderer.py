@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.rendering import PlainProgress, ProgressView
+from det_native.display.environment import in_notebook, running_shell
 
 if TYPE_CHECKING:
     from det_native.client.handles import Experiment, Trial
@@ -33,18 +34,18 @@ class DisplayRenderer:
         return draw(curves_of(handle), metrics)
 
     def progress(self, title: str) -> ProgressView:
-        """Open a progress bar, in a notebook a widget; none beside a live view under the same cell, which has one."""
+        """Open a progress bar; none beside a live view under the same cell, which has one."""
         live = sys.modules.get("det_native.display.live")
         if live is not None and live.is_shown_here(title):
             return PlainProgress()
-        from det_native.display.progress import TqdmProgress
+        from det_native.display.progress import NotebookProgress, TqdmProgress
 
-        return TqdmProgress(title)
+        return NotebookProgress(title) if in_notebook() else TqdmProgress(title)
 
 
 def show_live() -> None:
     """Have IPython, where it runs here, show handles of what goes on as live views; all else stays as it is."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    shell = running_shell()
     if shell is None:
         return
     formatter = shell.display_formatter.ipython_display_formatter

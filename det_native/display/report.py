@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from det_native.display.environment import in_notebook
 from det_native.display.html import table_html
 from det_native.schema.rest import CaptureRow
 
@@ -106,10 +106,3 @@ class ShownReport:
 def show_report(rows: Sequence[CaptureRow], warnings: Sequence[str] = ()) -> ShownReport:
     """Show the report where the user looks: under the cell, or in the terminal."""
     return ShownReport(rows, warnings)
-
-
-def in_notebook() -> bool:
-    """Return whether an IPython kernel with a front end runs here; IPython is not imported for the question."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return shell is not None and hasattr(shell, "kernel")

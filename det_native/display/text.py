@@ -62,11 +62,13 @@ def format_seconds(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
-def experiment_line(detail: rest.ExperimentDetail, as_of: str = "") -> str:
+def experiment_line(experiment_id: int | str, detail: rest.ExperimentDetail, as_of: str = "") -> str:
     """Return an experiment in one line.
 
     Parameters
     ----------
+    experiment_id : int or str
+        As the user knows it: ``3``, or ``local-3``.
     detail : ExperimentDetail
     as_of : str
         Time for which it is said; empty for what stays as it is.
@@ -79,7 +81,7 @@ def experiment_line(detail: rest.ExperimentDetail, as_of: str = "") -> str:
         words.append(f"{detail.trials} trials")
     if detail.best_validation is not None:
         words.append(f"best {detail.metric or 'validation'} {format_value(detail.best_validation)}")
-    return _line(title_of(detail.id, detail.name), words, detail.error, as_of)
+    return _line(title_of(experiment_id, detail.name), words, detail.error, as_of)
 
 
 def trial_line(trial: rest.Trial, metric: str, as_of: str = "") -> str:
@@ -94,7 +96,8 @@ def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, as_of:
     if error is not None:
         where = f" in cell [{error.cell}]" if error.cell is not None else ""
         words = [*words, f"{error.type}{where}: {error.message.splitlines()[0] if error.message else ''}".rstrip(": ")]
-    return f"{title}: {', '.join(words)}{f' (as of {as_of})' if as_of else ''}"
+    line = f"{title}: {', '.join(words)}{f' (as of {as_of})' if as_of else ''}"
+    return " ".join(line.split())
 
 
 def shown_trials(trials: list[Trial]) -> tuple[list[rest.Trial], int]:

@@ -12,8 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from det_native.display.environment import in_notebook, running_shell
+
 STATIC = Path(__file__).parent / "static"
-VIEW_TYPE = "application/vnd.jupyter.widget-view+json"
+WIDGET_TYPE = "application/vnd.jupyter.widget-view+json"
+# What JupyterLab's extension of ours takes before the widget: where that lives no more, it shows what was saved, which
+# JupyterLab's widget manager never does. Elsewhere nobody looks at it.
+VIEW_TYPE = "application/vnd.det-native.view+json"
 
 
 def can_show_widgets() -> bool:
@@ -22,10 +27,10 @@ def can_show_widgets() -> bool:
     A notebook that is only executed (nbclient, nbconvert, papermill) is told apart: a widget in it would be saved with
     its state, and readers of the result would see nothing but the attempt to load it.
     """
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is None or not hasattr(shell, "kernel"):
+    if not in_notebook():
         return False
-    watched = "JPY_SESSION_NAME" in os.environ or "__vsc_ipynb_file__" in shell.user_ns or "google.colab" in sys.modules
+    in_editor = "__vsc_ipynb_file__" in running_shell().user_ns or "google.colab" in sys.modules
+    watched = in_editor or "JPY_SESSION_NAME" in os.environ
     return watched and find_spec("anywidget") is not None and (STATIC / "live.js").is_file()
 
 
@@ -57,7 +62,10 @@ def make_widget(
 
 def view_of(widget: Any) -> dict[str, Any]:
     """Return the display data of a widget, without any text."""
-    return {VIEW_TYPE: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}}
+    return {
+        VIEW_TYPE: {"view_id": widget.view_id},
+        WIDGET_TYPE: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id},
+    }
 
 
 @cache

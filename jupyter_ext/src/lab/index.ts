@@ -10,6 +10,7 @@ import {
   IToolbarWidgetRegistry
 } from '@jupyterlab/apputils';
 import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { CommandToolbarButton } from '@jupyterlab/ui-components';
 
 import { ExperimentListFeed } from '../shared/listFeed';
@@ -20,6 +21,7 @@ import { CommandIds } from './commandIds';
 import { experimentsIcon } from './icons';
 import { CheckpointLoader } from './notebook/load';
 import { ExecutionTracker } from './notebook/tracking';
+import { addViewOutput } from './output/viewOutput';
 import { ExperimentPages } from './page/pages';
 import { ExperimentsPanel } from './panel/panel';
 import { SlotsWatch } from './panel/slots';
@@ -108,4 +110,14 @@ function makeSubmitButton({ commands }: JupyterFrontEnd, panelId: string): Comma
   return button;
 }
 
-export default plugin;
+/** Apart from the rest, because outputs of a notebook that is restored may be drawn before all else is there. */
+const output: JupyterFrontEndPlugin<void> = {
+  id: '@det-native/labext:output',
+  description:
+    'Live views of det_native below a cell; what was saved of them where no kernel runs.',
+  autoStart: true,
+  requires: [IRenderMimeRegistry],
+  activate: (_: JupyterFrontEnd, registry: IRenderMimeRegistry) => addViewOutput(registry)
+};
+
+export default [plugin, output];

@@ -83,7 +83,7 @@ class Notice implements Part {
       connection.kind === 'connecting' && view.experiment ? '' : connectionText(connection);
     setText(this._text, text);
     this.root.hidden = text === '';
-    this._retry.hidden = connection.kind !== 'lost';
+    this._retry.hidden = connection.kind !== 'lost' || connection.state === 'gone';
     this.root.dataset.tone = connection.kind === 'lost' ? 'waiting' : 'neutral';
   }
 }

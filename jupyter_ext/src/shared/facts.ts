@@ -80,7 +80,8 @@ export function failuresOf(view: ExperimentView): Failure[] {
 
 /** ` after 30 batches, in cell [4], line 2`. */
 export function whereText(error: UserErrorInfo): string {
-  const when = error.batch ? ` after ${error.batch} batches` : ' before its first batch';
+  const batches = error.batch === 1 ? '1 batch' : `${error.batch} batches`;
+  const when = error.batch ? ` after ${batches}` : ' before its first batch';
   const cell = typeof error.cell === 'number' ? `cell [${error.cell}]` : '';
   const place = [cell, error.file ?? ''].filter(Boolean).join(', ');
   const line = place && typeof error.line === 'number' ? `, line ${error.line}` : '';

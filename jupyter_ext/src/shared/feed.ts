@@ -59,7 +59,7 @@ export class ExperimentFeed implements ExperimentSource {
         live: () => this._live(),
         event: event => this._take(event),
         finished: () => hasEnded(this._view),
-        ended: () => this._emit(withConnection(this._view, { kind: 'ended' })),
+        ended: () => this._ended(),
         lost: error => this._lost(error)
       }
     );
@@ -158,9 +158,16 @@ export class ExperimentFeed implements ExperimentSource {
     this._refreshSoon(CALM_MILLISECONDS);
   }
 
+  private _ended(): void {
+    this._stopTimer();
+    this._emit(withConnection(this._view, { kind: 'ended' }));
+  }
+
   private _take(event: StreamEvent): void {
     this._emit(withEvent(this._view, event));
-    if (changesCurves(event)) {
+    if (hasEnded(this._view)) {
+      this._stopTimer(); // all is loaded once more: what is under way is older
+    } else if (changesCurves(event)) {
       this._curvesChanged = true;
       this._refreshSoon(REFRESH_MILLISECONDS);
     }

@@ -107,6 +107,7 @@ export class Follower {
     const signal = AbortSignal.any([outer, attempt.signal]);
     try {
       await this._handlers.prepare?.(signal);
+      signal.throwIfAborted();
       await this._read(attempt, signal, onLive);
     } catch (error) {
       throw attempt.signal.aborted ? attempt.signal.reason : error;
@@ -125,6 +126,7 @@ export class Follower {
     let loaded = false;
     const load = async () => {
       await this._handlers.load(signal);
+      signal.throwIfAborted(); // paused or lost meanwhile: it is not live
       loaded = true;
       early.splice(0).forEach(event => this._handlers.event(event));
       onLive();

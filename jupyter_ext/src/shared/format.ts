@@ -34,6 +34,8 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 ? Math.round(amount) : Number(amount.toPrecision(3))} ${UNITS[unit]}`;
 }
 
+const LONGEST_TEXT = 40;
+
 /** A metric or a hyperparameter: four digits that count; what is no number as text, cut at 40 characters. */
 export function formatValue(value: unknown): string {
   if (value === null || value === undefined) {
@@ -43,7 +45,12 @@ export function formatValue(value: unknown): string {
     return formatNumber(value);
   }
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length <= 40 ? text : `${text.slice(0, 37)}…`;
+  return text.length <= LONGEST_TEXT ? text : `${beginning(text, LONGEST_TEXT - 1)}…`;
+}
+
+/** The first characters, without half of a pair such as an emoji at the cut. */
+function beginning(text: string, length: number): string {
+  return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }
 
 function formatNumber(value: number): string {
@@ -64,9 +71,18 @@ export function formatHparams(hparams: Trial['hparams']): string {
     .join(', ');
 }
 
+/** From 0 to 100; never 100 before it is all done. */
+export function wholePercent(fraction: number): number {
+  if (!(fraction > 0)) {
+    return 0;
+  }
+  // 0.29 is a little less than 29 hundredths in binary.
+  return fraction >= 1 ? 100 : Math.min(Math.floor(fraction * 100 + 1e-9), 99);
+}
+
 /** `37 %`; never 100 % before it is all done. */
 export function formatPercent(fraction: number): string {
-  return fraction >= 1 ? '100 %' : `${Math.min(Math.floor(Math.max(fraction, 0) * 100), 99)} %`;
+  return `${wholePercent(fraction)} %`;
 }
 
 /** `just now`, `5 min ago`, `3 h ago`, then the date. */

@@ -1,7 +1,7 @@
 /** Title, state, progress and what can be done: the upper part of an experiment's view. */
 
 import { button, make, setText } from './dom';
-import { formatDuration, formatHparams, formatPercent, formatValue } from './format';
+import { formatDuration, formatHparams, formatPercent, formatValue, wholePercent } from './format';
 import type { Action, ExperimentDetail, ExperimentSource, ExperimentView, Trial } from './model';
 import { isTerminal } from './model';
 import { bestTrial, progressOf, shownTrial } from './facts';
@@ -59,7 +59,7 @@ export class Header {
     const fraction = progressOf(view);
     this._bar.hidden = isTerminal(experiment.state);
     this._fill.style.width = `${fraction * 100}%`;
-    this._bar.setAttribute('aria-valuenow', String(Math.floor(fraction * 100)));
+    this._bar.setAttribute('aria-valuenow', String(wholePercent(fraction)));
     this._bar.dataset.tone = experiment.state === 'PAUSED' ? 'waiting' : 'active';
   }
 }

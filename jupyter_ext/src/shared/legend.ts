@@ -17,7 +17,8 @@ export class Legend {
     const shown = styles.filter(style => !style.background).slice(0, MOST_ENTRIES);
     const entries = shown.map(style => this._entry(style));
     const more = styles.length - shown.length;
-    const rest = more > 0 ? [make('span', 'det-legend-entry', {}, `${more} more curves`)] : [];
+    const words = `${more} more ${more === 1 ? 'curve' : 'curves'}`;
+    const rest = more > 0 ? [make('span', 'det-legend-entry', {}, words)] : [];
     this.root.replaceChildren(...entries, ...rest, this._batch);
   }
 

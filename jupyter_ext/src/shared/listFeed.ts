@@ -26,6 +26,7 @@ export class ExperimentListFeed {
   private readonly _follower: Follower;
   private readonly _changed = new Set<number>();
   private _timer: ReturnType<typeof setTimeout> | null = null;
+  private _starting: ReturnType<typeof setTimeout> | undefined;
   private _wasLive = false;
   private _lostSince: number | null = null;
 
@@ -121,7 +122,7 @@ export class ExperimentListFeed {
   private _lost(error: RequestError): void {
     this._stopTimer();
     if (error.state === 'starting') {
-      setTimeout(() => this._follower.retry(), STARTING_MILLISECONDS);
+      this._starting = setTimeout(() => this._follower.retry(), STARTING_MILLISECONDS);
     }
     if (!this._wasLive && isMasterState(error.state)) {
       this._emit({
@@ -149,6 +150,7 @@ export class ExperimentListFeed {
 
   /** Ask for those experiments of which events told, and only for them: a list of hundreds is large. */
   private async _refresh(): Promise<void> {
+    const timer = this._timer;
     const ids = [...this._changed];
     this._changed.clear();
     try {
@@ -162,10 +164,12 @@ export class ExperimentListFeed {
         this._follower.fail(error);
       }
     } finally {
-      this._timer = null;
+      if (this._timer === timer) {
+        this._timer = null; // otherwise it was hidden meanwhile, and that of another round is there
+      }
     }
     if (this._changed.size > 0 && this._follower.running) {
-      this._timer = setTimeout(() => void this._refresh(), REFRESH_MILLISECONDS);
+      this._timer ??= setTimeout(() => void this._refresh(), REFRESH_MILLISECONDS);
     }
   }
 
@@ -174,6 +178,7 @@ export class ExperimentListFeed {
   }
 
   private _stopTimer(): void {
+    clearTimeout(this._starting);
     if (this._timer !== null) {
       clearTimeout(this._timer);
       this._timer = null;

@@ -51,7 +51,7 @@ export type Connection =
       readonly kind: 'lost';
       /** Milliseconds since 1970. */
       readonly since: number;
-      /** State of the master, or the HTTP status where the master refuses. */
+      /** State of the master; `refused`, `absent` where the server does; `gone` with the kernel, for good. */
       readonly state: string;
       readonly message: string;
       readonly remedy: string;

@@ -107,10 +107,12 @@ export function align(common: readonly number[], batch: readonly number[], value
   const aligned: Values = new Array<number | null | undefined>(common.length).fill(undefined);
   let at = 0;
   for (let index = 0; index < batch.length; index++) {
-    while (common[at] !== batch[index]) {
+    while (at < common.length && common[at] !== batch[index]) {
       at += 1;
     }
-    aligned[at] = values[index];
+    if (at < common.length) {
+      aligned[at] = values[index];
+    }
   }
   return aligned;
 }

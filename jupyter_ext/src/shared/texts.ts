@@ -50,10 +50,11 @@ export function connectionText(connection: Connection): string {
     return '';
   }
   const reason = connection.message.replace(/\.?$/, '.');
-  return `Connection lost since ${formatClock(connection.since)}. ${reason} ${connection.remedy} Trying again…`.replace(
-    /\s+/g,
-    ' '
-  );
+  const next = connection.state === 'gone' ? '' : 'Trying again…';
+  const since = formatClock(connection.since);
+  return `Connection lost since ${since}. ${reason} ${connection.remedy} ${next}`
+    .replace(/\s+/g, ' ')
+    .trim();
 }
 
 /** What a panel says of the master, if it has nothing else to show. */
@@ -78,11 +79,8 @@ export const TEXTS = {
   noCheckpointsEnded: 'No checkpoint was written.',
   noLogs: 'No output yet.',
   noLogsEnded: 'Nothing was printed.',
-  noExperiments:
-    'No experiments yet. Begin with “import det_native as det” and det.experimental.keras.init(config) in a notebook, or press Submit in its toolbar.',
   confirmStop: 'Stop this experiment? Its trials end now and cannot be resumed.',
-  kernelActions:
-    'These data come from the kernel: Stop, Pause and Resume wait while a cell is running.',
-  kernelGone:
-    'The kernel that shows this is gone. Run det.attach({id}) to see the experiment again.'
+  kernelGone: 'The kernel that told of this is gone.',
+  kernelBusy: 'The kernel is busy: this is done as soon as the running cell ends.',
+  viewGone: 'The view was closed before the kernel answered.'
 } as const;

@@ -8,8 +8,6 @@ export type Query = Readonly<Record<string, string | number | boolean | null | u
 
 export interface StreamOptions {
   query?: Query;
-  /** Id of the last event that is known; the stream goes on after it. */
-  lastEventId?: number;
   signal: AbortSignal;
   /** Called when the server has accepted the stream: from here on nothing is missed. */
   onOpen?: () => void;
@@ -91,16 +89,13 @@ export class FetchTransport implements Transport {
   async *stream(path: string, options: StreamOptions): AsyncGenerator<StreamEvent> {
     const silence = new AbortController();
     const signal = AbortSignal.any([options.signal, silence.signal]);
-    const headers: Record<string, string> = { Accept: 'text/event-stream' };
-    if (options.lastEventId !== undefined) {
-      headers['Last-Event-ID'] = String(options.lastEventId);
-    }
+    const init = { method: 'GET', headers: { Accept: 'text/event-stream' } };
     const watchdog = new Watchdog(SILENCE_SECONDS, () => silence.abort());
     try {
-      const response = await this._request(
-        this.url(path, options.query),
-        { method: 'GET', headers },
-        signal
+      const response = await this._request(this.url(path, options.query), init, signal).catch(
+        (error: unknown) => {
+          throw asRequestError(error, options.signal);
+        }
       );
       options.onOpen?.();
       yield* readEvents(response, watchdog, options.signal);

@@ -2,6 +2,7 @@
 
 import type { AnyModel } from '@anywidget/types';
 
+import { liveViews } from '../shared/liveViews';
 import '../shared/view.css';
 import type { WidgetState } from './mounted';
 import { Mounted } from './mounted';
@@ -10,11 +11,18 @@ import { Mounted } from './mounted';
 const models = new Map<string, AnyModel<WidgetState>>();
 const mounted = new Map<string, Mounted>();
 
-/** Keep the model that lasts as long as the display; those that `render` is given end with a rendering. */
+/**
+ * Keep the model that lasts as long as the display; those that `render` is given end with a rendering. In JupyterLab
+ * with our extension nothing is rendered by the widget manager: the extension shows what is offered here.
+ */
 function initialize({ model }: { model: AnyModel<WidgetState> }): () => void {
   const id = model.get('view_id');
   models.set(id, model);
-  return () => models.delete(id);
+  const withdraw = liveViews().offer(id, place => viewOf(id, model).attach(place));
+  return () => {
+    withdraw();
+    models.delete(id);
+  };
 }
 
 /**
@@ -22,13 +30,16 @@ function initialize({ model }: { model: AnyModel<WidgetState> }): () => void {
  * the saved picture is renewed: nothing of it is lost.
  */
 function render({ model, el }: { model: AnyModel<WidgetState>; el: HTMLElement }): () => void {
-  const id = model.get('view_id');
+  return viewOf(model.get('view_id'), model).attach(el);
+}
+
+function viewOf(id: string, model: AnyModel<WidgetState>): Mounted {
   let view = mounted.get(id);
   if (!view || view.disposed) {
     view = new Mounted(models.get(id) ?? model);
     mounted.set(id, view);
   }
-  return view.attach(el);
+  return view;
 }
 
 export default { initialize, render };

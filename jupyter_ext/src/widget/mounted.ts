@@ -36,7 +36,7 @@ export class Mounted {
   private _element: ExperimentElement | null = null;
   private _end: ReturnType<typeof setTimeout> | null = null;
   private _unwatch: () => void = () => undefined;
-  private _places = 0;
+  private readonly _places: HTMLElement[] = [];
   private _disposed = false;
 
   constructor(private readonly _model: AnyModel<WidgetState>) {
@@ -49,20 +49,29 @@ export class Mounted {
     return this._disposed;
   }
 
-  /** Show the view here, and not where it was before; returns what takes it away. */
+  /** Show the view here, and not where it was before; returns what takes it away, or back. */
   attach(place: HTMLElement): () => void {
-    this._places += 1;
+    this._places.push(place);
     if (this._end !== null) {
       clearTimeout(this._end);
       this._end = null;
     }
     place.append(this._host);
-    return () => {
-      this._places -= 1;
-      if (this._places === 0) {
-        this._end = setTimeout(() => this._dispose(), GRACE_MILLISECONDS);
-      }
-    };
+    return () => this._detach(place);
+  }
+
+  private _detach(place: HTMLElement): void {
+    const index = this._places.lastIndexOf(place);
+    if (index < 0) {
+      return;
+    }
+    this._places.splice(index, 1);
+    const last = this._places.at(-1);
+    if (last === undefined) {
+      this._end = setTimeout(() => this._dispose(), GRACE_MILLISECONDS);
+    } else if (this._host.parentNode !== last) {
+      last.append(this._host);
+    }
   }
 
   private async _begin(): Promise<void> {

@@ -114,6 +114,8 @@ export class ExperimentsPanel extends Widget {
       this._clock = setInterval(() => this._drawSoon(), CLOCK_MILLISECONDS);
     } else {
       this._options.feed.pause();
+      // A hidden tab draws nothing, so the slots would not hear of it.
+      this._options.slots.follow(this._options.feed.view, false);
       if (this._clock !== null) {
         clearInterval(this._clock);
       }

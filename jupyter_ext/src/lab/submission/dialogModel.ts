@@ -57,7 +57,7 @@ export function next(model: DialogModel, event: DialogEvent): DialogModel {
     case 'slots-known':
       return { ...model, slotsOffered: event.slots };
     case 'chosen':
-      return { ...model, choice: { ...model.choice, ...event.choice } };
+      return { ...reconsidered(model), choice: { ...model.choice, ...event.choice } };
     case 'retried':
       return { ...model, phase: 'inspecting', refusal: null, inspection: null };
     case 'submitted':
@@ -65,6 +65,12 @@ export function next(model: DialogModel, event: DialogEvent): DialogModel {
     case 'accepted':
       return { ...model, phase: 'done' };
   }
+}
+
+/** What was refused of a notebook that can be read may be accepted once something else is chosen. */
+function reconsidered(model: DialogModel): DialogModel {
+  const another = model.phase === 'refused' && model.inspection !== null;
+  return another ? { ...model, phase: 'ready', refusal: null } : model;
 }
 
 /** How many slots would be asked for. */

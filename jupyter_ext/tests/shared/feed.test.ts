@@ -1,0 +1,345 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { ExperimentFeed } from '../../src/shared/feed';
+import type { ExperimentDetail, ExperimentView } from '../../src/shared/model';
+import { RequestError } from '../../src/shared/transport';
+import { checkpoint, curve, detail, logLine, streamEvent, trial } from './examples';
+import { AWAY, held, ScriptedTransport } from './scriptedTransport';
+
+const EXPERIMENT = 'master/experiments/7';
+const CURVES = `${EXPERIMENT}/curves`;
+const LOGS = 'master/trials/3/logs';
+
+const feeds: ExperimentFeed[] = [];
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => {
+  feeds.splice(0).forEach(feed => feed.dispose());
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
+
+const settle = () => vi.advanceTimersByTimeAsync(0);
+
+function answers(): Record<string, unknown> {
+  return {
+    [EXPERIMENT]: detail(),
+    [`${EXPERIMENT}/trials`]: [trial()],
+    [`${EXPERIMENT}/checkpoints`]: [checkpoint()],
+    [CURVES]: [curve()],
+    [LOGS]: [logLine('one')],
+    'master/trials/3': trial(),
+    'master/trials/3/checkpoints': [checkpoint()],
+    'master/trials/3/curves': [curve()]
+  };
+}
+
+function follow(trialId = 0) {
+  const transport = new ScriptedTransport(answers());
+  const feed = new ExperimentFeed(transport, 7, trialId);
+  feeds.push(feed);
+  const views: ExperimentView[] = [];
+  feed.subscribe(view => views.push(view));
+  return { transport, feed, views };
+}
+
+async function live(trialId = 0) {
+  const found = follow(trialId);
+  await settle();
+  expect(found.feed.view.connection.kind).toBe('live');
+  found.transport.forget();
+  return found;
+}
+
+describe('an experiment that is followed', () => {
+  it('is connecting, then live with all its parts', async () => {
+    const { transport, feed, views } = follow();
+    expect(feed.view).toMatchObject({ id: 7, connection: { kind: 'connecting' } });
+    await settle();
+    expect(transport.requests).toEqual([
+      'STREAM master/events?experiment_id=7&tail=true',
+      `GET ${EXPERIMENT}`,
+      `GET ${EXPERIMENT}/trials`,
+      `GET ${EXPERIMENT}/checkpoints`,
+      `GET ${CURVES}?buckets=500&trials=50`,
+      `GET ${LOGS}?last=50`
+    ]);
+    expect(feed.view).toEqual({
+      id: 7,
+      trialId: 0,
+      experiment: detail(),
+      trials: [trial()],
+      checkpoints: [checkpoint()],
+      curves: [curve()],
+      logs: [logLine('one')],
+      connection: { kind: 'live' }
+    });
+    expect(views[0]?.connection.kind).toBe('connecting');
+    expect(views.at(-1)).toBe(feed.view);
+  });
+
+  it('of one trial asks for that trial alone', async () => {
+    const { transport } = follow(3);
+    await settle();
+    expect(transport.requests).toEqual([
+      'STREAM master/events?experiment_id=7&tail=true',
+      `GET ${EXPERIMENT}`,
+      'GET master/trials/3',
+      'GET master/trials/3/checkpoints',
+      'GET master/trials/3/curves?buckets=1000',
+      `GET ${LOGS}?last=50`
+    ]);
+  });
+
+  it('shows an event at once, and asks for its curves once a second however many there are', async () => {
+    const { transport, feed } = await live();
+    for (let batch = 41; batch <= 60; batch++) {
+      transport.newest.send(streamEvent('metrics', { batch }));
+      await vi.advanceTimersByTimeAsync(50);
+    }
+    expect(feed.view.trials[0]?.batches).toBe(60);
+    expect(transport.requests.filter(each => each.includes('/curves'))).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(transport.requests.filter(each => each.includes('/curves'))).toHaveLength(1);
+  });
+
+  it('asks every three seconds for what no event tells of, and not for curves then', async () => {
+    const { transport, feed } = await live();
+    transport.answers.set(EXPERIMENT, detail({ seconds_left: 5 }));
+    transport.answers.set(LOGS, [logLine('one'), logLine('two', 2)]);
+    await vi.advanceTimersByTimeAsync(2999);
+    expect(transport.requests).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(transport.requests).toEqual([`GET ${EXPERIMENT}`, `GET ${LOGS}?last=50`]);
+    expect(feed.view.experiment?.seconds_left).toBe(5);
+    expect(feed.view.logs).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(transport.requests).toHaveLength(22);
+  });
+
+  it('keeps curves that came before until new ones are there', async () => {
+    const { transport, feed } = await live();
+    const before = feed.view.curves;
+    const later = held<unknown>();
+    transport.answers.set(CURVES, later.promise);
+    transport.newest.send(streamEvent('metrics', { batch: 50 }));
+    await vi.advanceTimersByTimeAsync(1500);
+    expect(feed.view.curves).toBe(before);
+    later.release([curve({ mean: [9, 9, 9] })]);
+    await settle();
+    expect(feed.view.curves[0]?.mean).toEqual([9, 9, 9]);
+  });
+
+  it('asks again for curves that were reported while it was asking', async () => {
+    const { transport } = await live();
+    const first = held<unknown>();
+    transport.answers.set(CURVES, first.promise);
+    transport.newest.send(streamEvent('metrics', { batch: 50 }));
+    await vi.advanceTimersByTimeAsync(1000);
+    transport.newest.send(streamEvent('metrics', { batch: 51 }));
+    await settle();
+    transport.answers.set(CURVES, [curve()]);
+    first.release([curve()]);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(transport.requests.filter(each => each.includes('/curves'))).toHaveLength(2);
+  });
+
+  it('tells nothing to who has gone', async () => {
+    const { transport, feed } = await live();
+    const listener = vi.fn();
+    const end = feed.subscribe(listener);
+    expect(listener).toHaveBeenCalledTimes(1);
+    end();
+    transport.newest.send(streamEvent('trial', trial({ batches: 99 })));
+    await settle();
+    expect(feed.view.trials[0]?.batches).toBe(99);
+    expect(listener).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('an experiment that is hidden', () => {
+  it('causes no request at all, and comes back whole', async () => {
+    const { transport, feed } = await live();
+    transport.newest.send(streamEvent('metrics', { batch: 50 }));
+    await settle();
+    feed.pause();
+    feed.pause();
+    expect(feed.view.connection).toEqual({ kind: 'resting' });
+    expect(feed.view.experiment).not.toBeNull();
+    await vi.advanceTimersByTimeAsync(3_600_000);
+    expect(transport.requests).toEqual([]);
+    expect(transport.newest.over).toBe(true);
+    feed.resume();
+    feed.resume();
+    await settle();
+    expect(transport.requests).toHaveLength(6);
+    expect(feed.view.connection).toEqual({ kind: 'live' });
+  });
+
+  it('from its beginning asks for nothing', async () => {
+    const { transport, feed } = follow();
+    feed.pause();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(transport.requests).toEqual([]);
+  });
+
+  it('while it refreshes does not take the answer for being back', async () => {
+    const { transport, feed } = await live();
+    const late = held<ExperimentDetail>();
+    transport.answers.set(EXPERIMENT, late.promise);
+    await vi.advanceTimersByTimeAsync(3000);
+    feed.pause();
+    late.release(detail({ name: 'late' }));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(feed.view.experiment?.name).toBe('digits');
+    expect(feed.view.connection.kind).toBe('resting');
+  });
+});
+
+describe('a connection that is lost', () => {
+  it('is told with its words and since when, and what was known stays', async () => {
+    vi.setSystemTime('2026-11-20T12:00:00Z');
+    const { transport, feed } = await live();
+    transport.refusal = AWAY;
+    transport.newest.break();
+    await settle();
+    const lost = {
+      kind: 'lost',
+      since: Date.parse('2026-11-20T12:00:00Z'),
+      state: 'unreachable',
+      message: 'The master does not answer.',
+      remedy: 'Wait.'
+    };
+    expect(feed.view.connection).toEqual(lost);
+    expect(feed.view.curves).toEqual([curve()]);
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(feed.view.connection).toEqual(lost);
+  });
+
+  it('comes back by itself with what has happened meanwhile, and counts anew', async () => {
+    const { transport, feed, views } = await live();
+    transport.newest.break();
+    await settle();
+    const first = Date.now();
+    transport.answers.set(`${EXPERIMENT}/trials`, [trial({ batches: 80 })]);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(feed.view.connection.kind).toBe('live');
+    expect(feed.view.trials).toEqual([trial({ batches: 80 })]);
+    expect(views.filter(each => each.connection.kind === 'lost')).not.toEqual([]);
+    await vi.advanceTimersByTimeAsync(10_000);
+    transport.newest.break();
+    await settle();
+    expect(feed.view.connection).toHaveProperty('since', first + 10_500);
+  });
+
+  it('is tried at once on demand', async () => {
+    const { transport, feed } = await live();
+    transport.refusal = AWAY;
+    transport.newest.break();
+    await vi.advanceTimersByTimeAsync(8000);
+    transport.refusal = null;
+    feed.retry();
+    await settle();
+    expect(feed.view.connection.kind).toBe('live');
+  });
+
+  it('is noticed by a refresh that fails as well', async () => {
+    const { transport, feed } = await live();
+    transport.answers.set(LOGS, new RequestError('No log.', 500, 'refused', 'Look.'));
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(feed.view.connection).toMatchObject({ kind: 'lost', message: 'No log.' });
+    expect(transport.newest.over).toBe(true);
+  });
+});
+
+describe('the end of an experiment', () => {
+  const ENDED = detail({ state: 'COMPLETED', ended: '2026-11-20T12:00:00Z' });
+
+  async function end(transport: ScriptedTransport): Promise<void> {
+    transport.answers.set(EXPERIMENT, ENDED);
+    transport.answers.set(LOGS, [logLine('last', 9)]);
+    transport.newest.send(streamEvent('experiment', { state: 'COMPLETED' }, null));
+    await settle();
+  }
+
+  it('is told after everything was loaded once more, and then nothing is asked for', async () => {
+    const { transport, feed } = await live();
+    transport.newest.send(streamEvent('metrics', { batch: 50 }));
+    await settle();
+    await end(transport);
+    expect(feed.view.connection).toEqual({ kind: 'ended' });
+    expect(feed.view.experiment).toEqual(ENDED);
+    expect(feed.view.logs).toEqual([logLine('last', 9)]);
+    transport.forget();
+    feed.pause();
+    feed.resume();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(transport.requests).toEqual([]);
+    expect(feed.view.connection).toEqual({ kind: 'ended' });
+  });
+
+  it('is not undone by an older answer that comes late', async () => {
+    const { transport, feed } = await live();
+    const late = held<unknown>();
+    transport.answers.set(EXPERIMENT, late.promise);
+    await vi.advanceTimersByTimeAsync(3000);
+    await end(transport);
+    late.release(detail({ state: 'ACTIVE' }));
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(feed.view.experiment?.state).toBe('COMPLETED');
+    expect(feed.view.connection.kind).toBe('ended');
+  });
+
+  it('that was long ago is loaded once', async () => {
+    const { transport, feed } = follow();
+    transport.answers.set(EXPERIMENT, ENDED);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(feed.view.connection.kind).toBe('ended');
+    expect(transport.requests).toHaveLength(6);
+  });
+});
+
+describe('an action', () => {
+  it('shows what the master answers, and asks how things are at once', async () => {
+    const { transport, feed } = await live();
+    transport.answers.set(`${EXPERIMENT}/pause`, { state: 'PAUSED' });
+    transport.answers.set(EXPERIMENT, detail({ state: 'PAUSED', progress: 0.5 }));
+    const acted = feed.act('pause');
+    await settle();
+    await acted;
+    expect(transport.requests[0]).toBe(`POST ${EXPERIMENT}/pause`);
+    expect(transport.requests[1]).toBe(`GET ${EXPERIMENT}`);
+    expect(feed.view.experiment).toEqual(detail({ state: 'PAUSED', progress: 0.5 }));
+  });
+
+  it('that is refused rejects in words, and changes nothing', async () => {
+    const { transport, feed } = await live();
+    const refusal = new RequestError('It has ended.', 409, 'refused');
+    transport.answers.set(`${EXPERIMENT}/kill`, refusal);
+    const before = feed.view;
+    await expect(feed.act('kill')).rejects.toBe(refusal);
+    expect(feed.view).toBe(before);
+  });
+
+  it('with nothing to say of it is no state', async () => {
+    const { transport, feed } = await live();
+    transport.answers.set(`${EXPERIMENT}/kill`, null);
+    const acted = feed.act('kill');
+    await settle();
+    await acted;
+    expect(feed.view.experiment).toEqual(detail());
+  });
+});
+
+it('a feed that is disposed leaves no stream, no timer and no listener', async () => {
+  const { transport, feed, views } = await live();
+  transport.newest.send(streamEvent('metrics', { batch: 50 }));
+  await settle();
+  feed.dispose();
+  const told = views.length;
+  expect(vi.getTimerCount()).toBe(0);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(transport.newest.over).toBe(true);
+  expect(transport.requests).toEqual([]);
+  expect(views).toHaveLength(told);
+});

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+
+import type { Connection, ExperimentState, MasterState, TrialState } from '../../src/shared/model';
+import {
+  connectionText,
+  experimentStateText,
+  masterText,
+  TEXTS,
+  trialStateText
+} from '../../src/shared/texts';
+import { statesOf, status } from './examples';
+
+describe('each state has its words', () => {
+  const started = '2026-11-20T11:51:00Z';
+
+  it('of an experiment', () => {
+    const words = statesOf('ExperimentState').map(state => {
+      const { word, tone } = experimentStateText({ state: state as ExperimentState, started });
+      return [state, word, tone];
+    });
+    expect(words).toEqual([
+      ['ACTIVE', 'Running', 'active'],
+      ['PAUSED', 'Paused', 'waiting'],
+      ['STOPPING_CANCELED', 'Stopping', 'waiting'],
+      ['STOPPING_COMPLETED', 'Finishing', 'active'],
+      ['STOPPING_ERROR', 'Failing', 'bad'],
+      ['CANCELED', 'Stopped', 'neutral'],
+      ['COMPLETED', 'Completed', 'good'],
+      ['ERROR', 'Failed', 'bad'],
+      ['DELETED', 'Deleted', 'neutral']
+    ]);
+  });
+
+  it('of an experiment that waits for slots', () => {
+    const word = (state: ExperimentState) => experimentStateText({ state, started: null }).word;
+    expect(word('ACTIVE')).toBe('Queued');
+    expect(word('PAUSED')).toBe('Paused');
+    expect(word('ERROR')).toBe('Failed');
+  });
+
+  it('of a trial', () => {
+    const words = statesOf('TrialState').map(state => {
+      const { word, tone } = trialStateText({ state: state as TrialState });
+      return [state, word, tone];
+    });
+    expect(words).toEqual([
+      ['QUEUED', 'Queued', 'waiting'],
+      ['RUNNING', 'Running', 'active'],
+      ['CANCELED', 'Stopped', 'neutral'],
+      ['COMPLETED', 'Completed', 'good'],
+      ['ERROR', 'Failed', 'bad']
+    ]);
+  });
+
+  it('of a later master, whose states are not known here', () => {
+    const state = 'DREAMING' as ExperimentState & TrialState;
+    expect(experimentStateText({ state, started })).toEqual({ word: 'DREAMING', tone: 'neutral' });
+    expect(trialStateText({ state })).toEqual({ word: 'DREAMING', tone: 'neutral' });
+  });
+
+  it('of the master, with what is wrong and what to do', () => {
+    const titles: Record<MasterState, string> = {
+      running: 'Master running',
+      none: 'No master is running',
+      starting: 'The master is starting…',
+      unauthorised: 'The master refuses access',
+      mismatch: 'Versions do not match',
+      unreachable: 'The master does not answer'
+    };
+    for (const [state, title] of Object.entries(titles)) {
+      const found = masterText(
+        status({ state: state as MasterState, message: 'What.', remedy: 'Do.' })
+      );
+      expect(found).toEqual({ title, body: 'What. Do.' });
+    }
+    expect(masterText(status({ message: 'What.', remedy: '' })).body).toBe('What.');
+  });
+});
+
+describe('the connection', () => {
+  const lost = (change: Partial<Extract<Connection, { kind: 'lost' }>>): Connection => ({
+    kind: 'lost',
+    since: new Date(2026, 10, 20, 14, 3, 27).getTime(),
+    state: 'unreachable',
+    message: 'The master does not answer',
+    remedy: 'Look at its log.',
+    ...change
+  });
+
+  it.each([
+    [{ kind: 'connecting' }, 'Connecting…'],
+    [{ kind: 'live' }, ''],
+    [{ kind: 'resting' }, ''],
+    [{ kind: 'ended' }, '']
+  ] as const)('%j says %j', (connection, words) => {
+    expect(connectionText(connection)).toBe(words);
+  });
+
+  it('that is lost says since when, why, what to do and that it goes on', () => {
+    const words =
+      'Connection lost since 14:03:27. The master does not answer. Look at its log. Trying again…';
+    expect(connectionText(lost({}))).toBe(words);
+    expect(connectionText(lost({ message: 'The master does not answer.' }))).toBe(words);
+  });
+
+  it('has no holes where nothing can be said', () => {
+    expect(connectionText(lost({ remedy: '' }))).toBe(
+      'Connection lost since 14:03:27. The master does not answer. Trying again…'
+    );
+  });
+
+  it('with the kernel does not promise to come back', () => {
+    const text = connectionText(lost({ state: 'gone', message: TEXTS.kernelGone, remedy: 'Run.' }));
+    expect(text).toBe('Connection lost since 14:03:27. The kernel that told of this is gone. Run.');
+  });
+});
+
+it('no text is empty', () => {
+  expect(Object.values(TEXTS).filter(text => text.trim() === '')).toEqual([]);
+});

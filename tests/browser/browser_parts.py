@@ -1,0 +1,343 @@
+"""A real JupyterLab in a real browser: starting it, driving it, and what a training notebook looks like."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import nbformat
+import requests
+from playwright.sync_api import Browser, Locator, Page, Request, Response
+
+TOKEN = "a-token-of-jupyter"
+PANEL_TAB = 'li[data-id="det-native-experiments"]'
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+_CONFIG = """
+c.ServerApp.open_browser = False
+c.ServerApp.allow_root = True
+c.ServerApp.ip = "127.0.0.1"
+c.ServerApp.port = {port}
+c.ServerApp.port_retries = 0
+c.ServerApp.base_url = "/hub/user/"
+c.ServerApp.root_dir = {root!r}
+c.IdentityProvider.token = {token!r}
+c.LabApp.extension_manager = "readonly"
+c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
+c.LabApp.news_url = None
+"""
+
+# The library that trains; PACE is what one batch takes, as a larger model's would.
+DEFINITION = """
+import time
+import torch
+import det_native as det
+from det_native.pytorch import DataLoader, PyTorchTrial
+
+PACE = {pace}
+
+class Line(PyTorchTrial):
+    def __init__(self, context):
+        self.context = context
+        self.model = context.wrap_model(torch.nn.Linear(4, 1))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.05))
+
+    def _loader(self):
+        x = torch.arange(256.0).reshape(64, 4) / 256
+        return DataLoader(torch.utils.data.TensorDataset(x, x.sum(1, keepdim=True)), batch_size=8)
+
+    def build_training_data_loader(self):
+        return self._loader()
+
+    def build_validation_data_loader(self):
+        return self._loader()
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        time.sleep(PACE)
+        {extra}
+        loss = torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {{"loss": loss}}
+
+    def evaluate_batch(self, batch):
+        return {{"error": torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])}}
+"""
+
+CONFIG = """
+config = {{
+    "name": "{name}",
+    "hyperparameters": {{"global_batch_size": 8}},
+    "searcher": {{"name": "single", "metric": "error", "max_length": {{"batches": {batches}}}}},
+    "min_validation_period": {{"batches": 20}},
+    "scheduling_unit": 10,
+    "max_restarts": 0,
+}}
+"""
+
+CREATE = "experiment = det.experimental.create(Line, config)\nexperiment"
+
+
+def training_cells(
+    name: str = "line", *, batches: int = 100_000, pace: float = 0.02, extra: str = "pass"
+) -> tuple[str, str, str]:
+    """Return cells that define a trial, configure it, and submit and show it."""
+    return (DEFINITION.format(pace=pace, extra=extra), CONFIG.format(name=name, batches=batches), CREATE)
+
+
+def write_notebook(path: Path, *cells: str) -> Path:
+    """Write a notebook of code cells."""
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(cell.strip()) for cell in cells],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    )
+    nbformat.write(notebook, path)
+    return path
+
+
+def wait_until(fits: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+    """Return the first true value of `fits`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = fits()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
+        time.sleep(0.1)
+
+
+class Lab:
+    """A JupyterLab server in a process of its own, with nothing of the user's.
+
+    Parameters
+    ----------
+    folder : Path
+        Its root is ``folder / "root"``.
+    home : Path
+        ``DET_HOME`` of the server and of its kernels.
+    theme : str
+    environment : dict, optional
+        More environment variables.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        home: Path,
+        theme: str = "JupyterLab Light",
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.root = folder / "root"
+        self.root.mkdir(parents=True)
+        self.home = home
+        self._log = folder / "lab.log"
+        own = {f"JUPYTER_{name.upper()}_DIR": folder / name for name in ("config", "data", "runtime")}
+        own |= {f"JUPYTERLAB_{name.upper()}_DIR": folder / name for name in ("settings", "workspaces")}
+        own["IPYTHONDIR"] = folder / "ipython"
+        for path in own.values():
+            path.mkdir()
+        self._write_settings(folder / "settings", theme)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        config = folder / "jupyter_config.py"
+        config.write_text(_CONFIG.format(port=port, root=str(self.root), token=TOKEN))
+        self.origin = f"http://127.0.0.1:{port}"
+        self.base = f"{self.origin}/hub/user/"
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("DET_", "PYTEST_", "JUPYTER"))
+        }
+        variables = {
+            **kept,
+            **{name: str(path) for name, path in own.items()},
+            "DET_HOME": str(home),
+            "JUPYTER_PREFER_ENV_PATH": "1",
+            "OMP_NUM_THREADS": "1",
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            **(environment or {}),
+        }
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "jupyterlab", f"--config={config}"],
+                env=variables,
+                cwd=self.root,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"token {TOKEN}"
+        wait_until(self._is_up, "JupyterLab is up")
+
+    @property
+    def log(self) -> str:
+        """What the server has written."""
+        return self._log.read_text(errors="replace")
+
+    def request(self, method: str, path: str, **arguments: Any) -> requests.Response:
+        """Ask the server, as its owner."""
+        return self._session.request(method, f"{self.base}{path}", timeout=30, **arguments)
+
+    def end_kernels(self) -> None:
+        """End all kernels, as closing them in the front end does."""
+        for session in self.request("GET", "api/sessions").json():
+            self.request("DELETE", f"api/sessions/{session['id']}")
+        for kernel in self.request("GET", "api/kernels").json():
+            self.request("DELETE", f"api/kernels/{kernel['id']}")
+
+    def close(self) -> None:
+        """End the server."""
+        self.end_kernels()
+        self._session.close()
+        self._process.terminate()
+        self._process.wait(30)
+
+    def _is_up(self) -> bool:
+        assert self._process.poll() is None, self.log
+        try:
+            return self.request("GET", "api/status").ok
+        except requests.ConnectionError:
+            return False
+
+    @staticmethod
+    def _write_settings(folder: Path, theme: str) -> None:
+        settings = folder / "@jupyterlab" / "apputils-extension"
+        settings.mkdir(parents=True)
+        (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+        (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
+
+
+class Screen:
+    """One page of the browser with a JupyterLab in it; keeps what it asked the network for."""
+
+    def __init__(self, browser: Browser, lab: Lab, *, width: int = 1300, height: int = 900) -> None:
+        self.lab = lab
+        context = browser.new_context(viewport={"width": width, "height": height})
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(30_000)
+        self.requests: list[Request] = []
+        self.errors: list[str] = []
+        self._before = ""
+        self.page.on("request", lambda request: self.requests.append(request))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def open(self, notebook: Path | None = None, *, reset: bool = True) -> None:
+        """Load JupyterLab, with a notebook and its kernel."""
+        tree = f"/tree/{notebook.relative_to(self.lab.root)}" if notebook else ""
+        self.page.goto(f"{self.lab.base}lab{tree}?token={TOKEN}{'&reset' if reset else ''}")
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached")
+        if notebook:
+            self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+            self.wait_for_kernel()
+
+    def wait_for_kernel(self) -> None:
+        """Wait until the kernel is at rest."""
+        self.page.wait_for_function(
+            "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'", timeout=60_000
+        )
+
+    def cell(self, number: int) -> Locator:
+        """Return a code cell, counted from 0."""
+        return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
+
+    def run(self, *numbers: int) -> None:
+        """Run cells one after the other, and wait for each."""
+        for number in numbers:
+            self.start(number)
+            wait_until(lambda n=number: self._has_run(n), f"cell {number} has run", 90)  # type: ignore[misc]
+
+    def start(self, number: int) -> None:
+        """Run a cell without waiting for its end."""
+        self._before = self.prompt(number)
+        # A key pressed while JupyterLab still connects to the kernel is lost without a word.
+        wait_until(lambda: self._starts(number), f"cell {number} starts")
+
+    def run_all(self, count: int) -> None:
+        """Run the first `count` cells."""
+        self.run(*range(count))
+
+    def prompt(self, number: int) -> str:
+        """Return what stands before a cell: ``[3]:``, ``[*]:`` while it runs."""
+        return self.cell(number).locator(".jp-InputPrompt").inner_text().strip()
+
+    def save(self) -> None:
+        """Save the notebook."""
+        self.page.locator(".jp-Notebook").first.click(position={"x": 3, "y": 3})
+
+        def is_answer(response: Response) -> bool:
+            return response.request.method == "PUT" and "/api/contents/" in response.url
+
+        with self.page.expect_response(is_answer) as answer:
+            self.page.keyboard.press("Control+s")
+        assert answer.value.ok
+        self.page.locator(".jp-mod-dirty, .jp-DocumentTitle-dirty").first.wait_for(state="detached")
+
+    def open_panel(self) -> Locator:
+        """Open the side panel and return it."""
+        panel = self.page.locator("#det-native-experiments")
+        if not panel.is_visible():
+            self.page.locator(PANEL_TAB).first.click()
+        panel.wait_for()
+        return panel
+
+    def asked(self, part: str) -> list[str]:
+        """Return the addresses of the extension's requests that have `part` in them, in order."""
+        return [request.url for request in self.requests if "/det-native/" in request.url and part in request.url]
+
+    @property
+    def other_origins(self) -> list[str]:
+        """Return requests that went anywhere but to this JupyterLab."""
+        own = {urlsplit(self.lab.origin).netloc, ""}
+        return [request.url for request in self.requests if urlsplit(request.url).netloc not in own]
+
+    def close(self) -> None:
+        """Close the page."""
+        self.page.context.close()
+
+    def _starts(self, number: int) -> bool:
+        self.cell(number).locator(".cm-content").click()
+        self.page.keyboard.press("Shift+Enter")
+        try:
+            wait_until(lambda: self._runs(number) or self._has_run(number), "it starts", 5)
+        except AssertionError:
+            return False
+        return True
+
+    def _runs(self, number: int) -> bool:
+        if "*" in self.prompt(number):
+            self._before = ""  # whatever number comes is this run's, also after a restart of the kernel
+            return True
+        return False
+
+    def _has_run(self, number: int) -> bool:
+        now = self.prompt(number)
+        return now != self._before and re.search(r"\d", now) is not None
+
+
+def number_in(text: str) -> int:
+    """Return the first whole number of a text, thousands separators left out."""
+    found = re.search(r"\d[\d,]*", text)
+    assert found, text
+    return int(found.group().replace(",", ""))
+
+
+def chromium() -> str | None:
+    """Return the path of the browser, None where there is none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

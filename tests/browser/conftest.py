@@ -1,0 +1,147 @@
+"""A JupyterLab for each module and a browser for each test; pictures of what was seen are kept if a folder is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from browser_parts import CHROMIUM_ARGUMENTS, Lab, Screen, chromium
+
+from det_native.client.connect import connect
+from det_native.client.session import Session
+from det_native.schema.home import Home, read_runtime
+
+playwright_api = pytest.importorskip("playwright.sync_api")
+
+FAILED = pytest.StashKey[bool]()
+Opened = Callable[..., Screen]
+Keep = Callable[[Screen, str], None]
+
+
+def start_master(home: Home) -> None:
+    """Start a master as from a shell."""
+    environment = {**os.environ, "DET_HOME": str(home.path), "DET_SLOTS": "cpu:2", "TMPDIR": str(home.path.parent)}
+    subprocess.run([sys.executable, "-m", "det_native.client.command", "up"], check=True, env=environment, timeout=60)
+
+
+def stop_master(home: Home) -> None:
+    """End a master, if one runs, and all that it has started."""
+    runtime = read_runtime(home)
+    if runtime is None:
+        return
+    master = psutil.Process(runtime.pid)
+    started = [master, *master.children(recursive=True)]
+    environment = {**os.environ, "DET_HOME": str(home.path)}
+    subprocess.run([sys.executable, "-m", "det_native.client.command", "down", "--kill"], env=environment, timeout=60)
+    _, alive = psutil.wait_procs(started, timeout=60)
+    assert not alive, [process.cmdline() for process in alive]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """The home of a running master."""
+    home = Home(tmp_path_factory.mktemp("browser-home"))
+    start_master(home)
+    yield home
+    stop_master(home)
+
+
+@pytest.fixture(scope="module")
+def lab(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A JupyterLab beside that master."""
+    lab = Lab(tmp_path_factory.mktemp("lab"), home.path)
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def master(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """A session with the master."""
+    monkeypatch.setenv("DET_HOME", str(home.path))
+    return connect(start=False)
+
+
+@pytest.fixture(scope="session")
+def _playwright() -> Iterator[object]:
+    if chromium() is None:
+        pytest.skip("No chromium here: `apt-get install chromium`, or run tools/system_packages.sh as root.")
+    with playwright_api.sync_playwright() as playwright:
+        yield playwright
+
+
+@pytest.fixture
+def opened(_playwright: object, request: pytest.FixtureRequest, keep: Keep) -> Iterator[Opened]:
+    """Return what opens a JupyterLab in a browser; no test may talk to any other origin, or raise in the page."""
+    browsers, screens, labs = [], [], []
+
+    def open_screen(lab: Lab, **arguments: int) -> Screen:
+        browser = _playwright.chromium.launch(  # type: ignore[attr-defined]
+            executable_path=chromium(), headless=True, args=CHROMIUM_ARGUMENTS
+        )
+        browsers.append(browser)
+        labs.append(lab)
+        screen = Screen(browser, lab, **arguments)
+        screens.append(screen)
+        return screen
+
+    yield open_screen
+    if request.node.stash.get(FAILED, False):
+        for number, screen in enumerate(screens):
+            keep(screen, f"failed-{request.node.name}-{number}")
+    found = [(screen.other_origins, screen.errors) for screen in screens]
+    for browser in browsers:
+        browser.close()
+    for lab in labs:
+        lab.end_kernels()
+    for other_origins, errors in found:
+        assert not other_origins
+        assert not errors
+
+
+@pytest.fixture
+def screen(opened: Opened, lab: Lab) -> Screen:
+    """A page with the module's JupyterLab."""
+    return opened(lab)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note a failure, so that a picture of the page can be kept."""
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
+@pytest.fixture
+def keep() -> Keep:
+    """Return what keeps a picture, in the folder that ``DET_SCREENSHOTS`` names."""
+
+    def keep_picture(screen: Screen, name: str) -> None:
+        folder = os.environ.get("DET_SCREENSHOTS")
+        if folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            screen.page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+    return keep_picture
+
+
+@pytest.fixture(autouse=True)
+def _no_experiment_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Stop what a test has left running, so that the next finds free slots."""
+    yield
+    if "home" not in request.fixturenames:
+        return
+    home = request.getfixturevalue("home")
+    if read_runtime(home) is None:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DET_HOME", str(home.path))
+        session = connect(start=False)
+        for experiment in session.get("/experiments"):
+            if experiment["state"] not in ("COMPLETED", "CANCELED", "ERROR", "DELETED"):
+                session.post(f"/experiments/{experiment['id']}/kill")

@@ -1,0 +1,158 @@
+"""What stays: a saved notebook shows the last state as a picture and a line, in JupyterLab and where no kernel runs."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from browser_parts import CHROMIUM_ARGUMENTS, Lab, Screen, chromium, training_cells, wait_until, write_notebook
+from conftest import Keep, Opened
+from playwright.sync_api import Locator, Page, expect
+
+from det_native.schema.home import Home
+
+pytestmark = pytest.mark.slow
+
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+# What a reader of a notebook must never see: how Python or a widget library speaks of an object.
+REPR = re.compile(r"<(\w+\.)*\w+ object at|<Experiment|<Trial|LiveWidget\(|Loading widget|Error displaying|not found")
+LARGEST_NOTEBOOK = 300_000
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def viewer(_playwright: Any) -> Iterator[Page]:
+    """A browser without a network, as a reader of a file may have it."""
+    browser = _playwright.chromium.launch(executable_path=chromium(), headless=True, args=CHROMIUM_ARGUMENTS)
+    context = browser.new_context(offline=True, viewport={"width": 1100, "height": 900})
+    yield context.new_page()
+    browser.close()
+
+
+def bundle_of(path: Path, cell: int = 2) -> dict[str, Any]:
+    """Return what a saved notebook has below a cell, by MIME type."""
+    *_, output = nbformat.read(path, 4).cells[cell].outputs  # before it: the report of what was sent
+    return dict(output["data"])
+
+
+def saved_with(screen: Screen, path: Path, text: str) -> dict[str, Any]:
+    """Save the notebook until the line below its third cell has `text` in it; return what is below that cell."""
+
+    def fits() -> dict[str, Any] | None:
+        screen.save()
+        found = bundle_of(path)
+        return found if text in found["text/plain"] and "image/png" in found else None
+
+    found: dict[str, Any] = wait_until(fits, f"the saved notebook says {text!r}", 30)
+    return found
+
+
+def convert(path: Path, folder: Path) -> Path:
+    """Convert a notebook to HTML, as from a shell."""
+    command = [sys.executable, "-m", "nbconvert", "--to", "html", "--output-dir", str(folder), str(path)]
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    return folder / f"{path.stem}.html"
+
+
+def shows_last_state(output: Locator, *words: str) -> None:
+    """Check that an output shows a line with `words` and a picture that really is one, and no object's repr."""
+    for word in words:
+        expect(output).to_contain_text(word)
+    picture = output.locator("img").first
+    expect(picture).to_be_visible()
+    wait_until(lambda: picture.evaluate("image => image.complete && image.naturalWidth > 300"), "the picture is loaded")
+    assert not REPR.search(output.inner_text())
+
+
+def check_saved(path: Path, bundle: dict[str, Any]) -> None:
+    """Check what is in the file: a line, a picture, of a reasonable size, and no state of a widget."""
+    assert base64.b64decode(bundle["image/png"]).startswith(PNG)
+    assert len(bundle["text/plain"].splitlines()) == 1
+    assert not REPR.search(bundle["text/plain"] + bundle["text/html"])
+    assert path.stat().st_size < LARGEST_NOTEBOOK
+    assert "widgets" not in nbformat.read(path, 4).metadata
+
+
+def test_a_finished_training_stays_after_its_kernel(
+    opened: Opened, lab: Lab, viewer: Page, tmp_path: Path, keep: Keep
+) -> None:
+    screen = opened(lab)
+    path = write_notebook(lab.root / "finished.ipynb", *training_cells("finished", batches=60))
+    screen.open(path)
+    screen.run_all(3)
+    view = screen.cell(2).locator(".det-view")
+    expect(view.locator(".det-badge")).to_have_text("Completed", timeout=60_000)
+    bundle = saved_with(screen, path, "completed")
+    assert re.fullmatch(r"Experiment \d+: finished: completed, best error [\d.e-]+", bundle["text/plain"])
+    check_saved(path, bundle)
+    lab.end_kernels()
+
+    screen.open(path)
+    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "finished", "COMPLETED", "best error")
+    screen.cell(2).locator("img").scroll_into_view_if_needed()
+    keep(screen, "saved-and-reopened")
+
+    viewer.goto(convert(path, tmp_path).as_uri())
+    shows_last_state(viewer.locator(".jp-OutputArea-output").last, "finished", "COMPLETED", "best error")
+    assert not REPR.search(viewer.locator("body").inner_text())
+
+
+def test_a_training_that_goes_on_is_saved_with_the_time(
+    opened: Opened, lab: Lab, viewer: Page, tmp_path: Path, keep: Keep
+) -> None:
+    screen = opened(lab)
+    path = write_notebook(lab.root / "going_on.ipynb", *training_cells("going-on"))
+    screen.open(path)
+    screen.run_all(3)
+    expect(screen.cell(2).locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
+    bundle = saved_with(screen, path, "as of 20")
+    check_saved(path, bundle)
+    lab.end_kernels()
+
+    screen.open(path)
+    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "going-on", "ACTIVE", "as of 20")
+    viewer.goto(convert(path, tmp_path).as_uri())
+    shows_last_state(viewer.locator(".jp-OutputArea-output").last, "going-on", "ACTIVE", "as of 20")
+
+    # Somebody else's JupyterLab does not trust it: shown without anything that could run.
+    other = nbformat.read(path, 4)
+    other.cells[2].outputs[-1]["data"]["text/html"] += "<script>document.title = 'owned'</script>"
+    untrusted = lab.root / "untrusted.ipynb"
+    nbformat.write(other, untrusted)
+    screen.open(untrusted)
+    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "going-on", "as of 20")
+    assert screen.page.title() != "owned"
+
+
+def test_an_experiment_that_had_ended_and_one_executed_without_a_front_end(
+    opened: Opened, lab: Lab, home: Home, viewer: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DET_HOME", str(home.path))
+    cells = (*training_cells("headless", batches=60), "experiment.wait()", "experiment", "experiment.trials[0]")
+    path = write_notebook(lab.root / "headless.ipynb", *cells)
+    command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "notebook", "--inplace", str(path)]
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    live, _, ended, trial = (bundle_of(path, cell) for cell in (2, 3, 4, 5))
+    for bundle in (live, ended, trial):
+        assert WIDGET_VIEW not in bundle
+        assert base64.b64decode(bundle["image/png"]).startswith(PNG)
+    check_saved(path, live)
+    assert "completed" in live["text/plain"], "what was shown while it went on is renewed at its end"
+
+    viewer.goto(convert(path, tmp_path).as_uri())
+    outputs = viewer.locator(".jp-OutputArea-output:has(img)")
+    for number, words in enumerate((["headless", "COMPLETED"], ["headless", "COMPLETED"], ["Trial", "60/60"])):
+        shows_last_state(outputs.nth(number), *words)
+    assert not REPR.search(viewer.locator("body").inner_text())
+
+    screen = opened(lab)
+    screen.open(path)
+    for cell, word in ((2, "COMPLETED"), (4, "COMPLETED"), (5, "60/60")):
+        shows_last_state(screen.cell(cell).locator(".jp-OutputArea-output").last, word)
