@@ -74,7 +74,7 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
     }
     for curve in found:
         validated = curve.kind is MetricKind.VALIDATION
-        points = [(batch, value) for batch, value in zip(curve.batch, curve.mean, strict=True) if value is not None]
+        points = _extremes(curve)
         twin = training.get((curve.trial_id, curve.name))
         if not points or (validated and twin is not None and all(twin.get(batch) == value for batch, value in points)):
             continue
@@ -89,3 +89,11 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
         )
         curves.panels.setdefault(panel_of(curve.name), []).append(line)
     return curves
+
+
+def _extremes(curve: rest.MetricCurve) -> list[tuple[int, float]]:
+    """Return the points of a reduced curve: of each stretch the smallest and the largest value, so no peak is lost."""
+    points: list[tuple[int, float]] = []
+    for batch, low, high in zip(curve.batch, curve.minimum, curve.maximum, strict=True):
+        points += [(batch, value) for value in dict.fromkeys((low, high)) if value is not None]
+    return points

@@ -20,7 +20,7 @@ from det_native.display.environment import in_notebook, running_shell
 from det_native.display.fallback import last_state
 from det_native.display.feed import ViewReader
 from det_native.display.widget import can_show_widgets, make_widget, view_of
-from det_native.errors import DetError
+from det_native.errors import DetError, NotFoundError
 from det_native.schema.states import ExperimentState
 
 FIRST_RENEWAL_SECONDS = 3.0
@@ -29,6 +29,8 @@ PUSH_SECONDS = 1.0
 CALM_SECONDS = 2.0
 RETRY_SECONDS = 5.0
 SETTLE_SECONDS = 20.0
+# What a master says or its absence, and what files of a run of this machine do.
+UNREADABLE = (DetError, OSError)
 
 _views: weakref.WeakSet[LiveView] = weakref.WeakSet()
 # Those of a notebook that is only executed, until their last state is shown.
@@ -113,7 +115,9 @@ class LiveView:
                 return False
             self.join(SETTLE_SECONDS)
             self._publish(update=True)
-        except DetError:
+        except NotFoundError:
+            return True
+        except UNREADABLE:
             return False  # the master is away: after the next cell then
         return True
 
@@ -134,7 +138,10 @@ class LiveView:
                 self._follow()
                 self._push()
                 self._publish(update=True)
-            except DetError as error:
+            except NotFoundError as error:
+                self._send({"type": "lost", "message": str(error)})
+                return  # deleted: it does not come back
+            except UNREADABLE as error:
                 self._send({"type": "lost", "message": str(error)})
                 self._replay.wait(RETRY_SECONDS)
             else:
@@ -204,7 +211,7 @@ class LiveView:
     def _push_once(self) -> None:
         try:
             self._push()
-        except DetError as error:
+        except UNREADABLE as error:
             self._send({"type": "lost", "message": str(error)})
 
     def _act(self, number: object, action: object) -> None:

@@ -43,6 +43,7 @@ c.IdentityProvider.token = {token!r}
 c.LabApp.extension_manager = "readonly"
 c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
 c.LabApp.news_url = None
+c.LabApp.expose_app_in_browser = True
 """
 
 # The library that trains; PACE is what one batch takes, as a larger model's would.
@@ -236,7 +237,7 @@ class Screen:
         self.errors: list[str] = []
         self._before = ""
         self.page.on("request", lambda request: self.requests.append(request))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
 
     def open(self, notebook: Path | None = None, *, reset: bool = True) -> None:
         """Load JupyterLab, with a notebook and its kernel."""
@@ -288,6 +289,17 @@ class Screen:
             self.page.keyboard.press("Control+s")
         assert answer.value.ok
         self.page.locator(".jp-mod-dirty, .jp-DocumentTitle-dirty").first.wait_for(state="detached")
+
+    def execute(self, command: str, **arguments: Any) -> None:
+        """Execute a command of JupyterLab, as its palette does."""
+        self.page.evaluate("([name, given]) => window.jupyterapp.commands.execute(name, given)", [command, arguments])
+
+    def set_theme(self, dark: bool) -> None:
+        """Switch the theme of JupyterLab."""
+        theme = f"JupyterLab {'Dark' if dark else 'Light'}"
+        self.execute("apputils:change-theme", theme=theme)
+        self.page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=theme)
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached")
 
     def open_panel(self) -> Locator:
         """Open the side panel and return it."""

@@ -132,13 +132,13 @@ def keep() -> Keep:
 
 @pytest.fixture(autouse=True)
 def _no_experiment_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Stop what a test has left running, so that the next finds free slots."""
+    """Stop what a test has left running, so that the next finds free slots; start a master that one has killed."""
     yield
     if "home" not in request.fixturenames:
         return
     home = request.getfixturevalue("home")
     if read_runtime(home) is None:
-        return
+        start_master(home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
         session = connect(start=False)

@@ -60,5 +60,5 @@ def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
     bar, shown_last = (output["data"] for output in waited if "data" in output)
     assert set(bar) == {"text/plain", "text/html"}, "no widget: a saved one is an error message in JupyterLab"
     assert bar["text/plain"].startswith("Experiment local-2: 100% completed")
-    assert "<progress value=\"1.000\"" in bar["text/html"]
+    assert '<progress value="1.000"' in bar["text/html"]
     assert shown_last["image/png"]

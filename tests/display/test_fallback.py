@@ -11,8 +11,12 @@ import pytest
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
+from det_native.display.curves import Curves
 from det_native.display.fallback import last_state
+from det_native.display.feed import BUCKETS
+from det_native.display.figure import CurvesFigure, draw
 from det_native.experimental.local_store import LocalStore
+from det_native.schema import rest
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExperimentState, TrialState
 
@@ -86,3 +90,23 @@ def test_a_failure_names_cell_and_message_as_text(name: str) -> None:
 def test_a_picture_of_many_points_is_small() -> None:
     bundle = last_state(write_experiment(rows=20_000))
     assert len(base64.b64decode(bundle["image/png"])) < 100_000
+
+
+def test_a_peak_among_many_points_is_in_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = write_experiment()
+    rows = [
+        rest.MetricRow(batch=batch, metrics={"loss": 900.0 if batch == 7_777 else 1.0}) for batch in range(1, 20_001)
+    ]
+    LocalStore.find(str(experiment.id)).write_rows(1, "training", rows)
+    drawn: list[Curves] = []
+
+    def keep(curves: Curves) -> CurvesFigure:
+        drawn.append(curves)
+        return draw(curves)
+
+    monkeypatch.setattr("det_native.display.figure.draw", keep)
+    last_state(experiment)
+    (curve,) = [each for each in drawn[0].panels["loss"] if not each.validation]
+    assert len(curve.values) <= 2 * BUCKETS
+    assert max(curve.values) == 900.0
+    assert min(curve.values) == 1.0

@@ -51,8 +51,9 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const transport = labTransport(serverSettings);
     const executions = new ExecutionTracker(notebooks);
     const loader = new CheckpointLoader(app, notebooks, executions);
-    const pages = new ExperimentPages(app, transport, (experimentId, { uuid }) => {
-      void tell(() => loader.load({ experimentId, uuid }));
+    const pages = new ExperimentPages(app, transport, (experimentId, { uuid, manifest }) => {
+      const { framework } = manifest;
+      void tell(() => loader.load({ experimentId, uuid, framework }));
     });
     const submission: SubmitContext = {
       transport: labTransport(serverSettings, DOCUMENT_SECONDS),

@@ -53,6 +53,24 @@ export function checkpointMetric(
   return name === undefined ? null : { name, value: checkpoint.metrics[name] };
 }
 
+/** The checkpoint with the best value of the searcher's metric; null while none has one. */
+export function bestCheckpoint(
+  checkpoints: readonly Checkpoint[],
+  metric: string,
+  smallerIsBetter: boolean
+): Checkpoint | null {
+  const sign = smallerIsBetter ? 1 : -1;
+  const valueOf = (each: Checkpoint) => {
+    const value = each.metrics[metric];
+    return typeof value === 'number' ? sign * value : Infinity;
+  };
+  const best = checkpoints.reduce<Checkpoint | null>(
+    (found, each) => (found === null || valueOf(each) < valueOf(found) ? each : found),
+    null
+  );
+  return best !== null && valueOf(best) < Infinity ? best : null;
+}
+
 /** A failure with what is said of it before its traceback. */
 export interface Failure {
   readonly headline: string;
@@ -78,10 +96,9 @@ export function failuresOf(view: ExperimentView): Failure[] {
   return [...found.values()];
 }
 
-/** ` after 30 batches, in cell [4], line 2`. */
+/** ` at batch 30, in cell [4], line 2`; batches are counted from 1. */
 export function whereText(error: UserErrorInfo): string {
-  const batches = error.batch === 1 ? '1 batch' : `${error.batch} batches`;
-  const when = error.batch ? ` after ${batches}` : ' before its first batch';
+  const when = error.batch ? ` at batch ${error.batch}` : ' before its first batch';
   const cell = typeof error.cell === 'number' ? `cell [${error.cell}]` : '';
   const place = [cell, error.file ?? ''].filter(Boolean).join(', ');
   const line = place && typeof error.line === 'number' ? `, line ${error.line}` : '';

@@ -79,7 +79,7 @@ class Actions {
     private readonly _confirm?: Confirm
   ) {
     this.buttons.append(this._pause, this._resume, this._stop);
-    this.question.hidden = this.problem.hidden = true;
+    this.buttons.hidden = this.question.hidden = this.problem.hidden = true;
   }
 
   update(experiment: ExperimentDetail, view: ExperimentView): void {

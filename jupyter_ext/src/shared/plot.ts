@@ -14,6 +14,8 @@ import { align, asLine, commonBatches, hasPositive, valueAt } from './plotData';
 const HEIGHT = 170;
 const LEAST_WIDTH = 120;
 const BAND_ALPHA = '30';
+/** A single peak is as narrow as a bucket: its edge shows it, its area would not. */
+const EDGE_ALPHA = '70';
 
 export interface ChartOptions {
   /** Name of the metric. */
@@ -47,6 +49,7 @@ export class Chart {
   private _logarithmic = false;
   private _zoomed = false;
   private _frame = 0;
+  private _later = 0;
 
   constructor(
     host: HTMLElement,
@@ -94,13 +97,22 @@ export class Chart {
     }
     this._describe();
     this._showValues();
+    if (this._canvas.clientWidth === 0) {
+      // Hidden, maybe for less than a frame, of which no observer is told: so JupyterLab changes its theme.
+      this._later ||= requestAnimationFrame(() => {
+        this._later = 0;
+        this._fit();
+      });
+    }
   }
 
   dispose(): void {
     cancelAnimationFrame(this._frame);
+    cancelAnimationFrame(this._later);
     this._resize.disconnect();
     this._unwatchTheme();
     this._plot?.destroy();
+    this._plot = null;
     this.root.remove();
   }
 
@@ -149,7 +161,7 @@ export class Chart {
       }
       series.push(lineSeries(style));
       if (this._hasBand(index)) {
-        series.push(edgeSeries(), edgeSeries());
+        series.push(edgeSeries(style), edgeSeries(style));
         const fill = style.colour + BAND_ALPHA;
         bands.push({ series: [series.length - 2, series.length - 1], fill });
       }
@@ -169,7 +181,7 @@ export class Chart {
       width: this._width(),
       height: HEIGHT,
       legend: { show: false },
-      padding: [6, 8, 0, 0],
+      padding: [6, 16, 0, 0], // on the right, half of the last number on the axis
       scales: { x: { time: false }, y: { distr: this._logarithmic ? 3 : 1 } },
       axes: [
         { ...axis, size: 24, values: (_, ticks) => ticks.map(tickText) },
@@ -248,8 +260,8 @@ function lineSeries(style: LineStyle): uPlot.Series {
   };
 }
 
-function edgeSeries(): uPlot.Series {
-  return { stroke: 'transparent', width: 0, points: { show: false } };
+function edgeSeries({ colour }: LineStyle): uPlot.Series {
+  return { stroke: colour + EDGE_ALPHA, width: 1, points: { show: false } };
 }
 
 /** A number on an axis: 1500 -> 1.5k. */

@@ -1,7 +1,7 @@
 /** Trials, checkpoints, log and errors: the lower part of an experiment's view. */
 
 import { button, make, setText } from './dom';
-import { bestTrial, checkpointMetric, failuresOf } from './facts';
+import { bestCheckpoint, bestTrial, checkpointMetric, failuresOf } from './facts';
 import { formatBytes, formatHparams, formatValue, shortUuid } from './format';
 import type { Column } from './keyedTable';
 import { KeyedTable } from './keyedTable';
@@ -94,6 +94,7 @@ export class CheckpointsSection {
   private readonly _section: Section;
   private readonly _table: KeyedTable<Checkpoint>;
   private _metric = '';
+  private _best: string | null = null;
 
   constructor(open: boolean, onLoad?: (checkpoint: Checkpoint) => void) {
     const columns: Array<Column<Checkpoint>> = [
@@ -107,6 +108,7 @@ export class CheckpointsSection {
       label: 'Checkpoints',
       key: each => each.uuid,
       columns,
+      emphasised: each => each.uuid === this._best,
       ...(onLoad ? { action: (each: Checkpoint) => loadButton(each, onLoad) } : {})
     });
     this._section = new Section(this._table.root, open);
@@ -117,6 +119,9 @@ export class CheckpointsSection {
     this._metric = view.experiment?.metric ?? '';
     const found = view.checkpoints.filter(each => each.state === 'COMPLETED');
     const newestFirst = found.sort((one, other) => other.created.localeCompare(one.created));
+    const smaller = view.experiment?.smaller_is_better ?? true;
+    this._best =
+      found.length > 1 ? (bestCheckpoint(found, this._metric, smaller)?.uuid ?? null) : null;
     const empty = ended(view) ? TEXTS.noCheckpointsEnded : TEXTS.noCheckpoints;
     this._section.show(`Checkpoints (${found.length})`, found.length > 0 ? null : empty);
     this._table.setItems(newestFirst);
@@ -124,7 +129,8 @@ export class CheckpointsSection {
 
   private _metricText(checkpoint: Checkpoint): string {
     const found = checkpointMetric(checkpoint, this._metric);
-    return found ? `${found.name} ${formatValue(found.value)}` : '—';
+    const best = checkpoint.uuid === this._best ? ' (best)' : '';
+    return found ? `${found.name} ${formatValue(found.value)}${best}` : '—';
   }
 }
 

@@ -89,7 +89,7 @@ describe('the cells of the document', () => {
 });
 
 describe('the inserted code', () => {
-  const reference = { experimentId: 7, uuid: 'ab-12' };
+  const reference = { experimentId: 7, uuid: 'ab-12', framework: 'keras' } as const;
 
   it('imports det_native where the kernel has not done so', () => {
     expect(checkpointCode(reference)).toBe(
@@ -101,6 +101,12 @@ describe('the inserted code', () => {
   it('uses the name of the import that the kernel has executed', () => {
     expect(checkpointCode(reference, ['import det_native as d\nd.x'])).toBe(
       'checkpoint = d.attach(7).checkpoint("ab-12")\nmodel = checkpoint.load()'
+    );
+  });
+
+  it('names what it loads: of a trial class it is the trial', () => {
+    expect(checkpointCode({ ...reference, framework: 'torch' })).toContain(
+      '\ntrial = checkpoint.load()'
     );
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { SubmitController, type ControllerOptions } from '../../src/lab/submission/controller';
 import {
   acceptLabel,
+  blockedText,
   canSubmit,
   next,
   opened,
@@ -14,7 +15,13 @@ import {
 } from '../../src/lab/submission/dialogModel';
 import type { DocumentBody, Inspection } from '../../src/lab/submission/inspection';
 import { refusalOf } from '../../src/lab/submission/refusals';
-import { callText, remarks, sizeText, totalText } from '../../src/lab/submission/summary';
+import {
+  callText,
+  remarks,
+  sizeText,
+  statusText,
+  totalText
+} from '../../src/lab/submission/summary';
 import { RequestError, type Transport } from '../../src/shared/transport';
 import { inspection } from './facts';
 
@@ -46,6 +53,17 @@ describe('the dialog', () => {
       inspected({ problems: [{ where: 'cell 3', what: 'uses lock', remedy: 'Make it there.' }] })
     );
     expect([model.phase, canSubmit(model)]).toEqual(['blocked', false]);
+    expect(blockedText(model.choice.place)).toContain('cannot be sent');
+  });
+
+  it('may still run in the kernel what cannot be sent', () => {
+    const problems = [{ where: 'cell 3', what: 'holds a secret', remedy: '' }];
+    const must_run = [{ cell: 2, id: 'c2', why: 'computes the configuration' }];
+    const blocked = after(inspected({ problems, must_run }));
+    expect(remarks(blocked)).toEqual([]);
+    const here = next(blocked, { type: 'chosen', choice: { place: 'here' } });
+    expect(canSubmit(here)).toBe(true);
+    expect(blockedText(here.choice.place)).toContain('kernel may run it');
   });
 
   it("keeps the configuration's slots until others are chosen", () => {
@@ -122,20 +140,28 @@ describe('what the dialog says', () => {
     expect(totalText(inspection({ master: null }))).toContain('submitting starts one');
   });
 
+  it('says that all is new where nothing was there', () => {
+    expect(totalText(inspection({ total: 34_000, new: 34_000 }))).toBe(
+      '34 kB in all, all of it new to the master.'
+    );
+  });
+
   it('has no size for what is only said', () => {
     const row = { what: 'cell 1', how: 'runs again', cell: '1', note: '', status: 'new' } as const;
     expect(sizeText({ ...row, size: 0 })).toBe('');
     expect(sizeText({ ...row, size: 900 })).toBe('900 B');
+    expect(statusText({ ...row, size: 0 })).toBe('');
+    expect(statusText({ ...row, how: 'source', size: 900 })).toBe('new');
   });
 
   it('brings warnings first, and cells of one kind together', () => {
-    const why = 'has not run';
+    const why = 'not run yet';
     const changed = [1, 2, 3, 5, 7, 8].map(cell => ({ cell, id: `c${cell}`, why }));
     const other = { cell: 4, id: 'c4', why: 'text differs' };
     const groups = remarks(after(inspected({ warnings: ['Slow.'], changed: [...changed, other] })));
     expect(groups.map(({ kind, lines }) => [kind, lines])).toEqual([
       ['warning', ['Slow.']],
-      ['changed', ['Cells 1 to 3, 5, 7, 8: has not run', 'Cell 4: text differs']]
+      ['changed', ['Cells 1 to 3, 5, 7, 8: not run yet', 'Cell 4: text differs']]
     ]);
   });
 
@@ -263,6 +289,16 @@ describe('submitting', () => {
     expect(await dialog.submit()).toEqual({ kind: 'here' });
     expect(ran).toEqual([inspection().here]);
     expect(requests).toHaveLength(1);
+  });
+
+  it('prepares the kernel for a test, if that was chosen after the notebook was read', async () => {
+    const here = { before: 'run(test=True)', cells: ['c1'], after: 'end()' };
+    const { controller: dialog, requests, ran } = controller(inspection(), inspection({ here }));
+    await dialog.begin();
+    dialog.take({ type: 'chosen', choice: { place: 'here', test: true } });
+    expect(await dialog.submit()).toEqual({ kind: 'here' });
+    expect(requests.map(({ body }) => body.test)).toEqual([false, true]);
+    expect(ran).toEqual([here]);
   });
 
   it('shows what the server refuses, and inspects again on demand', async () => {

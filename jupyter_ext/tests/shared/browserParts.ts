@@ -1,4 +1,4 @@
-/** What a browser has and jsdom lacks: layout observers, media queries, and a canvas that notes what is drawn on it. */
+/** What a browser has and jsdom lacks: layout observers, media queries, dragging, and a canvas that notes what is drawn on it. */
 import { vi } from 'vitest';
 
 type Callback<Entry> = (entries: Entry[], observer: unknown) => void;
@@ -92,6 +92,7 @@ vi.stubGlobal('ResizeObserver', Resizes);
 vi.stubGlobal('IntersectionObserver', Intersections);
 vi.stubGlobal('Path2D', Path);
 vi.stubGlobal('matchMedia', media);
+vi.stubGlobal('DragEvent', class extends MouseEvent {});
 HTMLCanvasElement.prototype.getContext = (() => context) as never;
 
 /** Texts of the elements that are shown and fit a selector. */

@@ -131,6 +131,7 @@ describe('a chart', () => {
     expect(width()).toBe('120px');
     Object.defineProperty(host, 'clientWidth', { value: 400 });
     resized(host);
+    await vi.advanceTimersByTimeAsync(0);
     expect(width()).toBe('400px');
     found.dispose();
   });

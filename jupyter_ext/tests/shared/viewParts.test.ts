@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import {
+  bestCheckpoint,
   bestTrial,
   checkpointMetric,
   failuresOf,
@@ -206,6 +207,19 @@ it("the metric of a checkpoint is the searcher's, else another, else none", () =
   expect(checkpointMetric(checkpoint({ metrics: {} }), 'val_accuracy')).toBeNull();
 });
 
+it.each([
+  [true, 'b'],
+  [false, 'c']
+])('the best checkpoint, smaller is better: %s', (smaller, best) => {
+  const values = [0.2, 0.1, 0.9, 'NaN', undefined];
+  const found = values.map((loss, index) =>
+    checkpoint({ uuid: 'abcde'[index]!, metrics: loss === undefined ? {} : { loss } })
+  );
+  expect(bestCheckpoint(found, 'loss', smaller)?.uuid).toBe(best);
+  expect(bestCheckpoint(found, 'accuracy', smaller)).toBeNull();
+  expect(bestCheckpoint([], 'loss', smaller)).toBeNull();
+});
+
 describe('a failure', () => {
   it('is told once however many trials have it, before that of the experiment', () => {
     const error = userError({ batch: 30 });
@@ -213,7 +227,7 @@ describe('a failure', () => {
     const experiment = detail({ state: 'ERROR', error: userError({ traceback: 'Other' }) });
     expect(failuresOf(view({ trials, experiment }))).toEqual([
       {
-        headline: 'Trial 3 failed after 30 batches, in cell [5], line 3',
+        headline: 'Trial 3 failed at batch 30, in cell [5], line 3',
         traceback: error.traceback
       },
       {
@@ -239,7 +253,7 @@ describe('a failure', () => {
   });
 
   it.each([
-    [{ cell: null, file: 'model.py', line: 9, batch: 1 }, ' after 1 batch, in model.py, line 9'],
+    [{ cell: null, file: 'model.py', line: 9, batch: 1 }, ' at batch 1, in model.py, line 9'],
     [{ cell: null, file: null, line: 9 }, ' before its first batch'],
     [{ cell: 0, file: 'a.py', line: null }, ' before its first batch, in cell [0], a.py']
   ])('%j is at its place', (change, words) => {

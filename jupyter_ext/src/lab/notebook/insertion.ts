@@ -1,11 +1,14 @@
 /** The cell that "Load into notebook" inserts. */
 
+import type { Checkpoint } from '../../shared/model';
+
 const DEFAULT_NAME = 'det';
 
-/** What identifies a checkpoint. */
+/** What identifies a checkpoint, and what it is of. */
 export interface CheckpointReference {
   experimentId: number;
   uuid: string;
+  framework: Checkpoint['manifest']['framework'];
 }
 
 /**
@@ -43,6 +46,7 @@ export function checkpointCode(
   return [
     ...lines,
     `checkpoint = ${name}.attach(${reference.experimentId}).checkpoint(${JSON.stringify(reference.uuid)})`,
-    'model = checkpoint.load()'
+    // A trial class keeps its models under names of its own.
+    `${reference.framework === 'torch' ? 'trial' : 'model'} = checkpoint.load()`
   ].join('\n');
 }

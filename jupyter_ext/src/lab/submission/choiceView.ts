@@ -24,7 +24,7 @@ export class ChoiceView {
     group.append(...places.map(({ label }) => label));
     this._problem.id = 'det-choice-problem';
     this._problem.setAttribute('role', 'alert');
-    this.element.append(group, this._makeSlots(), this._makeTest(), this._problem);
+    this.element.append(group, this._makeSlots(), this._problem, this._makeTest());
   }
 
   /** Show the choice; what the user is typing is left alone. */
@@ -36,7 +36,7 @@ export class ChoiceView {
       input.disabled = busy;
     }
     this._slots.disabled = busy || here;
-    this._test.disabled = busy || here;
+    this._test.disabled = busy;
     this._test.checked = model.choice.test;
     const asked = slotsAsked(model);
     if (document.activeElement !== this._slots && Number.isFinite(asked)) {

@@ -1,7 +1,7 @@
 /** Runs the submit dialog: asks, sends, and tells what came of it. Knows no JupyterLab. */
 import type { MasterInfo } from '../../shared/model';
 import type { Transport } from '../../shared/transport';
-import { next, opened, type DialogEvent, type DialogModel } from './dialogModel';
+import { canSubmit, next, opened, type DialogEvent, type DialogModel } from './dialogModel';
 import { refusalOf } from './refusals';
 import type { DocumentBody, Inspection, Submission } from './inspection';
 
@@ -25,6 +25,7 @@ export type Outcome =
 export class SubmitController {
   private _model: DialogModel = opened();
   private _key: string;
+  private _inspectedAsTest = false;
   private readonly _gone = new AbortController();
 
   constructor(private readonly _options: ControllerOptions) {
@@ -54,16 +55,14 @@ export class SubmitController {
 
   /** Send the notebook, or begin here; null if it was refused, or is not ready: the model says why. */
   async submit(): Promise<Outcome | null> {
-    this._apply({ type: 'submitted' });
-    const { phase, choice, inspection } = this._model;
-    if (phase !== 'submitting' || inspection === null) {
-      return null;
+    const { choice, inspection } = this._model;
+    if (!canSubmit(this._model) || inspection === null) {
+      return null; // Enter is pressed twice, or too soon
     }
+    this._apply({ type: 'submitted' });
     try {
       const outcome: Outcome =
-        choice.place === 'here'
-          ? await this._options.runHere(inspection.here).then(() => ({ kind: 'here' as const }))
-          : await this._send();
+        choice.place === 'here' ? await this._runHere(inspection) : await this._send();
       this._apply({ type: 'accepted' });
       return outcome;
     } catch (error) {
@@ -77,6 +76,14 @@ export class SubmitController {
     this._gone.abort();
   }
 
+  private async _runHere(inspection: Inspection): Promise<Outcome> {
+    // What prepares the kernel says whether it is a test, and the user may have chosen otherwise since.
+    const fits = this._inspectedAsTest === this._model.choice.test;
+    const { here } = fits ? inspection : await this._askInspection();
+    await this._options.runHere(here);
+    return { kind: 'here' };
+  }
+
   private async _send(): Promise<Outcome> {
     const answer = await this._options.transport.post<Submission>(
       'document/submit',
@@ -88,15 +95,22 @@ export class SubmitController {
 
   private async _inspect(): Promise<void> {
     try {
-      const inspection = await this._options.transport.post<Inspection>(
-        'document/inspect',
-        this._body(),
-        this._gone.signal
-      );
-      this._apply({ type: 'inspected', inspection });
+      this._apply({ type: 'inspected', inspection: await this._askInspection() });
     } catch (error) {
       this._refused(error);
     }
+  }
+
+  private async _askInspection(): Promise<Inspection> {
+    const body = this._body();
+    const path = 'document/inspect';
+    const inspection = await this._options.transport.post<Inspection>(
+      path,
+      body,
+      this._gone.signal
+    );
+    this._inspectedAsTest = body.test;
+    return inspection;
   }
 
   private async _askSlots(): Promise<void> {

@@ -48,7 +48,7 @@ export function next(model: DialogModel, event: DialogEvent): DialogModel {
   switch (event.type) {
     case 'inspected': {
       const { inspection } = event;
-      const phase = inspection.problems.length > 0 ? 'blocked' : 'ready';
+      const phase = phaseOf(inspection);
       const choice = { ...model.choice, test: model.choice.test || inspection.written.test };
       return { ...model, phase, choice, inspection, refusal: null };
     }
@@ -69,8 +69,14 @@ export function next(model: DialogModel, event: DialogEvent): DialogModel {
 
 /** What was refused of a notebook that can be read may be accepted once something else is chosen. */
 function reconsidered(model: DialogModel): DialogModel {
-  const another = model.phase === 'refused' && model.inspection !== null;
-  return another ? { ...model, phase: 'ready', refusal: null } : model;
+  const { phase, inspection } = model;
+  return phase === 'refused' && inspection !== null
+    ? { ...model, phase: phaseOf(inspection), refusal: null }
+    : model;
+}
+
+function phaseOf(inspection: Inspection): 'ready' | 'blocked' {
+  return inspection.problems.length > 0 ? 'blocked' : 'ready';
 }
 
 /** How many slots would be asked for. */
@@ -93,9 +99,19 @@ export function slotsProblem(model: DialogModel): string {
   return '';
 }
 
-/** Whether the notebook can be sent as it stands. */
+/** Whether the notebook can be sent, or run here, as it stands. */
 export function canSubmit(model: DialogModel): boolean {
-  return model.phase === 'ready' && slotsProblem(model) === '';
+  // What keeps a notebook from being sent, a secret in a cell for one, need not keep the kernel from running it.
+  const fits =
+    model.phase === 'ready' || (model.phase === 'blocked' && model.choice.place === 'here');
+  return fits && slotsProblem(model) === '';
+}
+
+/** What is said above the problems of a notebook. */
+export function blockedText(place: Place): string {
+  return place === 'here'
+    ? 'The notebook could not be sent to the cluster; its kernel may run it all the same.'
+    : 'The notebook cannot be sent as it stands.';
 }
 
 /** Words on the button that accepts. */

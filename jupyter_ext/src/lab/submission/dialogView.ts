@@ -3,9 +3,9 @@ import { Widget } from '@lumino/widgets';
 
 import { button, make } from '../../shared/dom';
 import { makeWaiting } from '../dom';
-import { waitingText, type DialogEvent, type DialogModel } from './dialogModel';
+import { blockedText, waitingText, type DialogEvent, type DialogModel } from './dialogModel';
 import { ChoiceView } from './choiceView';
-import { callText, remarks, sizeText, totalText, type Remarks } from './summary';
+import { callText, remarks, sizeText, statusText, totalText, type Remarks } from './summary';
 import type { CaptureRow, Inspection, ProblemInfo } from './inspection';
 
 /** Shows the model; what the user does becomes events. */
@@ -52,12 +52,7 @@ export class DialogView extends Widget {
       ];
     }
     if (model.phase === 'blocked') {
-      const heading = make(
-        'p',
-        'det-Submit-error',
-        {},
-        'The notebook cannot be sent as it stands.'
-      );
+      const heading = make('p', 'det-Submit-error', {}, blockedText(model.choice.place));
       return [heading, ...problemList(model.inspection?.problems ?? [])];
     }
     return [];
@@ -119,7 +114,7 @@ function reportTable(rows: readonly CaptureRow[]): HTMLElement {
     if (row.note) {
       what.append(make('div', 'det-Submit-note', {}, row.note));
     }
-    const texts = [row.how, sizeText(row), row.cell ?? '', row.status ?? 'new'];
+    const texts = [row.how, sizeText(row), row.cell ?? '', statusText(row)];
     const line = make('tr', '', {}, what, ...texts.map(text => make('td', '', {}, text)));
     line.dataset.status = row.status ?? 'new';
     return line;

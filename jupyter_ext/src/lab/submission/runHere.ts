@@ -24,11 +24,21 @@ export async function runHere(
   await execute(kernel, here.before);
   const wanted = new Set(here.cells);
   const cells = panel.content.widgets.filter((cell: Cell) => wanted.has(cell.model.id));
+  showLast(panel, cells);
   void NotebookActions.runCells(panel.content, cells, panel.sessionContext, dialogs)
     .then(() => execute(kernel, here.after))
     .catch((error: unknown) =>
       console.warn('det_native: the kernel ended while it trained', error)
     );
+}
+
+/** Bring the cell that trains into sight: what it tells is shown below it. */
+function showLast({ content }: NotebookPanel, cells: readonly Cell[]): void {
+  const last = cells.at(-1);
+  if (last !== undefined) {
+    content.activeCellIndex = content.widgets.indexOf(last);
+    void content.scrollToItem(content.activeCellIndex, 'smart');
+  }
 }
 
 async function execute(kernel: Kernel.IKernelConnection, code: string): Promise<void> {

@@ -33,12 +33,20 @@ export function totalText(inspection: Inspection): string {
   if (inspection.new === 0) {
     return `${total}; the master has all of it already.`;
   }
+  if (inspection.new === inspection.total) {
+    return `${total}, all of it new to the master.`;
+  }
   return `${total}, of which ${formatBytes(inspection.new)} are new to the master.`;
 }
 
 /** Size of a row; nothing for what is only said, such as that a cell runs again. */
 export function sizeText(row: CaptureRow): string {
   return row.size === 0 ? '' : formatBytes(row.size);
+}
+
+/** Whether the master has a row; nothing for a cell that runs again: its source is a row of its own. */
+export function statusText(row: CaptureRow): string {
+  return row.how === 'runs again' ? '' : (row.status ?? 'new');
 }
 
 /** `cell 3`; `a cell` where it has no number. */
@@ -59,7 +67,7 @@ export function remarks(model: DialogModel): Remarks[] {
     group(
       'must-run',
       'Cells that run first, in a process of their own, to learn the configuration',
-      here ? [] : remarkLines(inspection.must_run)
+      here || model.phase === 'blocked' ? [] : remarkLines(inspection.must_run)
     ),
     group('note', 'Where it trains', placeNotes(model, inspection))
   ].filter(each => each.lines.length > 0);

@@ -1,0 +1,180 @@
+// @vitest-environment jsdom
+import { buttonOf, textsOf } from '../shared/browserParts';
+import { afterEach, describe, expect, it } from 'vitest';
+
+import {
+  next,
+  opened,
+  type DialogEvent,
+  type DialogModel
+} from '../../src/lab/submission/dialogModel';
+import { DialogView } from '../../src/lab/submission/dialogView';
+import type { Inspection } from '../../src/lab/submission/inspection';
+import { NASTY } from '../shared/examples';
+import { inspection } from './facts';
+
+const views: Array<{ dispose(): void }> = [];
+
+afterEach(() => {
+  views.splice(0).forEach(view => view.dispose());
+  document.body.replaceChildren();
+});
+
+function shown(...events: DialogEvent[]) {
+  const sent: DialogEvent[] = [];
+  const view = new DialogView(event => sent.push(event));
+  views.push(view);
+  document.body.append(view.node);
+  const show = (model: DialogModel) => {
+    view.showModel(model);
+    return model;
+  };
+  const model = show(events.reduce(next, opened()));
+  const { node } = view;
+  const input = (selector: string) => node.querySelector<HTMLInputElement>(`input${selector}`)!;
+  return { node, sent, show, model, input, texts: (where: string) => textsOf(node, where) };
+}
+
+const inspected = (change: Partial<Inspection> = {}): DialogEvent => ({
+  type: 'inspected',
+  inspection: inspection(change)
+});
+
+describe('the dialog', () => {
+  it('says what it waits for, to a screen reader too, and shows no form before', () => {
+    const { node, texts } = shown();
+    expect(texts('[role=status]')[0]).toContain('Reading the notebook');
+    expect(texts('fieldset')).toEqual([]);
+    expect(node.querySelector('.det-Submit-status')?.getAttribute('aria-live')).toBe('polite');
+  });
+
+  it('shows what would be sent, in a table that the keyboard can scroll', () => {
+    const row = { what: 'data', how: 'file', size: 34_000, cell: '2', note: 'large' } as const;
+    const { node, texts } = shown(
+      inspected({ rows: [{ ...row, status: 'already there' }], warnings: ['Slow.'] })
+    );
+    expect(texts('th')).toEqual(['What', 'How', 'Size', 'Cell', 'At the master']);
+    expect(texts('td')).toEqual(['datalarge', 'file', '34 kB', '2', 'already there']);
+    expect(texts('[data-kind=warning] li')).toEqual(['Slow.']);
+    const region = node.querySelector<HTMLElement>('[role=region]');
+    expect([region?.tabIndex, region?.getAttribute('aria-label')]).toEqual([0, 'What is sent']);
+  });
+
+  it('shows no table of what travels where nothing does', () => {
+    const { texts } = shown(inspected(), { type: 'chosen', choice: { place: 'here' } });
+    expect(texts('table')).toEqual([]);
+    expect(texts('[data-kind=note] li')[0]).toContain('in its kernel');
+  });
+
+  it('says what is refused with its remedy, and tries again on demand', () => {
+    const problems = [
+      { where: 'cell 3', what: 'uses a lock', remedy: 'Make it there.' },
+      { where: '', what: 'has no name', remedy: '' }
+    ];
+    const refusal = { message: 'No.', remedy: 'Wait.', problems, canRetry: true };
+    const { node, sent, texts, show, model } = shown({ type: 'refused', refusal });
+    expect(texts('.det-Submit-status p')).toEqual(['No.', 'Wait.']);
+    expect(texts('.det-Submit-problems li')).toEqual([
+      'cell 3 uses a lockMake it there.',
+      'has no name'
+    ]);
+    buttonOf(node, 'Try again').click();
+    expect(sent).toEqual([{ type: 'retried' }]);
+    show(next(model, { type: 'refused', refusal: { ...refusal, canRetry: false } }));
+    expect(() => buttonOf(node, 'Try again')).toThrow();
+  });
+
+  it('says what keeps a notebook from being sent', () => {
+    const problems = [{ where: 'cell 1', what: 'holds a secret', remedy: '' }];
+    const { texts } = shown(inspected({ problems }));
+    expect(texts('.det-Submit-error')).toEqual(['The notebook cannot be sent as it stands.']);
+    expect(texts('.det-Submit-problems li')).toEqual(['cell 1 holds a secret']);
+  });
+
+  it('is text throughout, whatever the notebook holds', () => {
+    const problem = { where: NASTY, what: NASTY, remedy: NASTY };
+    const row = { what: NASTY, how: NASTY, size: 1, cell: NASTY, note: NASTY, status: 'new' };
+    const { node, show, model } = shown(
+      inspected({
+        rows: [row as Inspection['rows'][number]],
+        warnings: [NASTY],
+        changed: [{ cell: 1, id: 'c1', why: NASTY }],
+        call: { cell: 1, id: 'c1', line: 1, kind: NASTY, framework: NASTY },
+        problems: [problem]
+      })
+    );
+    expect(node.textContent).toContain(NASTY);
+    expect(node.querySelector('img, script')).toBeNull();
+    const refusal = { message: NASTY, remedy: NASTY, problems: [problem], canRetry: true };
+    show(next(model, { type: 'refused', refusal }));
+    expect(node.querySelector('img, script')).toBeNull();
+  });
+});
+
+describe('the choice', () => {
+  it('is told as it is made', () => {
+    const { input, sent } = shown(inspected());
+    const change = (element: HTMLInputElement, event: string) =>
+      element.dispatchEvent(new Event(event));
+    expect([input('[value=cluster]').checked, input('[type=number]').value]).toEqual([true, '2']);
+    change(input('[value=here]'), 'change');
+    input('[type=number]').value = '3';
+    change(input('[type=number]'), 'input');
+    input('[type=number]').value = '';
+    change(input('[type=number]'), 'input');
+    input('[type=checkbox]').checked = true;
+    change(input('[type=checkbox]'), 'change');
+    expect(sent).toEqual([
+      { type: 'chosen', choice: { place: 'here' } },
+      { type: 'chosen', choice: { slots: 3 } },
+      { type: 'chosen', choice: { slots: Number.NaN } },
+      { type: 'chosen', choice: { test: true } }
+    ]);
+  });
+
+  it('has a name for each of its fields', () => {
+    const { node } = shown(inspected());
+    const fields = [...node.querySelectorAll('input')];
+    expect(fields.map(field => field.labels?.[0]?.textContent?.trim())).toEqual([
+      'On the cluster',
+      'Here, in the kernel of this notebook',
+      'Slots for each trial',
+      'Only test: one minimal loop of training, validation and checkpointing'
+    ]);
+  });
+
+  it('says what is wrong with it, at its field', () => {
+    const { input, node, texts, show, model } = shown(inspected(), {
+      type: 'slots-known',
+      slots: 2
+    });
+    expect([texts('.det-Choice-hint'), texts('[role=alert]')]).toEqual([['of 2'], []]);
+    expect(input('[type=number]').max).toBe('2');
+    show(next(model, { type: 'chosen', choice: { slots: 5 } }));
+    expect(texts('[role=alert]')).toEqual(['The master has 2 slots: choose at most 2.']);
+    const field = input('[type=number]');
+    expect(field.getAttribute('aria-invalid')).toBe('true');
+    const described = node.querySelector(`#${field.getAttribute('aria-describedby')}`);
+    expect(described?.textContent).toContain('at most 2');
+  });
+
+  it('leaves alone what is being typed', () => {
+    const { input, show, model } = shown(inspected());
+    const field = input('[type=number]');
+    field.focus();
+    field.value = '';
+    show(next(model, { type: 'chosen', choice: { slots: Number.NaN } }));
+    expect(field.value).toBe('');
+    field.blur();
+    show(next(model, { type: 'chosen', choice: { slots: 4 } }));
+    expect(field.value).toBe('4');
+  });
+
+  it('cannot be changed while the notebook is sent', () => {
+    const { node, show, model } = shown(inspected());
+    const disabled = () => [...node.querySelectorAll('input')].map(each => each.disabled);
+    expect(disabled()).toEqual([false, false, false, false]);
+    show(next(model, { type: 'submitted' }));
+    expect(disabled()).toEqual([true, true, true, true]);
+  });
+});

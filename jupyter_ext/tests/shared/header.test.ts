@@ -1,0 +1,107 @@
+// @vitest-environment jsdom
+import { buttonOf, nameOf } from './browserParts';
+import { describe, expect, it, vi } from 'vitest';
+
+import type { ExperimentState } from '../../src/shared/model';
+import { TEXTS } from '../../src/shared/texts';
+import { RequestError } from '../../src/shared/transport';
+import { detail, NASTY, statesOf } from './examples';
+import { frame, shown } from './shownView';
+
+describe('the buttons of each state', () => {
+  const EXPECTED: Record<ExperimentState, string[]> = {
+    ACTIVE: ['Pause', 'Stop'],
+    PAUSED: ['Resume', 'Stop'],
+    STOPPING_CANCELED: [],
+    STOPPING_COMPLETED: [],
+    STOPPING_ERROR: [],
+    CANCELED: [],
+    COMPLETED: [],
+    ERROR: [],
+    DELETED: []
+  };
+
+  it.each(statesOf('ExperimentState'))('%s', state => {
+    const { root } = shown({ experiment: detail({ state: state as ExperimentState }) });
+    const usable = [...root.querySelectorAll<HTMLButtonElement>('.det-actions button')].filter(
+      each => !each.closest('[hidden]') && !each.disabled
+    );
+    expect(usable.map(nameOf)).toEqual(EXPECTED[state as ExperimentState]);
+    expect(usable.every(each => each.type === 'button')).toBe(true);
+  });
+
+  it('ask for what they say', async () => {
+    const { root, source, show } = shown();
+    buttonOf(root, 'Pause').click();
+    expect(source.acts).toEqual(['pause']);
+    await show({ experiment: detail({ state: 'PAUSED' }) });
+    buttonOf(root, 'Resume').click();
+    expect(source.acts).toEqual(['pause', 'activate']);
+  });
+
+  it('are held while something is asked for, and say what is refused', async () => {
+    const { root, source, text } = shown();
+    let refuse: (error: Error) => void = () => undefined;
+    source.answer = () => new Promise((_, reject) => (refuse = reject));
+    buttonOf(root, 'Pause').click();
+    expect(buttonOf(root, 'Pause').disabled).toBe(true);
+    buttonOf(root, 'Pause').click();
+    refuse(new RequestError(NASTY, 409, 'refused', 'Try later.'));
+    await frame();
+    expect(source.acts).toEqual(['pause']);
+    expect(text('[role=alert]')).toBe(`${NASTY} Try later.`);
+    expect(buttonOf(root, 'Pause').disabled).toBe(false);
+    source.answer = () => Promise.resolve();
+    buttonOf(root, 'Pause').click();
+    expect(text('[role=alert]')).toBe('');
+  });
+
+  it('stop only after a question, which begins with the harmless answer', async () => {
+    const { root, source, text } = shown();
+    buttonOf(root, 'Stop').click();
+    expect(source.acts).toEqual([]);
+    expect(text('.det-question span')).toBe(TEXTS.confirmStop);
+    expect(root.querySelector('.det-question')?.getAttribute('aria-label')).toBe(TEXTS.confirmStop);
+    expect(document.activeElement).toBe(buttonOf(root, 'Keep running'));
+    buttonOf(root, 'Keep running').click();
+    await frame();
+    expect([text('.det-question'), source.acts]).toEqual(['', []]);
+    expect(document.activeElement).toBe(buttonOf(root, 'Stop'));
+    buttonOf(root, 'Stop').click();
+    buttonOf(root, 'Stop it').click();
+    await frame();
+    expect(source.acts).toEqual(['kill']);
+  });
+
+  it('take Escape for no', async () => {
+    const { root, source } = shown();
+    buttonOf(root, 'Stop').click();
+    const press = (key: string) =>
+      document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+    press('a');
+    expect(buttonOf(root, 'Stop it').isConnected).toBe(true);
+    press('Escape');
+    await frame();
+    expect(() => buttonOf(root, 'Stop it')).toThrow();
+    expect(source.acts).toEqual([]);
+  });
+
+  it('take the question away when the experiment ends by itself', async () => {
+    const { root, show, text } = shown();
+    buttonOf(root, 'Stop').click();
+    await show({ experiment: detail({ state: 'COMPLETED' }) });
+    expect(text('.det-question')).toBe('');
+  });
+
+  it('ask in the way of the page, where it has its own', async () => {
+    const confirm = vi.fn(() => Promise.resolve(false));
+    const { root, source } = shown({}, { confirm });
+    buttonOf(root, 'Stop').click();
+    await frame();
+    confirm.mockResolvedValue(true);
+    buttonOf(root, 'Stop').click();
+    await frame();
+    expect(confirm.mock.calls).toEqual([[TEXTS.confirmStop], [TEXTS.confirmStop]]);
+    expect(source.acts).toEqual(['kill']);
+  });
+});

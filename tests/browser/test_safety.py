@@ -1,0 +1,186 @@
+"""What comes from outside is text everywhere; the master's token stays on the server; other pages can do nothing."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser_parts import TOKEN, Lab, Screen, training_cells, write_notebook
+from conftest import Keep, Opened
+from playwright.sync_api import Error, Locator, Request, expect
+
+from det_native.client.session import Session
+from det_native.schema.home import Home
+
+pytestmark = pytest.mark.slow
+
+NAME = "<img src=x onerror=owned=1> & co"
+METRIC = "<svg onload=owned=2>"
+HPARAM = "<iframe srcdoc=owned>"
+LOG_LINE = "<script>window.owned = 3</script>"
+
+
+def hostile_cells() -> tuple[str, str, str]:
+    """Return cells whose names, metrics, hyperparameters and output are all markup."""
+    definition, config, create = training_cells("NAME", extra=f"print('{LOG_LINE}')")
+    definition = definition.replace('{"loss": loss}', f'{{"loss": loss, "{METRIC}": loss}}')
+    config = config.replace("NAME", NAME).replace(
+        '"global_batch_size": 8', f'"global_batch_size": 8, "{HPARAM}": "<b>"'
+    )
+    return definition, config, create
+
+
+class Traffic:
+    """Everything that went between a page and its server."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._finished: list[Request] = []
+        self._frames: list[str | bytes] = []
+        screen.page.on("requestfinished", self._finished.append)
+        screen.page.on("websocket", self._listen)
+        self._screen = screen
+
+    def _listen(self, socket: Any) -> None:
+        socket.on("framesent", self._frames.append)
+        socket.on("framereceived", self._frames.append)
+
+    def texts(self) -> Iterator[str]:
+        """Yield addresses, headers and bodies of requests and answers, and what went over web sockets."""
+        for request in self._screen.requests:
+            yield request.url
+            yield request.post_data or ""
+            yield str(request.headers)
+        for request in self._finished:
+            response = request.response()
+            if response is not None:
+                yield str(response.headers)
+                yield body_of(response)
+        for frame in self._frames:
+            yield frame if isinstance(frame, str) else frame.decode("latin-1")
+
+
+def body_of(response: Any) -> str:
+    """Return the body of an answer; of a redirection there is none."""
+    try:
+        return str(response.body().decode("latin-1"))
+    except Error:
+        return ""
+
+
+def is_text(screen: Screen, root: Locator, *words: str) -> None:
+    """Check that words are there as they were written, and that none of them has become an element."""
+    for word in words:
+        expect(root.get_by_text(word).first).to_be_visible(timeout=20_000)
+    assert root.locator("script, iframe, img[src=x], [onload], [onerror]").count() == 0
+    assert screen.page.evaluate("window.owned") is None
+
+
+def test_markup_is_text_and_the_token_stays_on_the_server(opened: Opened, lab: Lab, home: Home, keep: Keep) -> None:
+    screen = opened(lab, width=1500)
+    traffic = Traffic(screen)
+    dialogs: list[str] = []
+    screen.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    path = write_notebook(lab.root / "hostile.ipynb", *hostile_cells())
+    screen.open(path)
+    screen.run_all(3)
+    view = screen.cell(2).locator(".det-view")
+    is_text(screen, view, NAME, METRIC, HPARAM, LOG_LINE)
+    panel = screen.open_panel()
+    is_text(screen, panel, NAME)
+    screen.save()
+    panel.get_by_role("option").first.click()
+    page = screen.page.locator(".det-page")
+    is_text(screen, page, NAME, METRIC, HPARAM, LOG_LINE)
+    expect(screen.page.get_by_role("tab", name=NAME)).to_be_visible()
+    keep(screen, "markup-is-text")
+
+    token = home.token.read_text().strip()
+    assert len(token) > 20
+    searched = list(traffic.texts())
+    assert any("/det-native/api/master/experiments" in text for text in searched)
+    assert any(LOG_LINE in text for text in searched), "bodies are searched"
+    assert not [text[:200] for text in searched if token in text]
+    stored = screen.page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    for kept in (screen.page.content(), stored, str(screen.page.context.cookies()), path.read_text(), lab.log):
+        assert token not in kept
+    events = lab.request("GET", "det-native/api/master/events", params={"experiment_id": 1}, stream=True)
+    assert token not in str(events.headers) + next(events.iter_lines(decode_unicode=True))
+    events.close()
+
+    # What was saved beside the live view is text too.
+    lab.end_kernels()
+    screen.open(path)
+    saved = screen.cell(2).locator(".jp-OutputArea-output").last
+    is_text(screen, saved, NAME)
+    assert not dialogs
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[str]:
+    """The address of somebody else's web page."""
+    (tmp_path / "index.html").write_text("<title>elsewhere</title>")
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=str(tmp_path))
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+FETCH = """async ([url, method, headers, mode]) => {
+  try {
+    const body = method === 'POST' ? '{}' : undefined;
+    const answer = await fetch(url, { method, headers, mode, body, credentials: 'include' });
+    return [answer.status, await answer.text()];
+  } catch (error) {
+    return [0, String(error)];
+  }
+}"""
+
+
+def test_no_other_page_and_nothing_without_the_xsrf_token_acts(
+    opened: Opened, lab: Lab, master: Session, elsewhere: str
+) -> None:
+    screen = opened(lab)
+    screen.open(write_notebook(lab.root / "xsrf.ipynb", *training_cells("xsrf")))
+    screen.run_all(3)
+    number = master.get("/experiments")[0]["id"]
+    api = f"{lab.base}det-native/api/"
+    pause = f"{api}master/experiments/{number}/pause"
+
+    def state() -> str:
+        return str(master.get(f"/experiments/{number}")["state"])
+
+    for url in (pause, f"{api}start", f"{api}document/inspect"):
+        assert screen.page.evaluate(FETCH, [url, "POST", {}, "same-origin"])[0] == 403, url
+    assert state() == "ACTIVE"
+
+    # The user's cookies go along with what a page of another port of this host asks for; that is all it gets.
+    other = screen.page.context.new_page()
+    other.goto(elsewhere)
+    assert other.evaluate(FETCH, [f"{api}status", "GET", {}, "cors"])[0] == 0, "the answer is not for other origins"
+    assert other.evaluate(FETCH, [f"{api}master/experiments", "GET", {}, "no-cors"]) == [0, ""], "nor without CORS"
+    other.evaluate(FETCH, [pause, "POST", {}, "no-cors"])
+    other.evaluate(FETCH, [pause, "POST", {"X-XSRFToken": "guessed"}, "cors"])
+    other.evaluate(FETCH, [f"{pause}?token={TOKEN[:-1]}", "POST", {}, "no-cors"])
+    assert state() == "ACTIVE"
+    other.close()
+
+    cookies = {cookie["name"]: cookie["value"] for cookie in screen.page.context.cookies(lab.base)}
+    header = {"X-XSRFToken": cookies["_xsrf"]}
+    assert screen.page.evaluate(FETCH, [pause, "POST", header, "same-origin"])[0] == 200, (
+        "it was the header that lacked"
+    )
+    assert state() == "PAUSED"
