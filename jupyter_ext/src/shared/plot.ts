@@ -14,6 +14,10 @@ import { align, asLine, commonBatches, hasPositive, valueAt } from './plotData';
 const HEIGHT = 170;
 const LEAST_WIDTH = 120;
 const BAND_ALPHA = '30';
+/** Batches are counted: there is none between 1 and 2. */
+const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
+  [1, 2, 5].map(step => step * 10 ** power)
+).flat();
 /** A single peak is as narrow as a bucket: its edge shows it, its area would not. */
 const EDGE_ALPHA = '70';
 
@@ -184,7 +188,7 @@ export class Chart {
       padding: [6, 16, 0, 0], // on the right, half of the last number on the axis
       scales: { x: { time: false }, y: { distr: this._logarithmic ? 3 : 1 } },
       axes: [
-        { ...axis, size: 24, values: (_, ticks) => ticks.map(tickText) },
+        { ...axis, size: 24, incrs: WHOLE_STEPS, values: (_, ticks) => ticks.map(tickText) },
         { ...axis, size: axisWidth, values: (_, ticks) => ticks.map(tickText) }
       ],
       cursor: {

@@ -162,9 +162,14 @@ describe('the choice', () => {
     const { input, show, model } = shown(inspected());
     const field = input('[type=number]');
     field.focus();
-    field.value = '';
-    show(next(model, { type: 'chosen', choice: { slots: Number.NaN } }));
-    expect(field.value).toBe('');
+    for (const [typed, slots] of [
+      ['', Number.NaN],
+      ['01', 1]
+    ] as const) {
+      field.value = typed;
+      show(next(model, { type: 'chosen', choice: { slots } }));
+      expect(field.value).toBe(typed);
+    }
     field.blur();
     show(next(model, { type: 'chosen', choice: { slots: 4 } }));
     expect(field.value).toBe('4');

@@ -290,6 +290,22 @@ describe('the end of an experiment', () => {
     expect(feed.view.connection.kind).toBe('ended');
   });
 
+  it('is not taken back by such an answer while the last load goes on', async () => {
+    const { transport, feed } = await live();
+    const [late, last] = [held<unknown>(), held<unknown>()];
+    transport.answers.set(EXPERIMENT, late.promise);
+    await vi.advanceTimersByTimeAsync(3000);
+    transport.answers.set(EXPERIMENT, last.promise);
+    transport.newest.send(streamEvent('experiment', { state: 'COMPLETED' }, null));
+    await settle();
+    late.release(detail({ state: 'ACTIVE' }));
+    await settle();
+    expect(feed.view.experiment?.state).toBe('COMPLETED');
+    last.release(ENDED);
+    await settle();
+    expect(feed.view.connection).toEqual({ kind: 'ended' });
+  });
+
   it('that was long ago is loaded once', async () => {
     const { transport, feed } = follow();
     transport.answers.set(EXPERIMENT, ENDED);

@@ -119,6 +119,22 @@ describe('the list of experiments', () => {
     expect(feed.view.connection.kind).toBe('live');
   });
 
+  it('waits once for what was told after it was hidden and shown in the middle of asking', async () => {
+    const { transport, feed } = await live();
+    const slow = held<unknown>();
+    transport.answers.set(`${LIST}/7`, slow.promise);
+    transport.newest.send(streamEvent('metrics', {}));
+    await vi.advanceTimersByTimeAsync(1500);
+    feed.pause();
+    feed.resume();
+    await settle();
+    transport.newest.send(streamEvent('metrics', {}));
+    await settle();
+    slow.release(experiment());
+    await settle();
+    expect(vi.getTimerCount()).toBe(1);
+  });
+
   it('is loaded anew on demand', async () => {
     const { transport, feed } = await live();
     transport.answers.set(LIST, []);
