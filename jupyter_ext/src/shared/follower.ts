@@ -6,6 +6,8 @@ import { RequestError } from './transport';
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10_000;
+/** A stream that ends sooner counts as one more failure: something in between cuts it at once. */
+const STEADY = 5_000;
 
 export interface FollowerHandlers {
   /** Before each try; what it throws counts as a loss. */
@@ -82,8 +84,9 @@ export class Follower {
   private async _run(signal: AbortSignal): Promise<void> {
     let failures = 0;
     while (!signal.aborted) {
+      let since = Infinity;
       try {
-        await this._follow(signal, () => (failures = 0));
+        await this._follow(signal, () => (since = Date.now()));
         if (!signal.aborted) {
           this._finished = true;
           this._running = null;
@@ -94,7 +97,7 @@ export class Follower {
         if (signal.aborted) {
           return;
         }
-        failures += 1;
+        failures = Date.now() - since >= STEADY ? 1 : failures + 1;
         this._handlers.lost(asLoss(error));
         await this._sleep(pauseAfter(failures));
       }

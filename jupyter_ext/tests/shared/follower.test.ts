@@ -38,7 +38,7 @@ describe('the pause before a new try', () => {
     ]);
   });
 
-  it('is what is waited between tries, and begins anew once it was live', async () => {
+  it('is what is waited between tries, and begins anew once it was live for a while', async () => {
     const { follower, transport } = follow();
     transport.refusal = AWAY;
     follower.resume();
@@ -53,8 +53,14 @@ describe('the pause before a new try', () => {
     await vi.advanceTimersByTimeAsync(8000);
     expect(transport.streams).toHaveLength(1);
     transport.newest.break();
-    await vi.advanceTimersByTimeAsync(500);
+    await vi.advanceTimersByTimeAsync(9999);
+    expect(transport.streams).toHaveLength(1); // cut at once, by a proxy say: no reason to hurry
+    await vi.advanceTimersByTimeAsync(1);
     expect(transport.streams).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(5000);
+    transport.newest.break();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(transport.streams).toHaveLength(3);
     follower.dispose();
     await settle();
   });
