@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach
     from det_native.schema.config import ExperimentConfig
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
-    from det_native.trial import Trial, TrialContext
+    from det_native.trial import DistributedContext, Trial, TrialContext
 
 __version__ = "0.1.0"
 
@@ -29,6 +29,7 @@ _NAMES = {
     "attach": "det_native.experimental",
     "Experiment": "det_native.client.handles",
     "ExperimentConfig": "det_native.schema.config",
+    "DistributedContext": "det_native.trial",
     "Categorical": "det_native.schema.helpers",
     "Constant": "det_native.schema.helpers",
     "Double": "det_native.schema.helpers",
@@ -48,6 +49,7 @@ __all__ = [  # noqa: RUF022 (rooms first, then names)
     "CLUSTER",
     "Categorical",
     "Constant",
+    "DistributedContext",
     "Double",
     "Experiment",
     "ExperimentConfig",

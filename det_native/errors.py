@@ -47,6 +47,26 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     return TracebackType(following, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
 
 
+def show_without_ours() -> None:
+    """Let Python show errors of this package in a script as IPython does: the user's own lines and the message.
+
+    A hook that somebody else has set stays.
+    """
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _show
+
+
+def _show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if not isinstance(error, DetError):
+        sys.__excepthook__(kind, error, traceback)
+        return
+    from traceback import TracebackException
+
+    shown = TracebackException(kind, error, _without_ours(traceback))
+    shown.__cause__ = shown.__context__ = None
+    print("".join(shown.format()), end="", file=sys.stderr)
+
+
 class ArgumentError(DetError, ValueError):
     """Arguments of a call contradict each other or have no meaning; the message names them."""
 
@@ -194,6 +214,10 @@ class InvalidDataError(TrialDefinitionError, TypeError):
     """Training or validation data are of a kind, length or shape that cannot be used."""
 
 
+class ReducerError(TrialDefinitionError, ValueError):
+    """A custom reducer of metrics has failed, or returned what does not fit its name; the message names both."""
+
+
 class ExperimentFailedError(DetError):
     """An experiment ended in state ERROR.
 
@@ -205,4 +229,33 @@ class ExperimentFailedError(DetError):
 
 
 class UserCodeError(ExperimentFailedError):
-    """An exception in the user's code; the message is its traceback with cells by number and line."""
+    """An exception in the user's code.
+
+    Parameters
+    ----------
+    message : str
+        Its traceback, with cells by number and line; where that was shown just before, its place and last line.
+    traceback : str
+        The traceback in any case.
+    cell : int, optional
+        Number of the cell in which it was raised.
+    file : str, optional
+        File of the user's in which it was raised.
+    line : int, optional
+        Line there.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        traceback: str = "",
+        cell: int | None = None,
+        file: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.traceback = traceback
+        self.cell = cell
+        self.file = file
+        self.line = line

@@ -254,6 +254,7 @@ def _everything_set() -> ExperimentConfig:
                 **dict.fromkeys(("tensor_fusion_threshold", "tensor_fusion_cycle_time", "aggregation_frequency"), 2),
                 "auto_tune_tensor_fusion": True,
                 "average_training_metrics": True,
+                "gradient_compression": True,
                 "average_aggregated_gradients": False,
             },
             "debug": True,

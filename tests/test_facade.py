@@ -85,7 +85,7 @@ def test_missing_framework_is_one_sentence_with_the_command_to_run(room: str, ex
     assert printed[-1] == printed[0]
 
 
-@pytest.mark.parametrize(("room", "name"), [("estimator", "EstimatorTrial"), ("tensorboard", "metric_writers")])
+@pytest.mark.parametrize(("room", "name"), [("estimator", "EstimatorTrial"), ("tensorboard", "TensorboardManager")])
 def test_rooms_of_later_versions_say_so(room: str, name: str) -> None:
     module = getattr(det, room)
     with pytest.raises(UnsupportedFeatureError, match=f"{name} comes with a later version"):

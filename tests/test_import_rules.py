@@ -51,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.pytorch",
         "det_native.keras",
         "det_native.estimator",
+        "det_native.tensorboard",
         "det_native.trial",
         "det_native.runtime",
         "det_native.callsite",

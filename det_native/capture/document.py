@@ -214,12 +214,12 @@ class _DocumentCapture(CellCapture):
             )
         later = [i for i, one in enumerate(log.sources()) if i > user.index and one and _binds_name(one, name)]
         if later:
-            what = f"{used}, but only {self.document.label(later[0])}, further down, defines it."
+            what = f"{used}, but only {_lower(self.document.label(later[0]))}, further down, defines it."
             return Problem(where, what, "Move that cell up: cells are sent in the order of the document.")
         invalid = [index for index in log.invalid if index <= user.index and name in log.cells[index].source]
         if invalid:
-            what = f"{used}, but {self.document.label(invalid[-1])} is not valid Python ({log.invalid[invalid[-1]]})."
-            return Problem(where, what, "Mend that cell.")
+            why = f"is not valid Python ({log.invalid[invalid[-1]]})"
+            return Problem(where, f"{used}, but {_lower(self.document.label(invalid[-1]))} {why}.", "Mend that cell.")
         hidden = [e for e in self.executions if (e.magics or e.language) and e.index <= user.index]
         why = f"; {hidden[-1].label} runs `{(*hidden[-1].magics, hidden[-1].language)[0]}`" if hidden else ""
         return Problem(where, f"{used}, but no cell above defines it{why}.", "Define it in a cell above.")
@@ -228,8 +228,11 @@ class _DocumentCapture(CellCapture):
 def call_title(document: Document) -> str:
     """Return ``fit() in cell [7], line 3``."""
     call = document.call
-    label = document.label(call.owner)
-    return f"{call.kind}() in {label[0].lower()}{label[1:]}, line {call.node.lineno}"
+    return f"{call.kind}() in {_lower(document.label(call.owner))}, line {call.node.lineno}"
+
+
+def _lower(label: str) -> str:
+    return label[0].lower() + label[1:]
 
 
 def _times(site: CallSite | None, call: FoundCall) -> CallSite | None:

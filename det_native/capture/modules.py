@@ -24,12 +24,12 @@ _DATA_LIMIT = 1 << 20
 def _library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     own = Path(__file__).resolve().parent.parent
-    folders = {str(Path(paths[key]).resolve()) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders = {str(Path(paths[key]).resolve()) for key in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")}
     return (*sorted(folders), str(own))
 
 
 def is_library_file(path: str) -> bool:
-    """Whether a source file belongs to Python, an installed package or det_native, not to the user."""
+    """Whether a file belongs to Python, an installed package (or its commands) or det_native, and not to the user."""
     if path.startswith("<") or "site-packages" in path or "dist-packages" in path:
         return True
     resolved = str(Path(path).resolve())

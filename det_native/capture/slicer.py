@@ -282,7 +282,7 @@ class _Slicer:
             f"{execution.label} uses `{execution.language}`; shell cells do not run on the cluster."
             if execution.language in SHELL_MAGICS
             else f"{execution.label} uses `{execution.language}`; only Python cells run on the cluster.",
-            "Move it to `startup-hook.sh` or tag it det-skip.",
+            "Do the same in Python, declare the value with values=[...], or tag the cell det-skip if it is not needed.",
         )
 
     def _check_repeats(self, need: Need) -> None:

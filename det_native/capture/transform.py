@@ -256,7 +256,10 @@ class _Lines:
 def _parsed(source: str) -> ast.Module | str:
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError) as error:
+    except SyntaxError as error:
+        # Its own text names a file too, which is none of the user's.
+        return f"{error.msg}, line {error.lineno}" if error.lineno is not None else error.msg
+    except ValueError as error:
         return str(error)
 
 

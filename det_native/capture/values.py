@@ -183,14 +183,22 @@ def _encode_array(value: Any) -> Encoded | None:
         file = io.BytesIO()
         np.save(file, value, allow_pickle=False)
         return Encoded("npy", file.getvalue(), f"array {value.shape} of {value.dtype}")
-    if "torch.Tensor" in names:
-        from safetensors.torch import save
-
-        content = save({"value": value.detach().cpu().contiguous()})
-        return Encoded("safetensors", content, f"tensor {tuple(value.shape)} of {value.dtype}")
+    if names[0] == "torch.Tensor" and not value.requires_grad:
+        return _encode_tensor(value)
     if names[0].startswith("pandas.") and names[0].endswith(".DataFrame"):
         return _encode_table(value)
     return None
+
+
+def _encode_tensor(value: Any) -> Encoded | None:
+    """As safetensors; None: the tensor is of a kind that it does not know (sparse, quantized), and is pickled."""
+    from safetensors.torch import save
+
+    try:
+        content = save({"value": value.cpu().contiguous()})
+    except (KeyError, RuntimeError, ValueError):
+        return None
+    return Encoded("safetensors", content, f"tensor {tuple(value.shape)} of {value.dtype}")
 
 
 def _encode_table(value: Any) -> Encoded | None:
@@ -201,7 +209,7 @@ def _encode_table(value: Any) -> Encoded | None:
     try:
         value.to_parquet(file)
         same = pandas.read_parquet(io.BytesIO(file.getvalue())).equals(value)
-    except (ImportError, ValueError, TypeError, OSError):
+    except (ImportError, NotImplementedError, ValueError, TypeError, OSError):
         return None
     return Encoded("parquet", file.getvalue(), f"table of {len(value)} rows") if same else None
 

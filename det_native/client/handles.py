@@ -126,21 +126,25 @@ class Experiment:
         Raises
         ------
         UserCodeError
-            If the experiment failed through the user's code; the message is the traceback.
+            If the experiment failed through the user's code, with cell and line; the message is the traceback, or one
+            line if that was shown while waiting.
         ExperimentFailedError
             If it failed for another reason.
         TimeoutError
             If it has not ended after `timeout` seconds; it goes on.
         """
+        shown: set[str] = set()
         if not self.detail().state.terminal:
-            self._wait(timeout)
-        waiting.raise_failure(self._source, self._id, self.detail())
+            self._wait(timeout, shown)
+        waiting.raise_failure(self._source, self._id, self.detail(), shown)
         return self
 
-    def _wait(self, timeout: float | None) -> None:
+    def _wait(self, timeout: float | None, shown: set[str]) -> None:
         try:
             view = rendering.current().progress(f"Experiment {self._id}")
-            self._last_event = waiting.wait(self._source, self._id, view, timeout=timeout, after=self._last_event)
+            self._last_event = waiting.wait(
+                self._source, self._id, view, timeout=timeout, after=self._last_event, shown=shown
+            )
         except waiting.WaitInterrupt:
             raise KeyboardInterrupt from None
         except KeyboardInterrupt:

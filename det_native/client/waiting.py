@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import closing
 
 from det_native.client.events import EventFeed
@@ -28,7 +28,13 @@ def goes_on(experiment_id: int | str) -> str:
 
 
 def wait(
-    source: Source, experiment_id: int | str, view: ProgressView, *, timeout: float | None = None, after: int = 0
+    source: Source,
+    experiment_id: int | str,
+    view: ProgressView,
+    *,
+    timeout: float | None = None,
+    after: int = 0,
+    shown: set[str] | None = None,
 ) -> int:
     """Block until the experiment has ended.
 
@@ -42,6 +48,8 @@ def wait(
         Seconds.
     after : int
         Id of the last event that was already shown.
+    shown : set of str, optional
+        Takes up the tracebacks that are shown.
 
     Returns
     -------
@@ -57,7 +65,7 @@ def wait(
     """
     with closing(view):
         try:
-            return _follow(source, experiment_id, view, timeout, after)
+            return _follow(source, experiment_id, view, timeout, after, set() if shown is None else shown)
         except TimeoutError:
             raise TimeoutError(_not_ended(source, experiment_id, timeout)) from None
         except KeyboardInterrupt:
@@ -65,7 +73,14 @@ def wait(
             raise WaitInterrupt from None  # a new one: where in the waiting it arrived says nothing
 
 
-def _follow(source: Source, experiment_id: int | str, view: ProgressView, timeout: float | None, after: int) -> int:
+def _follow(
+    source: Source,
+    experiment_id: int | str,
+    view: ProgressView,
+    timeout: float | None,
+    after: int,
+    tracebacks: set[str],
+) -> int:
     """Show events until the experiment has ended; return the id of the last one."""
     last = after
     with EventFeed(source, experiment_id, after) as feed:
@@ -81,6 +96,7 @@ def _follow(source: Source, experiment_id: int | str, view: ProgressView, timeou
             if error is not None:
                 again = (event.trial_id, error.traceback) in shown
                 shown.add((event.trial_id, error.traceback))
+                tracebacks.add(error.traceback)
                 view.message(error_text(error, event.trial_id, again=again))
             view.update(progress.fraction, progress.text)
             if progress.ended and _truly_ended(source, experiment_id):
@@ -88,21 +104,35 @@ def _follow(source: Source, experiment_id: int | str, view: ProgressView, timeou
     return last
 
 
-def raise_failure(source: Source, experiment_id: int | str, detail: rest.ExperimentDetail) -> None:
+def raise_failure(
+    source: Source, experiment_id: int | str, detail: rest.ExperimentDetail, shown: Set[str] = frozenset()
+) -> None:
     """Raise what made the experiment fail, if it did.
+
+    Parameters
+    ----------
+    source : Source
+    experiment_id : int or str
+    detail : ExperimentDetail
+    shown : set of str
+        Tracebacks that the user has just seen: they are not repeated.
 
     Raises
     ------
     UserCodeError
-        With the user's traceback.
+        With the user's traceback, or its place if it was shown.
     ExperimentFailedError
         With the end of the log.
     """
     if detail.state is not ExperimentState.ERROR:
         return
     headline = f"Experiment {experiment_id} failed."
-    if detail.error is not None and detail.error.traceback:
-        raise UserCodeError(f"{headline}\n{detail.error.traceback}")
+    error = detail.error
+    if error is not None and error.traceback:
+        said = error.message.partition("\n")[0]
+        brief = f"Experiment {experiment_id} failed{_place(error)}: {error.type}{': ' if said else ''}{said}"
+        message = f"{brief} (the traceback is above)" if error.traceback in shown else f"{headline}\n{error.traceback}"
+        raise UserCodeError(message, traceback=error.traceback, cell=error.cell, file=error.file, line=error.line)
     reason = f"\n{detail.error.type}: {detail.error.message}" if detail.error is not None else ""
     raise ExperimentFailedError(f"{headline}{reason}{_log_tail(source, experiment_id)}")
 
@@ -117,15 +147,20 @@ def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool =
     again : bool
         The same traceback was shown before: one line is enough.
     """
-    place = [f"cell [{error.cell}]" if error.cell is not None else "", error.file or ""]
-    where = ", ".join(part for part in place if part)
-    line = f", line {error.line}" if where and error.line is not None else ""
     trial = f"Trial {trial_id}" if trial_id is not None else "The experiment"
-    when = f"after {error.batch} batches" if error.batch else "before its first batch"
-    headline = f"{trial} failed{' again' if again else ''} {when}" + (f", in {where}{line}" if where else "")
+    when = f"at batch {error.batch}" if error.batch else "before its first batch"
+    headline = f"{trial} failed{' again' if again else ''} {when}{',' if _place(error) else ''}{_place(error)}"
     if again:
         return f"{headline}, in the same way."
     return f"{headline}:\n{error.traceback or f'{error.type}: {error.message}'}"
+
+
+def _place(error: rest.UserErrorInfo) -> str:
+    """Return `` in cell [3], line 2``; empty if it is not known."""
+    place = [f"cell [{error.cell}]" if error.cell is not None else "", error.file or ""]
+    where = ", ".join(part for part in place if part)
+    line = f", line {error.line}" if where and error.line is not None else ""
+    return f" in {where}{line}" if where else ""
 
 
 def _not_ended(source: Source, experiment_id: int | str, timeout: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from det_native.errors import show_without_ours
 from det_native.experimental.arguments import Mode
 from det_native.later import refuse
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from det_native.experimental import keras
     from det_native.experimental.creation import create, create_trial_instance
     from det_native.experimental.existing import Determined, attach
+    from det_native.experimental.one_batch import test_one_batch
+
+show_without_ours()
 
 LOCAL = Mode.LOCAL
 CLUSTER = Mode.CLUSTER
@@ -26,11 +30,12 @@ _NAMES = {
     "attach": ("det_native.experimental.existing", "attach"),
     "create": ("det_native.experimental.creation", "create"),
     "create_trial_instance": ("det_native.experimental.creation", "create_trial_instance"),
+    "test_one_batch": ("det_native.experimental.one_batch", "test_one_batch"),
 }
 
 _later = refuse(
     "det_native.experimental",
-    frozenset({"Model", "ModelOrderBy", "ModelSortBy", "estimator", "init_native", "pytorch", "test_one_batch"}),
+    frozenset({"Model", "ModelOrderBy", "ModelSortBy", "estimator", "init_native", "pytorch"}),
     remedy="Now there are keras.init() and create(), each with local=True, test=True for one minimal loop.",
 )
 
@@ -48,6 +53,7 @@ __all__ = [
     "create",
     "create_trial_instance",
     "keras",
+    "test_one_batch",
 ]
 
 

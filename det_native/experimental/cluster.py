@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +10,6 @@ import det_native.display  # noqa: F401 (handles show themselves by what it regi
 from det_native import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.call import capture_call
-from det_native.capture.log import CallRecord
 from det_native.capture.model import Bundle, Capture
 from det_native.client.connect import connect, named_master
 from det_native.client.handles import Experiment
@@ -21,6 +20,7 @@ from det_native.display.report import ShownReport, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, NotFoundError, Problem
 from det_native.experimental import document_place
+from det_native.experimental.origin import Origin
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
@@ -29,15 +29,6 @@ from det_native.schema.manifests import CallKind, Framework
 from det_native.schema.sampling import sample_hyperparameters
 
 CHECK_SECONDS = 600.0
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a training call was made, and where ``init()`` was called for it, in which executions."""
-
-    record: CallRecord | None
-    init_executions: tuple[int, ...] = ()
-    init: CallRecord | None = None
 
 
 def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from det_native.errors import ArgumentError
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
+from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, check_settings, refuse
 from det_native.experimental.trials import find_trial_class, framework_of
 from det_native.runtime import active_host
@@ -72,15 +74,15 @@ def create(
     trial_class = find_trial_class(trial_def, settings.context_dir)
     framework = framework_of(trial_class)
     _check(trial_class)
-    loaded = load_config(settings.config, local=settings.place.local)
+    loaded = load_config(settings.config, local=settings.place.local, framework=framework)
     refuse(loaded, settings, searches=True)
     if settings.place.notice:
         print(settings.place.notice)
     if settings.place.local:
         from det_native.experimental.local import create_here
 
-        return document_place.done(create_here(trial_class, framework, loaded, settings))
-    from det_native.experimental.cluster import Origin, submit
+        return document_place.done(create_here(trial_class, framework, loaded, settings, Origin(record)))
+    from det_native.experimental.cluster import submit
 
     return document_place.done(submit("create", trial_class, loaded, framework, settings, Origin(record)))
 
@@ -103,6 +105,8 @@ def create_trial_instance(
 ) -> Trial:
     """Make an instance of a Trial class outside any run, to try its methods.
 
+    Deprecated: ``trial_class(trial_class.trial_context_class.from_config(config))`` is the same.
+
     Parameters
     ----------
     trial_def : type or str
@@ -114,6 +118,11 @@ def create_trial_instance(
     hparams : dict, optional
         Hyperparameters; one sample of the configuration's by default.
     """
+    warnings.warn(
+        "create_trial_instance() is deprecated: make a context with from_config(config), and the trial with that.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
     if hparams is not None and not isinstance(hparams, dict):
         raise ArgumentError(f"hparams must be a dictionary of values by name, not {hparams!r}.")
     trial_class = find_trial_class(trial_def, None)

@@ -207,7 +207,7 @@ def _changed(document: Document, included: Sequence[int]) -> list[dict[str, Any]
         if cell.executed is not None and cell.executed != cell.source:
             found.append({**_cell(document, index), "why": "text differs from what last ran"})
         elif cell.executed is None and cell.execution_count is None:
-            found.append({**_cell(document, index), "why": "has not run"})
+            found.append({**_cell(document, index), "why": "not run yet"})
     return found
 
 

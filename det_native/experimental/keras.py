@@ -12,6 +12,7 @@ from det_native.capture.log import CallRecord, running_execution
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
+from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, check_before_fit, check_settings
 from det_native.frameworks import translated
 from det_native.runtime import ProgramHost, active_host
@@ -150,11 +151,11 @@ def _fit(call: Any, settings: Settings, begun: _Begun) -> Any:
     other = document_place.stand_in(record)
     if other is not None:
         return other
+    origin = Origin(record, () if begun.execution is None else (begun.execution,), begun.record)
     if settings.place.local:
         from det_native.experimental.local import fit_here
 
-        return document_place.done(fit_here(call, settings))
-    from det_native.experimental.cluster import Origin, submit_fit
+        return document_place.done(fit_here(call, settings, origin))
+    from det_native.experimental.cluster import submit_fit
 
-    executions = () if begun.execution is None else (begun.execution,)
-    return document_place.done(submit_fit(call, settings, Origin(record, executions, begun.record)))
+    return document_place.done(submit_fit(call, settings, origin))

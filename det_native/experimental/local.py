@@ -13,13 +13,15 @@ from det_native.client import rendering
 from det_native.client.handles import Experiment
 from det_native.client.progress import newest_metrics
 from det_native.experimental.directory import working_directory
+from det_native.experimental.local_program import keep_program
 from det_native.experimental.local_source import LocalSource
 from det_native.experimental.local_store import LocalStore, now, trial_row
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import CheckpointManifest, Framework
+from det_native.schema.manifests import CallKind, CheckpointManifest, Framework
+from det_native.schema.retention import superfluous
 from det_native.schema.sampling import grid_points, sample_hyperparameters, trial_seeds
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
 
@@ -27,16 +29,23 @@ if TYPE_CHECKING:
     from det_harness.local import LocalReporter
     from det_harness.services import Controller, Services
 
+    from det_native.experimental.origin import Origin
     from det_native.pytorch import PyTorchTrial
     from det_native.trial import Trial
 
 BuildController = Callable[["Services"], "Controller"]
 
 
-def fit_here(call: Any, settings: Settings) -> Any:
+def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     """Run a captured call of ``fit()`` in this process and return Keras's ``History``.
 
     Ctrl-C ends the training with a checkpoint; the history so far is returned.
+
+    Parameters
+    ----------
+    call : FitCall
+    settings : Settings
+    origin : Origin
     """
     from det_harness.controllers.keras import KerasController
 
@@ -47,7 +56,10 @@ def fit_here(call: Any, settings: Settings) -> Any:
             "of the hyperparameters. On the cluster it runs the search."
         )
     environment: TrialEnvironment = call.context.env
+    # init() has drawn the sample that the model was built with: its seed is the experiment's.
+    config = config.with_seed(environment.config["reproducibility"]["experiment_seed"])
     experiment = _LocalExperiment(config, "keras")
+    experiment.keep_program("fit", call, settings, origin)
     with experiment.running(), working_directory.inside(settings.context_dir):
         result = experiment.run_trial(
             lambda services: KerasController(call, services),
@@ -60,15 +72,22 @@ def fit_here(call: Any, settings: Settings) -> Any:
 
 
 def create_here(
-    trial_class: type[Trial], framework: Framework, config: ExperimentConfig, settings: Settings
+    trial_class: type[Trial],
+    framework: Framework,
+    config: ExperimentConfig,
+    settings: Settings,
+    origin: Origin,
 ) -> Experiment:
     """Train a Trial class in this process: every trial of the search, one after the other.
 
-    Ctrl-C ends the trial under way with a checkpoint, and the search with it.
+    Ctrl-C ends the trial under way with a checkpoint, and the search with it. Without a seed in the configuration one
+    is drawn, which stands in the experiment's own.
     """
     from det_harness.controllers.torch import PyTorchTrialController
 
+    config = config.with_some_seed()
     experiment = _LocalExperiment(config, framework)
+    experiment.keep_program("create", trial_class, settings, origin)
     samples = list(_samples(config, test=settings.place.test))
     with experiment.running(planned=len(samples)), working_directory.inside(settings.context_dir):
         for hparams, seed in samples:
@@ -86,7 +105,9 @@ def create_here(
 def _samples(config: ExperimentConfig, *, test: bool) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield hyperparameters and seed of each trial, the same that the master's searchers would give."""
     searcher = config.searcher
-    seeds = trial_seeds(config.reproducibility.experiment_seed or 0)
+    seed = config.reproducibility.experiment_seed
+    assert seed is not None
+    seeds = trial_seeds(seed)
     if searcher.name == "grid" and not test:
         yield from zip(grid_points(config.hyperparameters), seeds, strict=False)
         return
@@ -100,6 +121,7 @@ class _LocalExperiment:
 
     def __init__(self, config: ExperimentConfig, framework: Framework) -> None:
         self._config = config.model_dump(mode="json")
+        self._policy = config.checkpoint_storage
         self._framework: Framework = framework
         self._store = LocalStore.create()
         self._trials: list[rest.Trial] = []
@@ -127,6 +149,11 @@ class _LocalExperiment:
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the last trial."""
         return bool(self._trials) and self._trials[-1].state is TrialState.CANCELED
+
+    def keep_program(self, kind: CallKind, payload: Any, settings: Settings, origin: Origin) -> None:
+        """Keep the code of the call with the experiment, for loading its checkpoints in other processes."""
+        bundle_id = keep_program(self._store, kind, payload, self._framework, settings, origin)
+        self._detail = self._detail.model_copy(update={"bundle_id": bundle_id})
 
     def handle(self, payload: Any) -> Experiment:
         """Return the handle of the experiment.
@@ -243,8 +270,35 @@ class _LocalExperiment:
         return folder
 
     def _end(self, state: ExperimentState, error: rest.UserErrorInfo | None = None) -> None:
+        self._collect()
         done = {"progress": 1.0} if state is ExperimentState.COMPLETED else {}
         self._update(state=state, error=error, ended=now(), **done)
+
+    def _collect(self) -> None:
+        """Delete the checkpoints that the configuration does not keep; what is known of them stays, as on a master."""
+        from det_harness.load import delete_checkpoint
+
+        found = {trial.id: self._store.checkpoints(trial.id) for trial in self._trials}
+        doomed = set(
+            superfluous(
+                [one for mine in found.values() for one in mine],
+                metric=self._metric,
+                smaller_is_better=self._smaller_is_better,
+                experiment_best=self._policy.save_experiment_best,
+                trial_best=self._policy.save_trial_best,
+                trial_latest=self._policy.save_trial_latest,
+            )
+        )
+        for trial_id, mine in found.items():
+            gone = {one.uuid for one in mine if one.uuid in doomed}
+            if not gone:
+                continue
+            for one in mine:
+                if one.uuid in gone:
+                    delete_checkpoint(one)
+            deleted = {"state": CheckpointState.DELETED}
+            rows = [one.model_copy(update=deleted) if one.uuid in gone else one for one in mine]
+            self._store.write_checkpoints(trial_id, rows)
 
     def _update(self, **changes: Any) -> None:
         values = [trial.best_validation for trial in self._trials if trial.best_validation is not None]

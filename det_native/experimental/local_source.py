@@ -9,10 +9,12 @@ from typing import Any
 
 from filelock import Timeout
 
+from det_native.client.loading import load_checkpoint
 from det_native.client.source import Source
 from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
 from det_native.experimental.local_store import LocalStore
 from det_native.schema import rest
+from det_native.schema.manifests import BundleManifest
 
 Loader = Callable[[rest.Checkpoint, Path], Any]
 
@@ -26,7 +28,8 @@ class LocalSource(Source):
     ----------
     store : LocalStore
     loader : callable, optional
-        Rebuilds the user's model for a checkpoint; only the process that ran the experiment has it.
+        Rebuilds the user's model for a checkpoint out of what the process that ran the experiment has; elsewhere the
+        program is run again for it.
     """
 
     without_logs = "(no log lines: what a local run prints is in the cell or the terminal that ran it)"
@@ -57,7 +60,7 @@ class LocalSource(Source):
     def checkpoints(
         self, *, experiment_id: int | str | None = None, trial_id: int | None = None
     ) -> list[rest.Checkpoint]:
-        """Return the checkpoints that exist, oldest first."""
+        """Return the checkpoints, oldest first; deleted ones included."""
         trials = [trial.id for trial in self._store.trials()] if trial_id is None else [trial_id]
         return [checkpoint for trial in trials for checkpoint in self._store.checkpoints(trial)]
 
@@ -121,36 +124,54 @@ class LocalSource(Source):
         Raises
         ------
         CheckpointError
-            In another process than the one that ran the experiment: a local run keeps no copy of the code.
+            In another process than the one that ran the experiment, if its code could not be captured.
         """
-        if self._loader is None:
+        if self._loader is not None:
+            return self._loader(checkpoint, directory)
+        bundle = self._bundle()
+        if bundle is None:
             raise CheckpointError(
-                f"Experiment {self._store.id} ran in another process, and a local run keeps no copy of the code. "
-                "checkpoint.download() has the weights."
+                f"Experiment {self._store.id} ran in another process, and its code could not be kept "
+                f"({self._why_no_program()}): checkpoint.download() has the weights."
             )
-        return self._loader(checkpoint, directory)
+        return load_checkpoint(
+            bundle=bundle,
+            read_blob=self.blob,
+            directory=directory,
+            checkpoint=checkpoint,
+            config=self.experiment(checkpoint.experiment_id).config,
+            trial_seed=self.trial(checkpoint.trial_id).seed,
+        )
 
-    def bundle(self, experiment_id: int | str) -> Any:
-        """Say that there is none.
+    def bundle(self, experiment_id: int | str) -> BundleManifest:
+        """Return the program of the experiment.
 
         Raises
         ------
         UnsupportedFeatureError
-            Always: a local run sends no program.
+            If it could not be captured.
         """
-        raise UnsupportedFeatureError(
-            f"Experiment {self._store.id} ran in a process of this machine; only what was submitted has a program."
-        )
+        bundle = self._bundle()
+        if bundle is None:
+            raise UnsupportedFeatureError(
+                f"The code of experiment {self._store.id} could not be kept ({self._why_no_program()})."
+            )
+        return bundle
 
     def blob(self, sha256: str) -> bytes:
-        """Say that there is none.
+        """Return the raw content of one blob of the program."""
+        from det_harness.local_bundle import read_blob
 
-        Raises
-        ------
-        NotFoundError
-            Always: a local run sends nothing.
-        """
-        raise NotFoundError(f"Experiment {self._store.id} is local and has no blob {sha256}.")
+        return read_blob(self._store.folder, sha256)
+
+    def _bundle(self) -> BundleManifest | None:
+        from det_harness.local_bundle import kept_bundle
+
+        return kept_bundle(self._store.folder)
+
+    def _why_no_program(self) -> str:
+        lines = [line.strip(" -") for line in self._store.why_no_program().splitlines() if line.strip()]
+        return " ".join(lines[:2]).rstrip(".") if lines else "an earlier version ran it"
 
 
 class _EndOfRun(Iterator[rest.Event]):

@@ -4,15 +4,23 @@
 
     local/3/experiment.json         rest.ExperimentDetail
     local/3/run.lock                held while the run goes on
+    local/3/use.lock                shared by all who hold a handle of the experiment
+    local/3/bundle.json             the program; its blobs are in local/blobs/, for all runs together
+    local/3/no-program.txt          why there is none
     local/3/trials/1/trial.json     rest.Trial
     local/3/trials/1/training.jsonl, validation.jsonl    rest.MetricRow, one a line
     local/3/trials/1/checkpoints.jsonl                   rest.Checkpoint, one a line
     local/3/trials/1/files/<uuid>/  the checkpoints
+
+The last `KEPT` runs stay, and older ones that somebody still holds a handle of.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import weakref
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +37,11 @@ from det_native.schema.states import ExperimentState, TrialState
 Model = TypeVar("Model", bound=BaseModel)
 
 PREFIX = "local-"
+#: Runs that stay in ``DET_HOME/local``.
+KEPT = 20
+
+_REMOVED = ".removed-"
+_OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
 
 def now() -> str:
@@ -42,15 +55,16 @@ class LocalStore:
     Parameters
     ----------
     folder : Path
-        ``DET_HOME/local/<n>``.
+        ``DET_HOME/local/<n>``. It stays as long as this object lives.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        weakref.finalize(self, os.close, _held(folder))
 
     @classmethod
     def create(cls) -> LocalStore:
-        """Make the folder of a new experiment, with the next number."""
+        """Make the folder of a new experiment, with the next number, and remove those of old ones."""
         root = _root()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         while True:
@@ -59,7 +73,9 @@ class LocalStore:
                 (root / str(number)).mkdir(mode=0o700)
             except FileExistsError:  # another kernel took the number at the same moment
                 continue
-            return cls(root / str(number))
+            store = cls(root / str(number))
+            _remove_old(root)
+            return store
 
     @classmethod
     def find(cls, experiment_id: str) -> LocalStore:
@@ -72,9 +88,16 @@ class LocalStore:
         """
         number = experiment_id.removeprefix(PREFIX)
         folder = _root() / number
-        if not number.isdigit() or not (folder / "experiment.json").is_file():
-            raise NotFoundError(f"There is no local experiment {experiment_id!r} in {_root()}.")
-        return cls(folder)
+        if number.isdigit() and (folder / "experiment.json").is_file():
+            try:
+                store = cls(folder)
+            except FileNotFoundError:  # removed at this moment
+                store = None
+            if store is not None and (folder / "experiment.json").is_file():
+                return store
+        raise NotFoundError(
+            f"There is no local experiment {experiment_id!r} in {_root()}; the last {KEPT} runs are kept there."
+        )
 
     @property
     def number(self) -> int:
@@ -113,6 +136,17 @@ class LocalStore:
         """Replace what is known of a trial's checkpoints."""
         _write_lines(self.trial_folder(trial_id) / "checkpoints.jsonl", checkpoints)
 
+    def write_why_no_program(self, reason: str) -> None:
+        """Keep why the program of the experiment could not be captured."""
+        _write(self.folder / "no-program.txt", reason)
+
+    def why_no_program(self) -> str:
+        """Return what :meth:`write_why_no_program` was given, empty if nothing."""
+        try:
+            return (self.folder / "no-program.txt").read_text()
+        except FileNotFoundError:
+            return ""
+
     def experiment(self) -> rest.ExperimentDetail:
         """Return the experiment; one whose process died without a word ended in state ERROR."""
         detail = rest.ExperimentDetail.model_validate_json((self.folder / "experiment.json").read_bytes())
@@ -133,7 +167,7 @@ class LocalStore:
         return list(_read_lines(self._of_trial(trial_id, f"{kind}.jsonl"), rest.MetricRow))
 
     def checkpoints(self, trial_id: int) -> list[rest.Checkpoint]:
-        """Return a trial's checkpoints, oldest first."""
+        """Return a trial's checkpoints, oldest first; deleted ones included."""
         return list(_read_lines(self._of_trial(trial_id, "checkpoints.jsonl"), rest.Checkpoint))
 
     def _of_trial(self, trial_id: int, name: str) -> Path:
@@ -171,6 +205,53 @@ def trial_row(store: LocalStore, trial_id: int, hparams: dict[str, Any], seed: i
 
 def _root() -> Path:
     return Home.default().path / "local"
+
+
+def _held(folder: Path) -> int:
+    """Hold a folder against removal, until the descriptor that is returned is closed."""
+    descriptor = os.open(folder / "use.lock", _OPEN, 0o600)
+    if sys.platform != "win32":  # there, what is open cannot be renamed
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def _remove_old(root: Path) -> None:
+    """Remove all but the last runs, unless they are in use, and what only they needed."""
+    numbers = sorted((int(each.name) for each in root.iterdir() if each.name.isdigit()), reverse=True)
+    removed = [number for number in numbers[KEPT:] if _remove(root / str(number))]
+    for left in root.glob(f"{_REMOVED}*"):
+        shutil.rmtree(left, ignore_errors=True)  # what another kernel is removing at the same moment
+    if removed:
+        from det_harness.local_bundle import drop_unused_blobs
+
+        drop_unused_blobs(root)
+
+
+def _remove(folder: Path) -> bool:
+    """Rename a folder away unless somebody holds it; return whether it is gone."""
+    target = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
+    try:
+        descriptor = os.open(folder / "use.lock", _OPEN, 0o600)
+    except OSError:
+        return False
+    try:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder.rename(target)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    if sys.platform == "win32":
+        try:
+            folder.rename(target)
+        except OSError:
+            return False
+    return True
 
 
 def _write(path: Path, text: str) -> None:

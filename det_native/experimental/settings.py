@@ -108,6 +108,8 @@ def check_before_fit(settings: Settings) -> dict[str, Any]:
     """
     loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
     refuse(loaded, settings, searches=False)
+    if settings.place.local:  # the master draws one for what it is sent
+        loaded = loaded.with_some_seed()
     complete = loaded.model_dump(mode="json")
     searcher, hyperparameters = complete["searcher"], complete["hyperparameters"]
     if searcher["metric"] == _STAND_INS["searcher.metric"]:
@@ -163,6 +165,7 @@ def complete_for_fit(settings: Settings, call: Any) -> ExperimentConfig:
         local=settings.place.local,
         fills={path: value for path, value in fills.items() if path not in assumed},
         defaults={path: value for path, value in fills.items() if path in assumed},
+        framework="keras",
     )
 
 

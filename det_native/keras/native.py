@@ -86,6 +86,8 @@ class FitCall:
             training, validation = training.split(arguments["validation_split"])
         if training.kind is Kind.GENERATOR:
             training = Data(Kind.GENERATOR, ReplayableStream(training.x))
+        if validation is not None and validation.kind is Kind.GENERATOR:
+            validation = Data(Kind.GENERATOR, ReplayableStream(validation.x, apart=True))
         call = cls(context, model, arguments, given, extra, training, validation)
         call._check_batch_size(arguments["batch_size"])
         return call

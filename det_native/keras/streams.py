@@ -44,6 +44,13 @@ def seeded_state(*entropy: int) -> GlobalState:
     return random.Random(int(words[0])).getstate(), np.random.RandomState(int(words[1])).get_state(legacy=False)
 
 
+def _beside(state: GlobalState) -> GlobalState:
+    """Return a state that follows from another one, and is not on its way."""
+    with swapped_state(state):
+        words = np.random.randint(2**31, size=2)
+    return seeded_state(*map(int, words))
+
+
 def _set(state: GlobalState) -> None:
     random.setstate(state[0])
     np.random.set_state(state[1])
@@ -56,15 +63,21 @@ class ReplayableStream:
     other batches in every run. Here it draws from a copy that starts as the process's stood when ``fit`` was called,
     so batch number n is the same in every run of the same program.
 
+    Parameters
+    ----------
+    generator : iterator
+    apart : bool
+        Draw other random numbers than a stream without it that begins at the same moment.
+
     Attributes
     ----------
     error : BaseException or None
         What the generator raised; TensorFlow passes on only its text.
     """
 
-    def __init__(self, generator: Iterator[Any]) -> None:
+    def __init__(self, generator: Iterator[Any], *, apart: bool = False) -> None:
         self._generator = generator
-        self._state = global_state()
+        self._state = _beside(global_state()) if apart else global_state()
         self._ahead: list[Any] = []
         self.error: BaseException | None = None
 

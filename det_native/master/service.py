@@ -293,6 +293,7 @@ class Service:
         self._unscheduled = True
         if run is not None:
             self._collector.submit(collection.clear_work, self._context, run.run_id, run.experiment_id)
+            self._collector.submit(collection.clear_old_runs, self._context)
 
     def _take_touched(self) -> None:
         with self._touched_lock:

@@ -1,10 +1,11 @@
 """Training with PyTorch: ``PyTorchTrial`` and what goes with it."""
 
-from det_native.later import refuse
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.data import DataLoader, TorchData, data_length, to_device
+from det_native.pytorch.experimental import PyTorchExperimentalContext
 from det_native.pytorch.lr_scheduler import LRScheduler
+from det_native.pytorch.metric_reducer import MetricReducer
 from det_native.pytorch.reducer import Reducer
 from det_native.pytorch.samplers import (
     DistributedBatchSampler,
@@ -13,12 +14,16 @@ from det_native.pytorch.samplers import (
     adapt_batch_sampler,
 )
 from det_native.pytorch.trial import PyTorchTrial
+from det_native.trial import DistributedContext
 
 __all__ = [
     "DataLoader",
     "DistributedBatchSampler",
+    "DistributedContext",
     "LRScheduler",
+    "MetricReducer",
     "PyTorchCallback",
+    "PyTorchExperimentalContext",
     "PyTorchTrial",
     "PyTorchTrialContext",
     "Reducer",
@@ -29,5 +34,3 @@ __all__ = [
     "data_length",
     "to_device",
 ]
-
-__getattr__ = refuse("det_native.pytorch", {"MetricReducer", "PyTorchExperimentalContext"})

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
+from det_native.pytorch.amp import MixedPrecision, check_wrapped, listed
+from det_native.pytorch.amp_levels import resolve
 from det_native.pytorch.data import to_device
+from det_native.pytorch.experimental import PyTorchExperimentalContext
+from det_native.pytorch.gradients import Gradients, LocalGradients
 from det_native.pytorch.lr_scheduler import LRScheduler
+from det_native.pytorch.stepping import ClipGradients, OptimizerSteps
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import TrialContext
 
-ClipGradients = Callable[[list[torch.nn.Parameter]], Any]
+logger = logging.getLogger("det_native")
 
 
 class PyTorchTrialContext(TrialContext):
@@ -27,22 +33,35 @@ class PyTorchTrialContext(TrialContext):
         The wrapped optimizers, likewise.
     lr_schedulers : list of LRScheduler
         The wrapped schedulers with their step modes.
+    scalers : list of torch.amp.GradScaler
+        The wrapped scalers, and those of ``configure_apex_amp``.
     device : torch.device
         Where models and batches are.
+    experimental : PyTorchExperimentalContext
+        Has ``wrap_reducer``.
     """
 
-    def __init__(self, environment: TrialEnvironment) -> None:
+    def __init__(
+        self, environment: TrialEnvironment, *, gradients: Gradients | None = None, owner: str = "The trial"
+    ) -> None:
         super().__init__(environment)
+        self.experimental = PyTorchExperimentalContext()
+        self.scalers: list[Any] = []
         self.models: list[torch.nn.Module] = []
         self.optimizers: list[torch.optim.Optimizer] = []
         self.lr_schedulers: list[LRScheduler] = []
         on_gpu = environment.managed and torch.cuda.is_available()
         self.device = torch.device("cuda", environment.ranks.local_rank) if on_gpu else torch.device("cpu")
         optimizations = environment.config.get("optimizations") or {}
-        self._aggregation_frequency = int(optimizations.get("aggregation_frequency", 1))
-        self._average_gradients = bool(optimizations.get("average_aggregated_gradients", True))
-        self._passes: dict[int, int] = {}
-        self._stepped: set[int] = set()
+        self._owner = owner
+        self._steps = OptimizerSteps(
+            int(optimizations.get("aggregation_frequency", 1)),
+            average=bool(optimizations.get("average_aggregated_gradients", True)),
+            gradients=gradients or LocalGradients(),
+            owner=owner,
+        )
+        self._amp: MixedPrecision | None = None
+        self._amp_optimizers: list[torch.optim.Optimizer] | None = None
         self._batch_index: int | None = None
         self._epoch_length: int | None = None
 
@@ -55,7 +74,7 @@ class PyTorchTrialContext(TrialContext):
             If `model` is not a module, or was wrapped before.
         """
         if not isinstance(model, torch.nn.Module):
-            raise ArgumentError(f"wrap_model() takes a torch.nn.Module, not {type(model).__name__}.")
+            raise ArgumentError(f"wrap_model() takes one torch.nn.Module, not {type(model).__name__}.")
         if any(model is known for known in self.models):
             raise ArgumentError(f"This {type(model).__name__} is wrapped already; call wrap_model() once per model.")
         model.to(self.device)
@@ -80,19 +99,27 @@ class PyTorchTrialContext(TrialContext):
             If `optimizer` is not an optimizer or was wrapped before, or the passes are under 1.
         """
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise ArgumentError(f"wrap_optimizer() takes a torch.optim.Optimizer, not {type(optimizer).__name__}.")
+            raise ArgumentError(f"wrap_optimizer() takes one torch.optim.Optimizer, not {type(optimizer).__name__}.")
         if any(optimizer is known for known in self.optimizers):
             raise ArgumentError(
                 f"This {type(optimizer).__name__} is wrapped already; call wrap_optimizer() once for it."
             )
-        if isinstance(backward_passes_per_step, bool) or backward_passes_per_step < 1:
-            raise ArgumentError(f"backward_passes_per_step must be at least 1, not {backward_passes_per_step!r}.")
+        passes: Any = backward_passes_per_step
+        if isinstance(passes, bool) or not isinstance(passes, int) or passes < 1:
+            raise ArgumentError(f"backward_passes_per_step must be a whole number of at least 1, not {passes!r}.")
         self.optimizers.append(optimizer)
-        self._passes[id(optimizer)] = backward_passes_per_step
+        self._steps.add(optimizer, passes)
         return optimizer
 
-    def wrap_lr_scheduler(self, lr_scheduler: Any, step_mode: LRScheduler.StepMode) -> Any:
-        """Make the trial step and checkpoint `lr_scheduler`; returns it.
+    def wrap_lr_scheduler(self, lr_scheduler: Any, step_mode: LRScheduler.StepMode | None = None) -> Any:
+        """Make the trial step and checkpoint `lr_scheduler`; returns the torch scheduler.
+
+        Parameters
+        ----------
+        lr_scheduler : torch.optim.lr_scheduler.LRScheduler or LRScheduler
+            A scheduler of a wrapped optimizer, or one of ours around it.
+        step_mode : LRScheduler.StepMode
+            When it steps; may be left out for one of ours, which says it.
 
         Raises
         ------
@@ -100,12 +127,23 @@ class PyTorchTrialContext(TrialContext):
             If its optimizer is not wrapped, or `step_mode` does not fit.
         """
         if isinstance(lr_scheduler, LRScheduler):
-            lr_scheduler = lr_scheduler.scheduler
+            if step_mode not in (None, lr_scheduler.step_mode):
+                raise ArgumentError(
+                    f"wrap_lr_scheduler(step_mode={step_mode}) contradicts the scheduler's own "
+                    f"{lr_scheduler.step_mode}: leave one of them out."
+                )
+            step_mode, lr_scheduler = lr_scheduler.step_mode, lr_scheduler.scheduler
         optimizer = getattr(lr_scheduler, "optimizer", None)
         if not any(optimizer is known for known in self.optimizers):
             raise ArgumentError(
                 f"The optimizer of this {type(lr_scheduler).__name__} is not wrapped: make the scheduler with the "
                 "optimizer that context.wrap_optimizer() returned."
+            )
+        configured = self._amp_optimizers
+        if configured is not None and not any(optimizer is known for known in configured):
+            raise ArgumentError(
+                f"The optimizer of this {type(lr_scheduler).__name__} was not given to configure_apex_amp(): give it "
+                "all optimizers, and make schedulers after it."
             )
         self.lr_schedulers.append(LRScheduler(lr_scheduler, step_mode))
         return lr_scheduler
@@ -130,6 +168,14 @@ class PyTorchTrialContext(TrialContext):
         create_graph: bool = False,
     ) -> None:
         """Compute the gradients of `loss`; the arguments are those of ``torch.Tensor.backward``."""
+        if self._amp is not None:
+            self._amp.backward(
+                loss,
+                lambda scaled: scaled.backward(  # type: ignore[no-untyped-call]
+                    gradient, retain_graph or create_graph, create_graph
+                ),
+            )
+            return
         loss.backward(gradient, retain_graph or create_graph, create_graph)  # type: ignore[no-untyped-call]
 
     def step_optimizer(
@@ -137,6 +183,7 @@ class PyTorchTrialContext(TrialContext):
         optimizer: torch.optim.Optimizer,
         clip_grads: ClipGradients | None = None,
         auto_zero_grads: bool = True,
+        scaler: Any = None,
         *,
         backward_passes_per_step: int | None = None,
     ) -> None:
@@ -150,9 +197,12 @@ class PyTorchTrialContext(TrialContext):
         optimizer : torch.optim.Optimizer
             A wrapped optimizer.
         clip_grads : callable, optional
-            Called with the list of the optimizer's parameters just before the step.
+            Called with the list of the optimizer's parameters just before the step; gradients are averaged, and a
+            scaler's scale is taken out, by then.
         auto_zero_grads : bool
             Zero the gradients after the step; must be True when gradients are aggregated.
+        scaler : torch.amp.GradScaler, optional
+            What ``wrap_scaler`` returned, if it scaled the loss. Your code calls its ``update()``.
         backward_passes_per_step : int, optional
             Accepted for older code; must be what ``wrap_optimizer`` was told.
 
@@ -163,23 +213,7 @@ class PyTorchTrialContext(TrialContext):
         TrialDefinitionError
             If no gradient was computed before the first step.
         """
-        if id(optimizer) not in self._stepped:
-            self._check_first_step(optimizer, auto_zero_grads)
-        if backward_passes_per_step is not None:
-            self._check_passes(optimizer, backward_passes_per_step)
-        frequency = self._aggregation_frequency
-        if frequency > 1:
-            if not auto_zero_grads:
-                raise ArgumentError(self._kept_gradients())
-            if self._batch_index is not None and (self._batch_index + 1) % frequency != 0:
-                return
-            if self._average_gradients:
-                _divide_gradients(optimizer, frequency)
-        if clip_grads is not None:
-            clip_grads(_parameters(optimizer))
-        optimizer.step()
-        if auto_zero_grads:
-            optimizer.zero_grad()
+        self._steps.step(optimizer, clip_grads, auto_zero_grads, scaler, backward_passes_per_step)
 
     def to_device(self, data: Any) -> Any:
         """Move the arrays and tensors of `data`, in any nesting, to the trial's device."""
@@ -207,21 +241,149 @@ class PyTorchTrialContext(TrialContext):
         batch, length = self._place("is_epoch_end")
         return batch % length == length - 1
 
-    def configure_apex_amp(self, *arguments: Any, **keywords: Any) -> Any:
-        """Refused for now: mixed precision by this call comes with a later version.
+    def wrap_scaler(self, scaler: Any) -> Any:
+        """Make the trial checkpoint a ``torch.amp.GradScaler``; returns it.
+
+        Give it to ``step_optimizer(optimizer, scaler=scaler)`` instead of calling ``scaler.step(optimizer)``.
+
+        Raises
+        ------
+        ArgumentError
+            If it is no scaler, was wrapped before, or ``configure_apex_amp`` was called.
+        """
+        if not all(callable(getattr(scaler, name, None)) for name in ("scale", "step", "update", "state_dict")):
+            raise ArgumentError(f"wrap_scaler() takes a torch.amp.GradScaler, not {type(scaler).__name__}.")
+        if any(scaler is known for known in self.scalers):
+            raise ArgumentError(f"This {type(scaler).__name__} is wrapped already; call wrap_scaler() once for it.")
+        if self._amp is not None:
+            raise ArgumentError("wrap_scaler() and configure_apex_amp() both scale losses: use one of them.")
+        self.scalers.append(scaler)
+        return scaler
+
+    def configure_apex_amp(
+        self,
+        models: Any,
+        optimizers: Any,
+        enabled: bool | None = True,
+        opt_level: str | None = "O1",
+        cast_model_type: torch.dtype | None = None,
+        patch_torch_functions: bool | None = None,
+        keep_batchnorm_fp32: bool | str | None = None,
+        master_weights: bool | None = None,
+        loss_scale: float | str | None = None,
+        cast_model_outputs: torch.dtype | None = None,
+        num_losses: int | None = 1,
+        verbosity: int | None = 1,
+        min_loss_scale: float | None = None,
+        max_loss_scale: float | None = 2.0**24,
+    ) -> tuple[Any, Any]:
+        """Train with mixed precision, by ``torch.amp``; the arguments are those of ``apex.amp.initialize``.
+
+        Parameters
+        ----------
+        models : module or list of modules
+            Wrapped models.
+        optimizers : optimizer or list of optimizers
+            Wrapped optimizers.
+        enabled : bool
+            False leaves everything as it is.
+        opt_level : {"O0", "O1", "O2", "O3"}
+            O0: float32. O1: autocast in ``train_batch`` and the evaluation. O2: autocast in the models' forwards only,
+            whose outputs are float32. O3: the weights themselves are cast. ``docs/pytorch.md`` has the whole mapping.
+        cast_model_type : torch.dtype, optional
+            What is cast to; float16 on a GPU and bfloat16 on a CPU by default.
+        patch_torch_functions : bool, optional
+            Autocast in ``train_batch`` and the evaluation, whatever the level.
+        keep_batchnorm_fp32 : bool or "True" or "False", optional
+            For O3: batch norms keep float32.
+        master_weights : bool, optional
+            Only checked: O0 to O2 keep float32 weights, O3 does not.
+        loss_scale : float or "dynamic", optional
+            By default dynamic for float16 with O1 and O2, and 1.0 otherwise.
+        cast_model_outputs : torch.dtype, optional
+            What the models' outputs are cast to.
+        num_losses : int
+            More than 1: the n-th ``backward`` of a batch has the n-th loss scale.
+        verbosity : int
+            0 leaves out the line in the log.
+        min_loss_scale, max_loss_scale : float, optional
+            Bounds of a dynamic scale.
+
+        Returns
+        -------
+        models, optimizers
+            The very same objects, as lists where lists were given.
+
+        Raises
+        ------
+        ArgumentError
+            If something is not wrapped, an argument has no meaning, or this was called before.
+        """
+        check_wrapped("models", models, self.models, "wrap_model()")
+        check_wrapped("optimizers", optimizers, self.optimizers, "wrap_optimizer()")
+        if self._amp_optimizers is not None or self.scalers:
+            before = "wrap_scaler()" if self._amp_optimizers is None else "configure_apex_amp()"
+            raise ArgumentError(f"configure_apex_amp() was called after {before}: call it once, with all optimizers.")
+        settings = resolve(
+            self.device,
+            opt_level=opt_level,
+            cast_model_type=cast_model_type,
+            patch_torch_functions=patch_torch_functions,
+            keep_batchnorm_fp32=keep_batchnorm_fp32,
+            master_weights=master_weights,
+            loss_scale=loss_scale,
+            cast_model_outputs=cast_model_outputs,
+            num_losses=num_losses,
+            min_loss_scale=min_loss_scale,
+            max_loss_scale=max_loss_scale,
+        )
+        if settings.num_losses > 1 and self.env.ranks.size > 1:
+            raise UnsupportedFeatureError(
+                f"configure_apex_amp(num_losses={settings.num_losses}) works on one slot only; with several, leave "
+                "num_losses at 1 for one scale for all losses."
+            )
+        if enabled and self.env.managed:
+            self._amp = MixedPrecision(settings, self.device, listed(models), lambda: self.optimizers)
+            self._amp_optimizers = listed(optimizers)
+            self._steps.amp = self._amp
+            self.scalers.extend(self._amp.scalers)
+            if verbosity:
+                logger.info("Mixed precision %s.", settings)
+        return models, optimizers
+
+    def wrap_metric(self, *arguments: Any, **keywords: Any) -> Any:
+        """Refused: the name stands in Determined's documents by mistake.
 
         Raises
         ------
         UnsupportedFeatureError
         """
         raise UnsupportedFeatureError(
-            "context.configure_apex_amp() comes with a later version of det_native. Until then, use torch.autocast in "
-            "train_batch()."
+            "There is no context.wrap_metric(): call context.experimental.wrap_reducer(reducer, name=...)."
         )
+
+    def around_training(self, train_batch: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a ``train_batch`` that runs under what ``configure_apex_amp`` set up (for controllers)."""
+        return train_batch if self._amp is None else self._amp.around_training(train_batch)
+
+    def around_evaluation(self, evaluate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return an evaluation method that runs under what ``configure_apex_amp`` set up (for controllers)."""
+        return evaluate if self._amp is None else self._amp.around_evaluation(evaluate)
+
+    def call_before_steps(self, hooks: Iterable[Callable[[Iterator[torch.nn.Parameter]], Any]]) -> None:
+        """Have `hooks` called with the parameters of an optimizer before each of its steps (for controllers)."""
+        self._steps.hooks = tuple(hooks)
+
+    @property
+    def owner(self) -> str:
+        """Name of the user's Trial class, for messages."""
+        return self._owner
 
     def enter_batch(self, batch_index: int) -> None:
         """Say which batch, counted from 0, is being trained (for controllers)."""
         self._batch_index = batch_index
+        if self._steps.aggregates:
+            self._steps.enter_batch(batch_index)
 
     def set_epoch_length(self, batches: int) -> None:
         """Say how many batches an epoch has (for controllers)."""
@@ -229,45 +391,8 @@ class PyTorchTrialContext(TrialContext):
 
     def _place(self, method: str) -> tuple[int, int]:
         if self._batch_index is None or self._epoch_length is None:
-            raise TrialDefinitionError(f"context.{method}() has a meaning in train_batch() only, not before training.")
-        return self._batch_index, self._epoch_length
-
-    def _check_first_step(self, optimizer: torch.optim.Optimizer, auto_zero_grads: bool) -> None:
-        if id(optimizer) not in self._passes:
-            raise ArgumentError(
-                f"step_optimizer() was given a {type(optimizer).__name__} that is not wrapped: pass the optimizer that "
-                "context.wrap_optimizer() returned."
-            )
-        if self._aggregation_frequency > 1 and not auto_zero_grads:
-            raise ArgumentError(self._kept_gradients())
-        if all(parameter.grad is None for parameter in _parameters(optimizer)):
             raise TrialDefinitionError(
-                f"step_optimizer() was called for {type(optimizer).__name__} before any gradient of its parameters was "
-                "computed: call context.backward(loss) first."
+                f"{self._owner} called context.{method}(), which has a meaning in train_batch() only, not before "
+                "training."
             )
-        self._stepped.add(id(optimizer))
-
-    def _check_passes(self, optimizer: torch.optim.Optimizer, passes: int) -> None:
-        told = self._passes[id(optimizer)]
-        if passes != told:
-            raise ArgumentError(
-                f"step_optimizer(backward_passes_per_step={passes}) contradicts "
-                f"wrap_optimizer(backward_passes_per_step={told}): set it in wrap_optimizer() only."
-            )
-
-    def _kept_gradients(self) -> str:
-        return (
-            "step_optimizer(auto_zero_grads=False) contradicts optimizations.aggregation_frequency = "
-            f"{self._aggregation_frequency}, which keeps and zeroes gradients itself: leave auto_zero_grads at True, "
-            "or set the frequency to 1."
-        )
-
-
-def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
-
-
-def _divide_gradients(optimizer: torch.optim.Optimizer, divisor: int) -> None:
-    for parameter in _parameters(optimizer):
-        if parameter.grad is not None:
-            parameter.grad.div_(divisor)
+        return self._batch_index, self._epoch_length

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 import torch.utils.data as torch_data
 
-from det_native.errors import InvalidDataError, UnsupportedFeatureError
+from det_native.errors import InvalidDataError
 from det_native.pytorch.samplers import EpochOrder, IsolatedOrder, PlainOrder, adapt_batch_sampler, seed_for
+from det_native.pytorch.streams import StreamLoader
 
 TorchData = dict[str, Any] | Sequence[Any] | torch.Tensor
 """A batch: a tensor, or lists, tuples and dictionaries of tensors in any nesting."""
@@ -26,14 +27,17 @@ class DataLoader:
     continues at the exact batch inside an epoch. A sampler with random draws of its own is seeded per epoch for this;
     with worker processes, each batch is loaded under random number generators seeded for that batch.
 
-    By itself it behaves as torch's does: iterate it, take its length.
+    An iterable dataset is continued by reading its current pass again up to that batch, under generators seeded for the
+    pass. It needs a length, or ``records_per_epoch`` in the configuration.
+
+    By itself it behaves as torch's does: iterate it, take its length, its attributes.
     """
 
     def __init__(
         self,
         dataset: Any,
         batch_size: int | None = 1,
-        shuffle: bool | None = False,
+        shuffle: bool | None = None,
         sampler: Any = None,
         batch_sampler: Any = None,
         num_workers: int = 0,
@@ -42,11 +46,11 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
         **further: Any,
     ) -> None:
-        if isinstance(dataset, torch_data.IterableDataset):
-            raise UnsupportedFeatureError(_no_iterable(dataset))
-        if not hasattr(dataset, "__getitem__"):
+        if not isinstance(dataset, torch_data.IterableDataset) and not hasattr(dataset, "__getitem__"):
             raise InvalidDataError(
                 f"The dataset of a DataLoader needs __getitem__() and __len__(), which {type(dataset).__name__} lacks."
             )
@@ -62,20 +66,14 @@ class DataLoader:
             drop_last,
             timeout,
             worker_init_fn,
+            multiprocessing_context,
+            generator,
             **further,
         )
 
     @classmethod
     def from_torch(cls, loader: torch_data.DataLoader[Any]) -> Self:
-        """Adapt a torch loader: its dataset, sampler and all its other settings.
-
-        Raises
-        ------
-        UnsupportedFeatureError
-            If it reads an iterable dataset.
-        """
-        if isinstance(loader.dataset, torch_data.IterableDataset):
-            raise UnsupportedFeatureError(_no_iterable(loader.dataset))
+        """Adapt a torch loader: its dataset, sampler and all its other settings."""
         adapted = cls.__new__(cls)
         adapted._loader = loader
         return adapted
@@ -90,16 +88,33 @@ class DataLoader:
         """Records per batch, None with a batch sampler of the user's."""
         return self._loader.batch_size
 
+    @property
+    def iterable(self) -> bool:
+        """Whether the dataset is iterable only, so that skipping means reading."""
+        return isinstance(self._loader.dataset, torch_data.IterableDataset)
+
     def __len__(self) -> int:
         return len(self._loader)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._loader)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_loader":
+            raise AttributeError(name)
+        return getattr(self._loader, name)
+
     def get_data_loader(
-        self, repeat: bool = False, skip: int = 0, num_replicas: int = 1, rank: int = 0, *, seed: int = 0
-    ) -> torch_data.DataLoader[Any]:
-        """Make the torch loader of one replica.
+        self,
+        repeat: bool = False,
+        skip: int = 0,
+        num_replicas: int = 1,
+        rank: int = 0,
+        *,
+        seed: int = 0,
+        position: Sequence[int] | None = None,
+    ) -> Any:
+        """Make the loader of one replica: torch's own, except for an iterable dataset that is repeated or sharded.
 
         Parameters
         ----------
@@ -111,33 +126,78 @@ class DataLoader:
             Take every `num_replicas`-th batch, from number `rank`.
         seed : int
             Seed of the order of batches, and of what loader workers draw.
+        position : (int, int), optional
+            For an iterable dataset, instead of `skip`: the ``position`` of the first replica's iterator.
         """
         base = self._loader
+        if self.iterable:
+            return self._stream(repeat, skip, num_replicas, rank, seed, position)
         dataset: Any = base.dataset
         items = adapt_batch_sampler(self._order(seed), repeat, skip, num_replicas, rank)
-        worker_arguments: dict[str, Any] = {}
         if base.num_workers > 0:
             dataset = SeededDataset(dataset, seed_for(seed, rank))
             items = _NumberedItems(items, skip)
-            worker_arguments = {
-                "prefetch_factor": base.prefetch_factor,
-                "persistent_workers": base.persistent_workers,
-                "multiprocessing_context": base.multiprocessing_context,
-            }
         batching = (
             {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
         )
         return torch_data.DataLoader(
             dataset,
-            num_workers=base.num_workers,
-            collate_fn=base.collate_fn,
-            pin_memory=base.pin_memory and torch.cuda.is_available(),
-            timeout=base.timeout,
-            worker_init_fn=_WorkerStart(base.worker_init_fn) if base.num_workers > 0 else None,
             # An iterator draws one number when it starts: from here, not from the generator that the model uses.
             generator=torch.Generator().manual_seed(seed_for(seed, rank)),
             **batching,
-            **worker_arguments,
+            **self._same_settings(persistent_workers=base.persistent_workers),
+        )
+
+    def _same_settings(self, *, persistent_workers: bool) -> dict[str, Any]:
+        """Return what a loader made from this one has of it. The order of batches is always kept."""
+        base = self._loader
+        settings: dict[str, Any] = {
+            "num_workers": base.num_workers,
+            "collate_fn": base.collate_fn,
+            "pin_memory": base.pin_memory and torch.cuda.is_available(),
+            "timeout": base.timeout,
+        }
+        if base.num_workers > 0:
+            settings |= {
+                "worker_init_fn": _WorkerStart(base.worker_init_fn),
+                "prefetch_factor": base.prefetch_factor,
+                "persistent_workers": persistent_workers,
+                "multiprocessing_context": base.multiprocessing_context,
+            }
+        return settings
+
+    def _stream(
+        self, repeat: bool, skip: int, num_replicas: int, rank: int, seed: int, position: Sequence[int] | None
+    ) -> Any:
+        base = self._loader
+
+        def make_pass(generator: torch.Generator) -> torch_data.DataLoader[Any]:
+            # Workers that live through several passes would go on drawing where the last pass ended.
+            return torch_data.DataLoader(
+                base.dataset,
+                batch_size=base.batch_size,
+                drop_last=base.drop_last,
+                generator=generator,
+                **self._same_settings(persistent_workers=False),
+            )
+
+        if not repeat and not skip and num_replicas == 1:
+            return make_pass(torch.Generator().manual_seed(seed_for(seed, rank)))
+        try:
+            length = len(base)
+        except TypeError:
+            length = None
+        started = position is not None
+        return StreamLoader(
+            make_pass,
+            base.dataset,
+            seed=seed,
+            length=length,
+            repeat=repeat,
+            start=(int(position[0]), int(position[1])) if position is not None else (0, 0),
+            # The first replica took the last batch before the start: the others of its round come first.
+            skip=(num_replicas - 1 if started else skip * num_replicas) + rank,
+            num_replicas=num_replicas,
         )
 
     def _order(self, seed: int) -> EpochOrder:
@@ -153,13 +213,6 @@ class DataLoader:
                 seed=seed,
             )
         return IsolatedOrder(sampler if base.batch_sampler is None else base.batch_sampler, seed)
-
-
-def _no_iterable(dataset: Any) -> str:
-    return (
-        f"{type(dataset).__name__} is an IterableDataset, which cannot be continued inside an epoch; give the "
-        "DataLoader a dataset with __getitem__ and __len__."
-    )
 
 
 def _is_plain(sampler: Any) -> bool:
@@ -267,25 +320,31 @@ def adapt_data_loader(loader: Any, method: str) -> DataLoader:
 def to_device(data: Any, device: torch.device) -> Any:
     """Move every tensor and array of a batch to a device, in the batch's own nesting.
 
-    Arrays become tensors. Anything that is neither a tensor, an array nor a container stays as it is.
+    Arrays of numbers become tensors. What has a ``to(device)`` of its own is asked for it; anything else that is
+    neither tensor, array nor container stays as it is.
     """
     if isinstance(data, torch.Tensor):
         return data if data.device == device else data.to(device, non_blocking=True)
     if isinstance(data, np.ndarray):
-        return torch.as_tensor(data, device=device)
+        # Texts and objects have no tensor.
+        return torch.as_tensor(data, device=device) if data.dtype.kind in "biufc" else data
     kind = type(data)
     if kind is list:
         return [to_device(part, device) for part in data]
     if kind is tuple:
         return tuple([to_device(part, device) for part in data])
+    if kind is dict:
+        return {key: to_device(part, device) for key, part in data.items()}
+    move: Callable[[torch.device], Any] | None = getattr(data, "to", None)
+    if callable(move):
+        return move(device)
     if isinstance(data, Mapping):
         return {key: to_device(part, device) for key, part in data.items()}
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return kind(*(to_device(part, device) for part in data))
     if isinstance(data, list | tuple):
         return kind(to_device(part, device) for part in data)
-    move: Callable[[torch.device], Any] | None = getattr(data, "to", None)
-    return move(device) if callable(move) else data
+    return data
 
 
 def data_length(data: Any) -> int:

@@ -32,7 +32,7 @@ class LRScheduler:
         MANUAL_STEP = 3
         """Never by the training loop: the user's code steps it."""
 
-    def __init__(self, scheduler: Any, step_mode: StepMode) -> None:
+    def __init__(self, scheduler: Any, step_mode: StepMode | None) -> None:
         if not isinstance(step_mode, LRScheduler.StepMode):
             raise ArgumentError(
                 f"step_mode must be one of LRScheduler.StepMode.STEP_EVERY_EPOCH, .STEP_EVERY_BATCH and .MANUAL_STEP, "
@@ -49,7 +49,7 @@ class LRScheduler:
                 "in a callback's on_validation_end()."
             )
         self._scheduler = scheduler
-        self._step_mode = step_mode
+        self._step_mode: LRScheduler.StepMode = step_mode
 
     @property
     def scheduler(self) -> Any:

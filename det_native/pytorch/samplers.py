@@ -104,7 +104,7 @@ class IsolatedOrder:
         state: dict[str, Any] | None = None
         iterator: Iterator[Any] | None = None
         while True:
-            with _own_generators(seed, state) as after:
+            with own_generators(seed, state) as after:
                 if iterator is None:
                     self._enter_epoch(epoch, seed)
                     iterator = iter(self._sampler)
@@ -125,7 +125,7 @@ class IsolatedOrder:
 
 
 @contextmanager
-def _own_generators(seed: int, state: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+def own_generators(seed: int, state: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
     """Run the block under seeded global generators (or under `state`); gives what they are afterwards."""
     outside = _generators()
     after: dict[str, Any] = {}

@@ -9,7 +9,7 @@ import torch.utils.data
 
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.context import PyTorchTrialContext
-from det_native.pytorch.data import DataLoader, TorchData
+from det_native.pytorch.data import DataLoader, TorchData, data_length
 from det_native.pytorch.reducer import Reducer
 from det_native.trial import Trial
 
@@ -75,6 +75,13 @@ class PyTorchTrial(Trial, ABC):
     def evaluate_batch(self, batch: TorchData) -> dict[str, Any]:
         """Return the validation metrics of one batch: scalars by name, the same names for every batch."""
         raise TypeError(f"{type(self).__name__} does not override evaluate_batch()")
+
+    def get_batch_length(self, batch: TorchData) -> int:
+        """Return the records of a batch, by which its validation metrics are weighted.
+
+        By default the first dimension of its first tensor; override it for batches where that is something else.
+        """
+        return data_length(batch)
 
     def evaluation_reducer(self) -> Reducer | dict[str, Reducer]:
         """Return how the batches' metrics are reduced: one reducer for all, or one per metric."""

@@ -6,6 +6,7 @@ fill in) is turned into it by ``det_native.schema.loading.load_config``.
 
 from __future__ import annotations
 
+import secrets
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -25,6 +26,7 @@ from det_native.schema.resources import (
     RetentionPolicy,
     Slurm,
 )
+from det_native.schema.sampling import SEED_LIMIT
 from det_native.schema.searcher import Searcher, SingleSearcher
 from det_native.schema.section import Positive, Section, Whole
 from det_native.schema.storage_config import (
@@ -125,3 +127,9 @@ class ExperimentConfig(Section):
         """
         fixed = Reproducibility(experiment_seed=experiment_seed)
         return self.model_copy(update={"reproducibility": fixed})
+
+    def with_some_seed(self) -> Self:
+        """Return this configuration with a seed: its own, or one that is drawn now."""
+        if self.reproducibility.experiment_seed is not None:
+            return self
+        return self.with_seed(secrets.randbelow(SEED_LIMIT))

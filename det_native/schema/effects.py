@@ -47,6 +47,7 @@ _NO_EFFECT = {
     "optimizations.tensor_fusion_threshold": _ONE_SLOT,
     "optimizations.tensor_fusion_cycle_time": _ONE_SLOT,
     "optimizations.auto_tune_tensor_fusion": _ONE_SLOT,
+    "optimizations.gradient_compression": _ONE_SLOT,
     "optimizations.average_training_metrics": "a trial on one slot has no others to average with",
     "tensorboard_storage": "not for users",
     "debug": "not for users",
@@ -112,8 +113,7 @@ def _unsupported(config: ExperimentConfig) -> Iterator[str]:
     if config.checkpoint_storage.type not in (None, "shared_fs"):
         yield f"checkpoint_storage.type: {config.checkpoint_storage.type} (shared_fs and the master's own work now)"
     if config.optimizations.mixed_precision != "O0":
-        yield f"optimizations.mixed_precision: {config.optimizations.mixed_precision} (O0 works now)"
-    if config.optimizations.gradient_compression:
-        yield "optimizations.gradient_compression: true (false works now)"
+        remedy = "remove it, and call context.configure_apex_amp() in the __init__() of your PyTorchTrial"
+        yield f"optimizations.mixed_precision: {config.optimizations.mixed_precision} ({remedy})"
     if config.data_layer != ExperimentConfig.model_fields["data_layer"].get_default(call_default_factory=True):
         yield f"data_layer: {config.data_layer.type} (data sets are not cached yet)"

@@ -47,10 +47,19 @@ class CheckpointStorage:
         self.uri = self._folder.uri
 
     def workspace(self) -> Path:
-        """Return a fresh empty folder to write a checkpoint's files into, from where :meth:`publish` is a rename."""
+        """Return a fresh empty folder to write a checkpoint's files into, from where :meth:`publish` is a rename.
+
+        Raises
+        ------
+        StorageError
+            If none can be made.
+        """
         if not isinstance(self._folder, LocalFolder):
             return Path(tempfile.mkdtemp(prefix="det-checkpoint-"))
-        return Path(self._folder.create_folder())
+        try:
+            return Path(self._folder.create_folder())
+        except OSError as error:
+            raise StorageError(f"No checkpoint can be written to {self.uri}: {error}.") from error
 
     def publish(self, directory: Path, manifest: CheckpointManifest) -> tuple[str, CheckpointManifest]:
         """Make the files in `directory` a checkpoint. The directory is used up.

@@ -1,9 +1,25 @@
-"""Writing of TensorBoard event files: comes with a later version; its names say so when they are used."""
+"""TensorBoard event files: ``metric_writers.pytorch.TorchWriter`` writes them; they are kept with the trial."""
+
+from typing import TYPE_CHECKING, Any
 
 from det_native.later import refuse
+from det_native.tensorboard.place import get_base_path
 
-__getattr__ = refuse(
+if TYPE_CHECKING:
+    from det_native.tensorboard import metric_writers
+
+__all__ = ["get_base_path", "metric_writers"]
+
+_later = refuse(
     __name__,
-    frozenset({"BatchMetricWriter", "MetricWriter", "TensorboardManager", "metric_writers"}),
+    frozenset({"BatchMetricWriter", "MetricWriter", "TensorboardManager"}),
     remedy="Until then experiment.plot() and trial.metrics() have the curves.",
 )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "metric_writers":
+        import importlib
+
+        return importlib.import_module("det_native.tensorboard.metric_writers")
+    _later(name)

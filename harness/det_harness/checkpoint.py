@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import queue
 import shutil
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from uuid import uuid4
 
 from det_harness.services import Reporter
 from det_native import __version__
-from det_native.errors import CheckpointError, DetError
+from det_native.errors import CheckpointError, DetError, StorageError
 from det_native.schema.manifests import CheckpointManifest, Framework
 
 logger = logging.getLogger("det_harness")
@@ -53,6 +54,16 @@ class CheckpointOwner:
     bundle_id: str | None = None
 
 
+class Journal(Protocol):
+    """What is needed of ``det_harness.publications.Publications``; the reporter ends what is begun here."""
+
+    def begin(self, uuid: str) -> None:
+        """Note that a checkpoint is about to appear."""
+
+    def clean(self) -> None:
+        """Delete what killed runs published and did not report."""
+
+
 class TrialCheckpoints:
     """Implements ``services.Checkpoints`` on a storage.
 
@@ -69,6 +80,8 @@ class TrialCheckpoints:
         The checkpoint to continue from.
     on_start : callable, optional
         Called with the batches done by the checkpoint that was restored, 0 for none.
+    journal : Journal, optional
+        Where checkpoints are noted until they are reported.
     """
 
     def __init__(
@@ -79,13 +92,16 @@ class TrialCheckpoints:
         *,
         resume: CheckpointManifest | None = None,
         on_start: Callable[[int], None] | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._storage = storage
         self._owner = owner
         self._reporter = reporter
         self._resume = resume
         self._on_start = on_start
+        self._journal = journal
         self._publication: _Publication | None = None
+        self._published: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def save(
         self,
@@ -106,13 +122,16 @@ class TrialCheckpoints:
         uuid = str(uuid4())
         folder = self._storage.workspace()
         try:
-            write(folder)
+            _write(write, folder, batch)
             if on_saved is not None:
                 on_saved(uuid, folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        self._publication = _Publication(self._storage, self._reporter, folder, self._manifest(uuid, batch, metadata))
+        manifest = self._manifest(uuid, batch, metadata)
+        self._publication = _Publication(
+            self._storage, self._reporter, folder, manifest, self._journal, self._published.put
+        )
         self._publication.start()
         return uuid
 
@@ -121,8 +140,10 @@ class TrialCheckpoints:
         """Give a verified local copy of the checkpoint to continue from, or None to start from scratch.
 
         If the checkpoint is damaged, the furthest earlier one of the trial that is whole takes its place, with a line
-        in the log.
+        in the log. What earlier runs left of checkpoints that they did not report is removed.
         """
+        if self._journal is not None:
+            self._journal.clean()
         with tempfile.TemporaryDirectory(prefix="det-restore-") as temporary:
             folder = Path(temporary) / "checkpoint"
             found = self._fetch(folder)
@@ -143,6 +164,13 @@ class TrialCheckpoints:
             publication.join()
             if publication.error is not None:
                 raise publication.error
+
+    def published(self) -> list[str]:
+        """Return the uuids of the checkpoints that were completed since the last call."""
+        found = []
+        while not self._published.empty():
+            found.append(self._published.get())
+        return found
 
     def _fetch(self, folder: Path) -> CheckpointManifest | None:
         if self._resume is None:
@@ -192,22 +220,51 @@ class TrialCheckpoints:
         )
 
 
+def _write(write: Callable[[Path], None], folder: Path, batch: int) -> None:
+    """Write the state; what the disk refuses is no error of the user's code, which may be asked for its own state."""
+    try:
+        write(folder)
+    except (OSError, RuntimeError) as error:
+        # torch.save() names but its own source file where the file system did not take something.
+        if isinstance(error, OSError) or "inline_container" in str(error):
+            raise StorageError(f"The checkpoint of batch {batch} cannot be written to {folder}: {error}") from error
+        raise
+
+
 class _Publication(threading.Thread):
     """Publishes one checkpoint and reports it."""
 
-    def __init__(self, storage: Storage, reporter: Reporter, folder: Path, manifest: CheckpointManifest) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        reporter: Reporter,
+        folder: Path,
+        manifest: CheckpointManifest,
+        journal: Journal | None,
+        tell: Callable[[str], None],
+    ) -> None:
         super().__init__(name="det-checkpoint")
         self.error: Exception | None = None
         self._storage = storage
         self._reporter = reporter
         self._folder = folder
         self._manifest = manifest
+        self._journal = journal
+        self._tell = tell
 
     def run(self) -> None:
         """Publish; a failure is kept for the training thread."""
         try:
+            if self._journal is not None:
+                self._journal.begin(self._manifest.uuid)
             location, complete = self._storage.publish(self._folder, self._manifest)
             self._reporter.checkpoint(location, complete)
-        except (DetError, OSError) as error:
-            self.error = error
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._tell(complete.uuid)
+        except OSError as error:
+            self._failed(StorageError(f"The checkpoint of batch {self._manifest.batch} cannot be published: {error}"))
+        except DetError as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.error = error
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -149,15 +149,22 @@ def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
     CheckpointStorage(checkpoint.location.rpartition("/")[0]).fetch(checkpoint.uuid, directory)
 
 
+def delete_checkpoint(checkpoint: Checkpoint) -> None:
+    """Remove the files of a checkpoint of this machine's, if they are there."""
+    CheckpointStorage(checkpoint.location.rpartition("/")[0]).delete(checkpoint.uuid)
+
+
 def _load_torch_trial(trial_class: type[PyTorchTrial], directory: Path, environment: TrialEnvironment) -> PyTorchTrial:
     from det_harness import rng, torch_state
     from det_harness.controllers.torch import check_trial_class, check_wrapped
     from det_native.pytorch import PyTorchTrialContext
+    from det_native.tensorboard.place import writing_to
 
     check_trial_class(trial_class)
-    with rng.preserved():
+    # What the trial opens for event files belongs to no run: it is closed and thrown away.
+    with rng.preserved(), tempfile.TemporaryDirectory(prefix="det-events-") as events, writing_to(Path(events)):
         rng.seed_all(environment.trial_seed)
-        context = PyTorchTrialContext(environment)
+        context = PyTorchTrialContext(environment, owner=trial_class.__name__)
         trial = trial_class(context)
     check_wrapped(trial_class.__name__, context)
     torch_state.load_models(directory, context)

@@ -169,6 +169,7 @@ def run_local(
             checkpoints=checkpoints,
             stop_requested=interrupted.is_set,
             validation_batches=1 if test else None,
+            tensorboard=directory.parent / "tensorboard",
         )
         if test:
             print("Quick check: training on one batch, validating on one batch, saving one checkpoint.")

@@ -50,18 +50,29 @@ def checked_validation(metrics: Mapping[str, Any], searcher_metric: str | None, 
         )
     checked: dict[str, float] = {}
     for name, value in metrics.items():
-        number = scalar(value)
-        if number is None and name == searcher_metric:
-            raise TrialDefinitionError(
-                f"{owner} returned {_described(value)} for the searcher's metric '{name}'; return one number."
-            )
-        if number is None or math.isnan(number):
-            raise TrialDefinitionError(
-                f"{owner} returned {_described(value)} for the validation metric '{name}', which is not a number. "
-                "Mend the metric, or leave it out."
-            )
+        number = checked_number(name, value, searcher_metric, owner)
+        if math.isnan(number):
+            raise TrialDefinitionError(_no_number(name, value, owner))
         checked[name] = number
     return checked
+
+
+def checked_number(name: str, value: Any, searcher_metric: str | None, owner: str) -> float:
+    """Return the value of a validation metric, which may be of one batch, as a number.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If it is anything but one number.
+    """
+    number = scalar(value)
+    if number is None and name == searcher_metric:
+        raise TrialDefinitionError(
+            f"{owner} returned {_described(value)} for the searcher's metric '{name}'; return one number."
+        )
+    if number is None:
+        raise TrialDefinitionError(_no_number(name, value, owner))
+    return number
 
 
 def is_best(value: float, best: float | None, *, smaller_is_better: bool) -> bool:
@@ -72,6 +83,13 @@ def is_best(value: float, best: float | None, *, smaller_is_better: bool) -> boo
     if best is None or math.isnan(best):
         return True
     return value <= best if smaller_is_better else value >= best
+
+
+def _no_number(name: str, value: Any, owner: str) -> str:
+    return (
+        f"{owner} returned {_described(value)} for the validation metric '{name}', which is not a number. "
+        "Mend the metric, or leave it out."
+    )
 
 
 def _described(value: Any) -> str:

@@ -42,7 +42,8 @@ class TrainingRecorder:
     def __init__(self, reporter: Reporter, owner: str) -> None:
         self._reporter = reporter
         self._owner = owner
-        self._columns: dict[str, list[Any]] = {}
+        self._columns: dict[str, list[Any]] = {"": []}  # unlike whatever the first batch has
+        self._named = False
         self._batches: list[int] = []
         self._unusable: set[str] = set()
         self._reported = time.monotonic()
@@ -76,8 +77,19 @@ class TrainingRecorder:
                 value = value.detach() if value.requires_grad else value.clone()
             columns[name].append(value)
 
-    def report(self) -> None:
-        """Report what was kept since the last time."""
+    def report(self, workload: Mapping[str, Any] | None = None) -> None:
+        """Report what was kept since the last time.
+
+        Parameters
+        ----------
+        workload : mapping, optional
+            Metrics of a whole workload, which go into the row of its last batch; that must not be reported yet.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If a metric of the workload has the name of a metric of the batches.
+        """
         batches, self._batches = self._batches, []
         now = time.monotonic()
         elapsed, self._reported = max(now - self._reported, 1e-6), now
@@ -91,9 +103,23 @@ class TrainingRecorder:
             numbers = self._numbers(name, values)
             if numbers is not None:
                 columns[name] = numbers
+        if not self._columns:
+            batches = batches[-1:]  # nothing but what the workload as a whole has
         self._columns = {name: [] for name in self._columns}
+        self._add_workload(columns, workload or {}, len(batches))
         if columns:
             self._reporter.training(batches, columns)
+
+    def _add_workload(self, columns: dict[str, list[float | None]], workload: Mapping[str, Any], rows: int) -> None:
+        for name, value in workload.items():
+            if name in self._columns:
+                raise TrialDefinitionError(
+                    f"{self._owner} returned the metric '{name}', which a reducer of wrap_reducer() returns too: leave "
+                    "it out of one of them."
+                )
+            numbers = self._numbers(name, [value])
+            if numbers is not None:
+                columns[name] = [*[None] * (rows - 1), *numbers]
 
     def _checked_names(self, batch: int, metrics: Any) -> dict[str, list[Any]]:
         if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
@@ -101,12 +127,13 @@ class TrainingRecorder:
                 f"{self._owner} returned {type(metrics).__name__}; return a scalar tensor (the loss), or metrics by "
                 "name, a dictionary."
             )
-        if not self._columns:
+        if not self._named:
+            self._named = True
             self._columns = {name: [] for name in metrics}
         elif metrics.keys() != self._columns.keys():
             raise TrialDefinitionError(
                 f"{self._owner} returned the metrics {', '.join(metrics) or 'none'} for batch {batch}, but "
-                f"{', '.join(self._columns)} before; return the same names for every batch."
+                f"{', '.join(self._columns) or 'none'} before; return the same names for every batch."
             )
         return self._columns
 
@@ -125,7 +152,8 @@ class TrainingRecorder:
         if all(value is None for value in stacked):
             self._unusable.add(name)
             logger.warning(
-                "%s returned %s for the metric '%s', which is no number: it is not reported.",
+                "%s returned %s for the metric '%s', which is no number: it is not reported. Return one number, or "
+                "give the value to a reducer of context.experimental.wrap_reducer().",
                 self._owner,
                 type(first).__name__,
                 name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -59,6 +59,8 @@ class SpoolReporter:
     smaller_is_better : bool
     interval : float
         Seconds between two batches of training metrics.
+    on_checkpoint : callable, optional
+        Called once the report of a checkpoint lies in the spool, before it can be sent.
     """
 
     def __init__(
@@ -69,8 +71,10 @@ class SpoolReporter:
         metric: str | None,
         smaller_is_better: bool = True,
         interval: float = INTERVAL,
+        on_checkpoint: Callable[[], None] | None = None,
     ) -> None:
         self._link = link
+        self._on_checkpoint = on_checkpoint
         self._spool = spool
         self._metric = metric
         self._smaller_is_better = smaller_is_better
@@ -127,6 +131,8 @@ class SpoolReporter:
         with self._wake:
             self._append_rows()
             self._append(CheckpointReport(seq=self._next(), location=location, manifest=manifest), durable=True)
+            if self._on_checkpoint is not None:
+                self._on_checkpoint()
 
     def exit(self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None) -> ExitReport:
         """Report the end of the run; returns the report."""
@@ -278,6 +284,15 @@ class SpoolReporter:
             self._stop = self._stop or stop
 
 
-def open_reporter(link: Link, directory: Path, *, metric: str | None, smaller_is_better: bool) -> SpoolReporter:
+def open_reporter(
+    link: Link,
+    directory: Path,
+    *,
+    metric: str | None,
+    smaller_is_better: bool,
+    on_checkpoint: Callable[[], None] | None = None,
+) -> SpoolReporter:
     """Start a reporter with its spool in `directory`."""
-    return SpoolReporter(link, Spool(directory), metric=metric, smaller_is_better=smaller_is_better)
+    return SpoolReporter(
+        link, Spool(directory), metric=metric, smaller_is_better=smaller_is_better, on_checkpoint=on_checkpoint
+    )

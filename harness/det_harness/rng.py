@@ -39,7 +39,9 @@ def capture() -> dict[str, Any]:
     -------
     dict
         ``python`` (version, gauss), ``python_words`` (uint32, 625), ``numpy`` (name, position, has_gauss, gauss),
-        ``numpy_words`` (uint32, 624), and, if torch is imported, ``torch`` (uint8) and ``cuda`` (list of uint8 arrays).
+        ``numpy_words`` (uint32, 624); if torch is imported, ``torch`` (uint8) and ``cuda`` (list of uint8 arrays); if
+        TensorFlow's global seed is set, ``tensorflow`` (version, gauss) and ``tensorflow_words`` (uint32, 625): the
+        generator of the seeds of its eager operations.
     """
     version, words, gauss = random.getstate()
     name, keys, position, has_gauss, cached = np.random.get_state()
@@ -54,6 +56,10 @@ def capture() -> dict[str, Any]:
         state["torch"] = torch.get_rng_state().numpy().copy()
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             state["cuda"] = [generator.numpy().copy() for generator in torch.cuda.get_rng_state_all()]
+    eager = _eager_seeds()
+    if eager is not None:
+        version, words, gauss = eager.getstate()
+        state |= {"tensorflow": [version, gauss], "tensorflow_words": np.array(words, dtype=np.uint32)}
     return state
 
 
@@ -63,6 +69,7 @@ def apply(state: dict[str, Any]) -> None:
     random.setstate((version, tuple(int(word) for word in state["python_words"]), gauss))
     name, position, has_gauss, cached = state["numpy"]
     np.random.set_state((name, state["numpy_words"], position, has_gauss, cached))
+    _apply_eager_seeds(state)
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -71,6 +78,23 @@ def apply(state: dict[str, Any]) -> None:
     if "cuda" in state and torch.cuda.is_available():
         for device, generator in enumerate(state["cuda"][: torch.cuda.device_count()]):
             torch.cuda.set_rng_state(torch.from_numpy(generator.copy()), device)
+
+
+def _eager_seeds() -> random.Random | None:
+    """Return the generator that gives TensorFlow's eager operations their seeds, None where there is none."""
+    context = sys.modules.get("tensorflow.python.eager.context")
+    generator = getattr(context.context(), "_rng", None) if context is not None else None
+    return generator if isinstance(generator, random.Random) else None
+
+
+def _apply_eager_seeds(state: dict[str, Any]) -> None:
+    eager = _eager_seeds()
+    if eager is None or "tensorflow" not in state:
+        return
+    version, gauss = state["tensorflow"]
+    eager.setstate((version, tuple(int(word) for word in state["tensorflow_words"]), gauss))
+    # As tf.random.set_seed() does: an operation that is kept for a seed has drawn from it already.
+    sys.modules["tensorflow.python.eager.context"].context().clear_kernel_cache()
 
 
 def save(folder: Path) -> None:

@@ -114,6 +114,16 @@ class Schedule:
             return SaveCheckpoint()
         return Train(until=self._next_boundary())
 
+    def ends_workload(self, batches: int) -> bool:
+        """Return whether a workload of training ends once `batches` batches are done.
+
+        It does at each multiple of the scheduling unit, before a validation, and at the end: wherever training may have
+        been stopped and continued in between.
+        """
+        periods = self.periods
+        at_unit = batches % periods.scheduling_unit == 0 or batches >= periods.length
+        return at_unit or 0 < periods.validation_period <= batches - max(self.progress.last_validated, 0)
+
     def trained(self, batches: int) -> None:
         """`batches` batches are done in total."""
         if batches < self.progress.batches:

@@ -56,6 +56,9 @@ class Checkpoints(Protocol):
     def wait(self) -> None:
         """Block until all checkpoints are published; raise what went wrong with one."""
 
+    def published(self) -> list[str]:
+        """Return the uuids of the checkpoints that were completed since the last call."""
+
 
 @dataclass
 class Services:
@@ -73,6 +76,8 @@ class Services:
         ``schedule.request_stop()`` at the next batch.
     validation_batches : int or None
         Batches of one validation; None for all of the validation data. A minimal loop (``test=True``) takes 1.
+    tensorboard : Path or None
+        Where event files of TensorBoard go, the same for every run of the trial.
     """
 
     environment: TrialEnvironment
@@ -81,6 +86,7 @@ class Services:
     checkpoints: Checkpoints
     stop_requested: Callable[[], bool]
     validation_batches: int | None = None
+    tensorboard: Path | None = None
 
 
 @dataclass(frozen=True)

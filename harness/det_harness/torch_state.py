@@ -4,10 +4,10 @@
     Models, optimizers, and gradients that are being aggregated; loads with ``torch.load(..., weights_only=True)``.
 ``objects.pkl``
     What users' modules or optimizers keep that such a file cannot hold; only if there is any.
-``schedulers.*``, ``callbacks.*``
+``schedulers.*``, ``scalers.*``, ``callbacks.*``, ``reducers.*``
     See ``state_files``.
 ``rng.npz``, ``state.json``
-    Random number generators; the schedule (hence the position in the data).
+    Random number generators; the schedule, the position in the data, and the checkpoint's uuid.
 """
 
 from __future__ import annotations
@@ -31,58 +31,105 @@ logger = logging.getLogger("det_harness")
 
 _WEIGHTS = "state_dict.pth"
 _OBJECTS = "objects.pkl"
-_SCHEDULE = "state.json"
+_FACTS = "state.json"
+_FILES = {
+    "schedulers": "lr_schedulers_state_dict",
+    "scalers": "scalers_state_dict",
+    "callbacks": "callbacks",
+    "reducers": "reducers",
+}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, torch.device)
 
 
-def save(
-    folder: Path, context: PyTorchTrialContext, callbacks: Mapping[str, PyTorchCallback], schedule: dict[str, Any]
-) -> None:
-    """Write everything into an empty folder."""
-    objects: dict[str, Any] = {}
-    state = {
+def collect(
+    context: PyTorchTrialContext, callbacks: Mapping[str, PyTorchCallback], reducers: list[Any] | None = None
+) -> dict[str, Any]:
+    """Return the state of all of a trial's objects, tensors as they are.
+
+    Parameters
+    ----------
+    context : PyTorchTrialContext
+    callbacks : mapping
+    reducers : list
+        What the custom reducers have gathered in a training workload that is under way.
+    """
+    return {
         "models_state_dict": [model.state_dict() for model in context.models],
         "optimizers_state_dict": [optimizer.state_dict() for optimizer in context.optimizers],
         "gradients": [_gradients(model) for model in context.models],
+        "lr_schedulers_state_dict": [scheduler.state_dict() for scheduler in context.lr_schedulers],
+        "scalers_state_dict": [scaler.state_dict() for scaler in context.scalers],
+        "callbacks": {name: callback.state_dict() for name, callback in callbacks.items()},
+        "reducers": reducers or [],
     }
+
+
+def save(folder: Path, state: dict[str, Any], schedule: dict[str, Any], position: Any = None) -> None:
+    """Write everything into an empty folder.
+
+    Parameters
+    ----------
+    folder : Path
+    state : dict
+        From :func:`collect`, and whatever callbacks have put in.
+    schedule : dict
+        The schedule's snapshot.
+    position : optional
+        Place in the training data, where it cannot be told from the number of batches.
+    """
+    state = dict(state)
+    for name, key in _FILES.items():
+        state_files.dump(folder, name, state.pop(key, None))
+    objects: dict[str, Any] = {}
     torch.save(_split(state, "", objects), folder / _WEIGHTS)
     if objects:
         import cloudpickle
 
         (folder / _OBJECTS).write_bytes(cloudpickle.dumps(objects))
-    state_files.dump(folder, "schedulers", [scheduler.state_dict() for scheduler in context.lr_schedulers])
-    state_files.dump(folder, "callbacks", {name: callback.state_dict() for name, callback in callbacks.items()})
     rng.save(folder)
-    (folder / _SCHEDULE).write_text(json.dumps({"schedule": schedule}), encoding="utf-8")
+    _write_facts(folder, {"schedule": schedule, "position": position})
 
 
-def load_schedule(folder: Path) -> dict[str, Any]:
-    """Return the schedule's snapshot."""
-    state = json.loads((folder / _SCHEDULE).read_text(encoding="utf-8"))
-    schedule: dict[str, Any] = state["schedule"]
-    return schedule
+def note_uuid(folder: Path, uuid: str) -> None:
+    """Add the checkpoint's own name to what :func:`save` has written."""
+    _write_facts(folder, {**load_facts(folder), "uuid": uuid})
 
 
-def load(folder: Path, context: PyTorchTrialContext, callbacks: Mapping[str, PyTorchCallback]) -> None:
-    """Put the state back into the trial's objects, random number generators last.
+def load_facts(folder: Path) -> dict[str, Any]:
+    """Return ``schedule`` (its snapshot), ``position`` and ``uuid``."""
+    facts: dict[str, Any] = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+    return facts
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Return what :func:`collect` returned, and whatever callbacks have put in."""
+    state = _read_weights(folder)
+    for name, key in _FILES.items():
+        if (folder / f"{name}.json").exists():
+            state[key] = state_files.load(folder, name)
+    return state
+
+
+def restore(state: dict[str, Any], context: PyTorchTrialContext, callbacks: Mapping[str, PyTorchCallback]) -> None:
+    """Put the state back into the trial's objects.
 
     Raises
     ------
     CheckpointError
         If models, optimizers or schedulers do not fit those of the checkpoint.
     """
-    state = _read(folder)
-    _load_each("model", context.models, state["models_state_dict"])
-    _load_each("optimizer", context.optimizers, state["optimizers_state_dict"])
+    owner = context.owner
+    _load_each(owner, "model", context.models, state["models_state_dict"])
+    _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
     for model, gradients in zip(context.models, state["gradients"], strict=True):
         _put_gradients(model, gradients)
-    _load_each("learning rate scheduler", context.lr_schedulers, state_files.load(folder, "schedulers"))
-    for name, saved in state_files.load(folder, "callbacks").items():
+    _load_each(owner, "learning rate scheduler", context.lr_schedulers, state["lr_schedulers_state_dict"])
+    _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
+    for name, saved in state["callbacks"].items():
         if name not in callbacks:
             logger.warning("The checkpoint has a state for the callback '%s', which is no longer there.", name)
             continue
         callbacks[name].load_state_dict(saved)
-    rng.load(folder)
 
 
 def load_models(folder: Path, context: PyTorchTrialContext) -> None:
@@ -93,10 +140,14 @@ def load_models(folder: Path, context: PyTorchTrialContext) -> None:
     CheckpointError
         If the models do not fit those of the checkpoint.
     """
-    _load_each("model", context.models, _read(folder)["models_state_dict"])
+    _load_each(context.owner, "model", context.models, _read_weights(folder)["models_state_dict"])
 
 
-def _read(folder: Path) -> dict[str, Any]:
+def _write_facts(folder: Path, facts: dict[str, Any]) -> None:
+    (folder / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _read_weights(folder: Path) -> dict[str, Any]:
     state: dict[str, Any] = torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True)
     if (folder / _OBJECTS).exists():
         import cloudpickle
@@ -117,17 +168,19 @@ def _put_gradients(model: torch.nn.Module, gradients: dict[str, torch.Tensor]) -
         parameter.grad = None if saved is None else saved.to(parameter.device)
 
 
-def _load_each(kind: str, objects: list[Any], states: list[Any]) -> None:
+def _load_each(owner: str, kind: str, objects: list[Any], states: list[Any]) -> None:
     if len(objects) != len(states):
         raise CheckpointError(
-            f"The checkpoint has {len(states)} {kind}(s), the trial wraps {len(objects)}: other code made it."
+            f"The checkpoint has {len(states)} {kind}(s), {owner}.__init__() wraps {len(objects)}: it was made by "
+            "other code. Wrap what was wrapped then, or start from scratch."
         )
     for number, (target, state) in enumerate(zip(objects, states, strict=True)):
         try:
             target.load_state_dict(state)
         except (RuntimeError, ValueError, KeyError) as error:
             raise CheckpointError(
-                f"The {kind} number {number + 1} ({type(target).__name__}) does not fit the checkpoint: {error}"
+                f"The {kind} number {number + 1} ({type(target).__name__}) that {owner}.__init__() wraps does not fit "
+                f"the checkpoint; make it as it was made then, or start from scratch: {error}"
             ) from error
 
 

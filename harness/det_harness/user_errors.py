@@ -47,10 +47,21 @@ def raised_by_user(error: BaseException, source: ProgramSource) -> bool:
     """Return whether the user's code raised an exception, or what it called outside of the harness.
 
     The training itself runs under the user's call of it; what fails there is not the user's. So the innermost frame of
-    the user's must not have called the harness.
+    the user's must not have called the harness. What came of an exception of the user's is the user's too.
     """
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        if _ends_in_users_code(current.__traceback__, source):
+            return True
+        seen.add(id(current))
+        current = current.__cause__
+    return False
+
+
+def _ends_in_users_code(traceback: TracebackType | None, source: ProgramSource) -> bool:
     theirs = False
-    for frame, _ in _frames(error.__traceback__):
+    for frame, _ in _frames(traceback):
         if source.resolve(frame.f_code.co_filename) is not None:
             theirs = True
         elif _package(frame) == "det_harness":

@@ -21,6 +21,7 @@ from det_harness.host import WorkerHost
 from det_harness.lengths import periods_of
 from det_harness.link import MasterLink
 from det_harness.program import ProgramRunner, check_versions
+from det_harness.publications import Publications
 from det_harness.report import SpoolReporter, open_reporter
 from det_harness.schedule import Schedule, Train
 from det_harness.services import Outcome, Services
@@ -99,11 +100,13 @@ class _TrialRun:
             ranks=Ranks(rank=job.rank, size=job.size),
         )
         searcher = job.config.get("searcher") or {}
+        self._publications = Publications(self._directory, job.run_id, job.checkpoints)
         self._reporter: SpoolReporter = open_reporter(
             MasterLink(job.master_url, job.token, job.run_id),
             self._directory / "spool",
             metric=searcher.get("metric"),
             smaller_is_better=bool(searcher.get("smaller_is_better", True)),
+            on_checkpoint=self._publications.end,
         )
         self._schedule: Schedule | None = None
         self._runner: ProgramRunner | None = None
@@ -134,6 +137,7 @@ class _TrialRun:
             checkpoints=self._checkpoints(),
             stop_requested=self._must_stop,
             validation_batches=1 if job.test else None,
+            tensorboard=self._directory.parent.parent / "tensorboard" / str(job.experiment_id) / str(job.trial_id),
         )
         self._host = host = WorkerHost(self._environment, runner.calls, services)
         rng.seed_process(job.trial_seed)
@@ -158,6 +162,7 @@ class _TrialRun:
             self._reporter,
             resume=job.resume,
             on_start=self._reporter.started,
+            journal=self._publications,
         )
 
     def _must_stop(self) -> bool:

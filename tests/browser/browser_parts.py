@@ -46,6 +46,12 @@ c.LabApp.news_url = None
 c.LabApp.expose_app_in_browser = True
 """
 
+_AT_REST = """() => {
+  const notebook = [...(window.jupyterapp?.shell.widgets('main') ?? [])].find(widget => widget.sessionContext);
+  const kernel = notebook?.sessionContext.session?.kernel;
+  return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
+}"""
+
 # The library that trains; PACE is what one batch takes, as a larger model's would.
 DEFINITION = """
 import time
@@ -149,6 +155,7 @@ class Lab:
         self.root = folder / "root"
         self.root.mkdir(parents=True)
         self.home = home
+        self.data = folder / "data"
         self._log = folder / "lab.log"
         own = {f"JUPYTER_{name.upper()}_DIR": folder / name for name in ("config", "data", "runtime")}
         own |= {f"JUPYTERLAB_{name.upper()}_DIR": folder / name for name in ("settings", "workspaces")}
@@ -172,6 +179,7 @@ class Lab:
             "DET_HOME": str(home),
             "JUPYTER_PREFER_ENV_PATH": "1",
             "OMP_NUM_THREADS": "1",
+            "TMPDIR": str(folder),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             **(environment or {}),
         }
@@ -249,10 +257,8 @@ class Screen:
             self.wait_for_kernel()
 
     def wait_for_kernel(self) -> None:
-        """Wait until the kernel is at rest."""
-        self.page.wait_for_function(
-            "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'", timeout=60_000
-        )
+        """Wait until the notebook is connected to its kernel and that is at rest: before, a cell asks for a kernel."""
+        self.page.wait_for_function(_AT_REST, timeout=60_000)
 
     def cell(self, number: int) -> Locator:
         """Return a code cell, counted from 0."""

@@ -106,7 +106,7 @@ def submit(home: Home, folder: Path, *configs: Mapping[str, Any]) -> list[int]:
         [sys.executable, str(script), json.dumps(configs)],
         check=True,
         cwd=folder,
-        env={**os.environ, "DET_HOME": str(home.path)},
+        env={**os.environ, "DET_HOME": str(home.path), "TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
         timeout=120,
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from browser_parts import TOKEN, Lab, Screen, training_cells, write_notebook
 from conftest import Keep, Opened
-from playwright.sync_api import Error, Locator, Request, expect
+from playwright.sync_api import Dialog, Error, Locator, Request, expect
 
 from det_native.client.session import Session
 from det_native.schema.home import Home
@@ -40,13 +40,13 @@ class Traffic:
     def __init__(self, screen: Screen) -> None:
         self._finished: list[Request] = []
         self._frames: list[str | bytes] = []
-        screen.page.on("requestfinished", self._finished.append)
+        screen.page.on("requestfinished", lambda request: self._finished.append(request))
         screen.page.on("websocket", self._listen)
         self._screen = screen
 
     def _listen(self, socket: Any) -> None:
-        socket.on("framesent", self._frames.append)
-        socket.on("framereceived", self._frames.append)
+        for event in ("framesent", "framereceived"):
+            socket.on(event, lambda frame: self._frames.append(frame))
 
     def texts(self) -> Iterator[str]:
         """Yield addresses, headers and bodies of requests and answers, and what went over web sockets."""
@@ -83,7 +83,13 @@ def test_markup_is_text_and_the_token_stays_on_the_server(opened: Opened, lab: L
     screen = opened(lab, width=1500)
     traffic = Traffic(screen)
     dialogs: list[str] = []
-    screen.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+
+    def answer(dialog: Dialog) -> None:
+        if dialog.type != "beforeunload":  # which is JupyterLab's own, where something is not saved
+            dialogs.append(dialog.message)
+        dialog.accept()
+
+    screen.page.on("dialog", answer)
     path = write_notebook(lab.root / "hostile.ipynb", *hostile_cells())
     screen.open(path)
     screen.run_all(3)

@@ -135,7 +135,7 @@ def test_an_experiment_that_had_ended_and_one_executed_without_a_front_end(
     opened: Opened, lab: Lab, home: Home, viewer: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DET_HOME", str(home.path))
-    cells = (*training_cells("headless", batches=60), "experiment.wait()", "experiment", "experiment.trials[0]")
+    cells = (*training_cells("headless", batches=60), "_ = experiment.wait()", "experiment", "experiment.trials[0]")
     path = write_notebook(lab.root / "headless.ipynb", *cells)
     command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "notebook", "--inplace", str(path)]
     subprocess.run(command, check=True, timeout=120, capture_output=True)
@@ -143,7 +143,7 @@ def test_an_experiment_that_had_ended_and_one_executed_without_a_front_end(
     for bundle in (live, ended, trial):
         assert WIDGET_VIEW not in bundle
         assert base64.b64decode(bundle["image/png"]).startswith(PNG)
-    check_saved(path, live, displays=4)
+    check_saved(path, live, displays=3)
     assert "completed" in live["text/plain"], "what was shown while it went on is renewed at its end"
 
     viewer.goto(convert(path, tmp_path).as_uri())

@@ -224,22 +224,26 @@ def test_what_is_hidden_asks_nothing(opened: Opened, lab: Lab, master: Session) 
     screen = opened(lab)
     ended: list[Request] = []
     for event in ("requestfailed", "requestfinished"):
-        screen.page.on(event, ended.append)
-    screen.open(write_notebook(lab.root / "hidden.ipynb", *training_cells("hidden")))
-    screen.run_all(3)
-    view = screen.cell(2).locator(".det-view")
-    expect(view.locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
-    screen.open_panel()
-    expect(screen.page.locator(".det-Row")).not_to_have_count(0)
-    streams = [request for request in screen.requests if "/master/events" in request.url]
-    assert len(streams) == 2, "one of the view, one of the panel"
+        screen.page.on(event, lambda request: ended.append(request))
+
+    def open_streams() -> int:
+        screen.page.evaluate("0")  # what has happened in the page is told when it is asked for something
+        streams = [request for request in screen.requests if "/master/events" in request.url]
+        return len([stream for stream in streams if stream not in ended])
 
     def check_silence() -> None:
-        wait_until(lambda: all(stream in ended for stream in streams_of(screen)), "the streams are closed", 15)
+        wait_until(lambda: open_streams() == 0, "the streams are closed", 15)
         asked = len(screen.asked(""))
         train(master, 60)
-        screen.page.wait_for_timeout(0)  # what has happened meanwhile is told now
+        assert open_streams() == 0
         assert len(screen.asked("")) == asked, screen.asked("")[asked:]
+
+    screen.open(write_notebook(lab.root / "hidden.ipynb", *training_cells("hidden")))
+    screen.run_all(3)
+    screen.cell(2).locator(".det-chart canvas").first.scroll_into_view_if_needed(timeout=60_000)
+    screen.open_panel()
+    expect(screen.page.locator(".det-Row")).not_to_have_count(0)
+    wait_until(lambda: open_streams() == 2, "one stream of the view, one of the panel")
 
     # The panel is folded away, and another document lies before the notebook.
     screen.execute("application:toggle-left-area")
@@ -248,16 +252,11 @@ def test_what_is_hidden_asks_nothing(opened: Opened, lab: Lab, master: Session) 
     # They come back, and the browser's tab is hidden.
     screen.execute("application:toggle-left-area")
     screen.execute("application:activate-previous-tab")
-    wait_until(lambda: len([each for each in streams_of(screen) if each not in ended]) == 2, "both streams are back")
+    wait_until(lambda: open_streams() == 2, "both streams are back")
     hide_page(screen, hidden=True)
     check_silence()
     hide_page(screen, hidden=False)
-    wait_until(lambda: len([each for each in streams_of(screen) if each not in ended]) == 2, "both streams are back")
-
-
-def streams_of(screen: Screen) -> list[Request]:
-    """Return the event streams that were opened."""
-    return [request for request in screen.requests if "/master/events" in request.url]
+    wait_until(lambda: open_streams() == 2, "both streams are back")
 
 
 def train(master: Session, count: int) -> None:

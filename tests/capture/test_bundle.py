@@ -13,7 +13,7 @@ import pytest
 from det_native.capture.bundle import assemble, forget_files
 from det_native.capture.hash_cache import HashCache
 from det_native.capture.interpreter import current_interpreter
-from det_native.capture.model import Bundle, BundleRow, Capture, CapturedValue, SourceFile
+from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedValue, SourceFile
 from det_native.errors import BundleTooLargeError, CaptureError
 from det_native.schema.manifests import Cell, Program
 from det_native.schema.rest import CaptureRow, ExperimentCreate
@@ -205,3 +205,28 @@ def test_a_package_installed_meanwhile_is_seen(tmp_path: Path, monkeypatch: pyte
     assert "some-new-package" not in before.packages
     assert after.packages["some-new-package"] == "1.2.3+cpu"
     assert after.fingerprint != before.fingerprint
+
+
+def test_files_that_look_like_keys_are_named_in_one_warning(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    make(root, train_dot_py=b"", certs__server_dot_pem=b"x", id_rsa=b"x", asked_dot_pem=b"x", taken_dot_key=b"x")
+    (root / ".detignore").write_text("!taken.key\n")
+    make(tmp_path, credentials_dot_json=b"{}")
+    asked = SourceFile(root / "asked.pem", "asked.pem", INCLUDED)
+    read = SourceFile(tmp_path / "credentials.json", "credentials.json", "named in [3] as 'credentials.json'", "[3]")
+    (warning,) = build(capture(asked, read), root).warnings
+    assert "credentials.json, certs/server.pem, id_rsa. " in warning
+    assert "asked.pem" not in warning
+    assert "taken.key" not in warning
+    assert build(capture(asked), None).warnings == []
+
+
+def test_a_file_of_variables_that_was_asked_for_is_not_reported_as_left_out(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    make(root, train_dot_py=b"", _dot_env=b"KEY=1")
+    (row,) = [row for row in build(capture(), root).report if row.what == ".env"]
+    assert row.status == "not sent"
+    bundle = build(capture(SourceFile(root / ".env", ".env", INCLUDED)), root)
+    (row,) = [row for row in bundle.report if row.what == ".env"]
+    assert (row.how, row.status) == ("file", "new")
+    assert [file.path for file in bundle.manifest.files] == [".env", "train.py"]

@@ -53,3 +53,13 @@ def test_files_that_are_written_are_not_sent(source: str, tmp_path: Path) -> Non
 )
 def test_files_that_are_read_are_sent(source: str, files: list[str], tmp_path: Path) -> None:
     assert sent(tmp_path, source) == files
+
+
+def test_a_file_of_variables_that_the_code_reads_is_not_sent_unasked(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("KEY=1")
+    (tmp_path / ".env.example").write_text("KEY=")
+    found = collect_data([("load_dotenv('.env'); open('.env.example')", "cell [1]")], tmp_path, tmp_path, None)
+    assert [file.target for file in found.files] == [".env.example"]
+    (row,) = found.rows
+    assert (row.what, row.cell, row.status) == (".env", "cell [1]", "not sent")
+    assert "environment.environment_variables" in row.note

@@ -137,7 +137,7 @@ def test_cells_that_changed_since_they_ran_are_listed(ask: Ask) -> None:
     )
     assert [(one["id"], one["why"]) for one in answer["changed"]] == [
         ("id-1", "text differs from what last ran"),
-        ("id-3", "has not run"),
+        ("id-3", "not run yet"),
     ]
 
 
@@ -175,10 +175,10 @@ def test_star_imports_are_read_from_the_source(ask: Ask, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("cells", "where", "what"),
     [
-        ([BUILD, CONFIG, INIT, TRAIN, DATA], "Code cell 4, line 3", "only Code cell 5, further down, defines it"),
+        ([BUILD, CONFIG, INIT, TRAIN, DATA], "Code cell 4, line 3", "only code cell 5, further down, defines it"),
         ([BUILD, CONFIG, INIT, TRAIN], "Code cell 4, line 3", "`x` is used, but no cell above defines it"),
         ([BUILD, f"# det-skip\n{DATA}", CONFIG, INIT, TRAIN], "Code cell 5, line 3", "is tagged det-skip"),
-        ([BUILD, f"{DATA}\nx = (", CONFIG, INIT, TRAIN], "Code cell 5, line 3", "Code cell 2 is not valid Python"),
+        ([BUILD, f"{DATA}\nx = (", CONFIG, INIT, TRAIN], "Code cell 5, line 3", "code cell 2 is not valid Python"),
         ([BUILD, DATA, CONFIG, INIT, f"for i in range(3):\n    {TRAIN.splitlines()[2]}"], "Code cell 5", "in a loop"),
         ([BUILD, DATA, CONFIG.replace("val_loss", 'val_loss", "nmae": "x'), INIT, TRAIN], "searcher.nmae", ""),
         ([BUILD, DATA, CONFIG, INIT.replace("(config)", "(config, context_dir='nowhere')"), TRAIN], "", "nowhere"),

@@ -29,9 +29,9 @@ def notes(root: Path) -> dict[str, str]:
 
 
 def test_files_come_by_target_with_forward_slashes(tmp_path: Path) -> None:
-    make(tmp_path, "train.py", "data/b.csv", "data/a.csv", ".env", "deep/er/x")
+    make(tmp_path, "train.py", "data/b.csv", "data/a.csv", ".hidden", "deep/er/x")
     found = scan_directory(tmp_path)
-    assert [file.target for file in found] == [".env", "data/a.csv", "data/b.csv", "deep/er/x", "train.py"]
+    assert [file.target for file in found] == [".hidden", "data/a.csv", "data/b.csv", "deep/er/x", "train.py"]
     assert [file.path for file in found] == [tmp_path / file.target for file in found]
 
 
@@ -58,6 +58,34 @@ def test_detignore_adds_takes_back_and_stays_here(tmp_path: Path) -> None:
     assert targets(tmp_path) == expected
     (tmp_path / ".detignore").write_text("*\n!*.py\n")
     make(tmp_path, "train.py")
+    assert targets(tmp_path) == ["train.py"]
+
+
+def test_files_of_variables_are_left_out_and_the_report_says_how_to_pass_them(tmp_path: Path) -> None:
+    make(
+        tmp_path,
+        ".env",
+        ".env.local",
+        "sub/.env.production",
+        ".env.example",
+        ".env.sample",
+        "train.py",
+        "environment.py",
+    )
+    assert targets(tmp_path) == [".env.example", ".env.sample", "environment.py", "train.py"]
+    rows = {row.what: row for row in scan_tree(tmp_path).rows}
+    assert set(rows) == {".env", ".env.local", "sub/.env.production"}
+    assert {row.status for row in rows.values()} == {"not sent"}
+    assert "environment.environment_variables" in rows[".env"].note
+    assert "include=['sub/.env.production']" in rows["sub/.env.production"].note
+
+
+def test_detignore_takes_a_file_of_variables_in(tmp_path: Path) -> None:
+    make(tmp_path, ".env", ".env.local", "train.py")
+    (tmp_path / ".detignore").write_text("!.env\n")
+    assert targets(tmp_path) == [".env", "train.py"]
+    assert list(notes(tmp_path)) == [".env.local"]
+    (tmp_path / ".detignore").write_text(".env*\n")
     assert targets(tmp_path) == ["train.py"]
 
 
@@ -151,7 +179,8 @@ def test_over_the_limit_the_ten_largest_are_listed_with_a_hint(tmp_path: Path) -
     names = [problem.where for problem in caught.value.problems]
     assert names == [f"f{index:02}.bin" for index in range(14, 4, -1)]
     assert ".detignore" in str(caught.value)
-    assert "1.4 MB" in caught.value.problems[0].what
+    assert "1.5 MB" in caught.value.problems[0].what
+    assert "have 12.0 MB, 7.0 MB over the limit of 5.0 MB" in str(caught.value)
     total = sum(100_000 + index * 100_000 for index in range(15))
     assert len(scan_directory(tmp_path, limit=total)) == 15
     with pytest.raises(BundleTooLargeError):

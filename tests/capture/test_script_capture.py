@@ -90,6 +90,13 @@ def test_a_context_directory_is_sent_whole_and_paths_are_relative_to_it(project:
     assert "project/train.py" not in found["files"]
 
 
+def test_a_file_that_a_context_directory_leaves_out_is_sent_if_it_is_named(project: Path) -> None:
+    (project / ".env").write_text("KEY=1")
+    found = _run(project, "train.py", context_dir=str(project), include=[str(project / ".env")])
+    assert found["files"] == [".env"]
+    assert _run(project, "train.py", context_dir=str(project), include=[str(project)])["files"] == []
+
+
 def test_a_script_outside_the_context_directory_is_refused(project: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

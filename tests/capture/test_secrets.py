@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from det_native.capture.secrets import environment_reads, find_secrets, looks_secret, name_is_secret
+from det_native.capture.secrets import environment_reads, find_secrets, is_key_file, looks_secret, name_is_secret
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,57 @@ def test_environment_variables_that_are_read() -> None:
         "a = os.environ['API_KEY']\nb = os.getenv('HF_TOKEN', '')\nc = os.environ.get('HOME')\nos.environ['SECRET'] = x"
     )
     assert sorted(environment_reads(source)) == ["API_KEY", "HF_TOKEN"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "server.pem",
+        "PRIVATE.PEM",
+        "id_rsa",
+        "id_ed25519",
+        "signing.key",
+        "store.p12",
+        "cert.pfx",
+        "credentials.json",
+        "aws_credentials.csv",
+        "client_secret_123.json",
+        "service-account.json",
+        "my-project-service_account.json",
+        "credentials",
+        "secrets.toml",
+        ".netrc",
+        ".pgpass",
+        ".git-credentials",
+        ".pypirc",
+        "kaggle.json",
+        "prod.env",
+        "client_secrets.json",
+    ],
+)
+def test_files_that_look_like_keys(name: str) -> None:
+    assert is_key_file(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "id_rsa.pub",
+        "keys.py",
+        "keyboard.csv",
+        "train.py",
+        "secrets.py",
+        "credentials.py",
+        "tokenizer.json",
+        "token_ids.npy",
+        "monkey.json",
+        "id_map.csv",
+        "environment.yml",
+        "data.json",
+        "keypoints.json",
+        "pem.txt",
+        "service_accounts_churn.parquet",
+    ],
+)
+def test_files_that_only_resemble_keys(name: str) -> None:
+    assert not is_key_file(name)

@@ -14,7 +14,7 @@ from det_native.client import waiting
 from det_native.client.events import EventFeed, EventStream, parse_frames
 from det_native.client.progress import ExperimentProgress
 from det_native.client.rendering import PlainProgress
-from det_native.errors import MasterUnreachableError
+from det_native.errors import MasterUnreachableError, UserCodeError
 from det_native.experimental.local_source import LocalSource
 from det_native.experimental.local_store import LocalStore
 from det_native.schema import rest
@@ -198,12 +198,20 @@ def test_waiting_shows_progress_and_errors_at_once() -> None:
     )
     store = LocalStore.find("local-1")
     view = Seen(source)
+    shown: set[str] = set()
     with store.lock:  # held by whoever runs it
-        assert waiting.wait(source, "local-1", view) == 99
+        assert waiting.wait(source, "local-1", view, shown=shown) == 99
+    assert shown == {error.traceback}
+    failed = source.experiment("local-1").model_copy(update={"state": ExperimentState.ERROR, "error": error})
+    with pytest.raises(UserCodeError) as caught:
+        waiting.raise_failure(source, "local-1", failed, shown)
+    said = "Experiment local-1 failed in cell [3], line 2: ValueError: bad (the traceback is above)"
+    assert str(caught.value) == said
+    assert (caught.value.cell, caught.value.line, caught.value.traceback) == (3, 2, error.traceback)
     assert view.fractions == [0.0, 0.5, 0.5, 0.5, 1.0]
     assert view.lines == [
-        "Trial 1 failed after 2 batches, in cell [3], line 2:\n  cell [3], line 2\nValueError: bad",
-        "Trial 1 failed again after 2 batches, in cell [3], line 2, in the same way.",
+        "Trial 1 failed at batch 2, in cell [3], line 2:\n  cell [3], line 2\nValueError: bad",
+        "Trial 1 failed again at batch 2, in cell [3], line 2, in the same way.",
     ]
 
 

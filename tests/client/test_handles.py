@@ -86,8 +86,9 @@ def test_history_is_of_the_best_trial() -> None:
 def test_failure_is_raised_with_the_traceback() -> None:
     error = rest.UserErrorInfo(type="ValueError", message="bad", traceback="cell [3], line 2\nValueError: bad", cell=3)
     experiment = write_experiment(error=error)
-    with pytest.raises(UserCodeError, match=r"Experiment local-1 failed.\ncell \[3\], line 2"):
+    with pytest.raises(UserCodeError, match=r"Experiment local-1 failed.\ncell \[3\], line 2") as caught:
         experiment.wait()
+    assert (caught.value.cell, caught.value.traceback) == (3, error.traceback)
     with pytest.raises(ExperimentFailedError):
         experiment.history  # noqa: B018 (the access is the test)
 

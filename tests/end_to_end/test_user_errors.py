@@ -97,7 +97,8 @@ def _check_shown(waited: Executed, stamps: Path, place: str, message: str) -> No
     assert "failed again" in waited.text
     assert waited.error.startswith("UserCodeError: Experiment")
     assert message in waited.error
-    assert place in waited.error
+    assert place.lower() in waited.error
+    assert waited.text.count(place) == 1
 
 
 def test_in_a_batch(torch_kernel: Kernel, cluster: Cluster, tmp_path: Path) -> None:

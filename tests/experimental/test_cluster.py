@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -179,12 +180,21 @@ def test_submitting_shows_the_report_and_returns_at_once(notebook: Executed) -> 
     text = notebook.text("submit")
     assert "4 cells" in text
     assert "Experiment 1: line runs at http://127.0.0.1:" in text
-    assert "search: random, 2 trials" in notebook.text("show")
+
+
+def test_what_is_shown_while_it_runs_is_saved_in_its_last_state(notebook: Executed) -> None:
+    (shown,) = notebook.cells["show"].outputs
+    assert re.fullmatch(r"Experiment 1: line: completed, 2 trials, best error [\d.e-]+", shown.data["text/plain"])
+    assert "<b>Experiment 1</b>" in shown.data["text/html"]
+    assert "random, 2 trials" in shown.data["text/html"]
+    assert base64.b64decode(shown.data["image/png"]).startswith(b"\x89PNG")
 
 
 def test_waiting_ends_with_the_curves(notebook: Executed) -> None:
     outputs = notebook.cells["wait"].outputs
-    assert any("application/vnd.jupyter.widget-view+json" in output.get("data", {}) for output in outputs)
+    bar = outputs[0].data  # no front end is there that could show a widget
+    assert re.fullmatch(r"Experiment 1: 100% completed, 2/2 trials, best error [\d.e-]+", bar["text/plain"])
+    assert "<progress" in bar["text/html"]
     assert base64.b64decode(outputs[-1].data["image/png"]).startswith(b"\x89PNG")
     assert "state: COMPLETED" in outputs[-1].data["text/plain"]
 
@@ -200,10 +210,10 @@ def test_the_best_checkpoint_loads_back(notebook: Executed) -> None:
 
 def test_a_failure_names_cell_and_line_and_is_shown_once_per_kind(notebook: Executed) -> None:
     text = notebook.text("fail")
-    assert "failed after 4 batches, in cell [9], line 5:" in text
-    assert "failed again after 4 batches" in text
-    assert "UserCodeError: Experiment 2 failed." in text
-    assert "Cell [9], line 5, in train_batch" in text
+    assert "failed at batch 4, in cell [9], line 5:" in text
+    assert "failed again at batch 4" in text
+    assert "UserCodeError: Experiment 2 failed in cell [9], line 5: ValueError: I am broken (the trace" in text
+    assert text.count("Cell [9], line 5, in train_batch") == 1
 
 
 def test_quick_check_on_the_cluster_is_one_batch(notebook: Executed) -> None:

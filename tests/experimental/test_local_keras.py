@@ -77,6 +77,22 @@ def test_hyperparameters_are_one_seeded_sample() -> None:
     assert first.distributed.get_size() == 1
 
 
+def test_without_a_seed_one_is_drawn_and_kept() -> None:
+    config = {"hyperparameters": {"rate": det.Double(0, 1)}}
+    first, second = (det.experimental.keras.init(config, local=True) for _ in range(2))
+    assert first.get_hparam("rate") != second.get_hparam("rate")
+    fit(make_model(first), epochs=1)
+    kept = first.experiment.config["reproducibility"]["experiment_seed"]
+    again = det.experimental.keras.init({**config, "reproducibility": {"experiment_seed": kept}}, local=True)
+    assert again.get_hparam("rate") == first.get_hparam("rate")
+
+
+def test_what_has_no_effect_for_keras_is_named() -> None:
+    context = det.experimental.keras.init({"optimizations": {"aggregation_frequency": 4}}, local=True)
+    with pytest.warns(UserWarning, match=r"optimizations.aggregation_frequency \(for Keras: "):
+        fit(make_model(context), epochs=1)
+
+
 def test_a_configuration_that_speaks_wins_with_a_warning() -> None:
     config = {"searcher": {"name": "single", "metric": "val_mae", "max_length": {"epochs": 2}}}
     context = det.experimental.keras.init(config, local=True)

@@ -1,6 +1,7 @@
 """``create(..., local=True)``: real training of a PyTorchTrial in this process."""
 
 import importlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch")
 import det_native as det  # noqa: E402 (after the check for torch)
 from det_native.errors import (  # noqa: E402
     ArgumentError,
+    CheckpointError,
     TrialDefinitionError,
     UnsupportedFeatureError,
 )
@@ -106,6 +108,43 @@ def test_same_seed_trains_the_same() -> None:
     first, second = (det.experimental.create(LineTrial, CONFIG, local=True) for _ in range(2))
     assert first.id != second.id
     assert first.history == second.history
+
+
+def test_without_a_seed_one_is_drawn_and_kept() -> None:
+    unseeded = {name: value for name, value in CONFIG.items() if name != "reproducibility"}
+    first, second = (det.experimental.create(LineTrial, unseeded, local=True) for _ in range(2))
+    seeds = [experiment.config["reproducibility"]["experiment_seed"] for experiment in (first, second)]
+    assert seeds[0] != seeds[1]
+    assert first.history != second.history
+    again = det.experimental.create(
+        LineTrial, {**unseeded, "reproducibility": {"experiment_seed": seeds[0]}}, local=True
+    )
+    assert again.history == first.history
+
+
+def test_superfluous_checkpoints_are_deleted_at_the_end() -> None:
+    config = CONFIG | {
+        "searcher": {"name": "single", "metric": "error", "max_length": {"batches": 8}, "smaller_is_better": False},
+        "min_validation_period": {"batches": 2},
+        "min_checkpoint_period": {"batches": 2},
+        "checkpoint_policy": "all",
+        "checkpoint_storage": {"save_experiment_best": 0, "save_trial_best": 2, "save_trial_latest": 0},
+    }
+    experiment = det.experimental.create(LineTrial, config, local=True)
+    best = [checkpoint.uuid for checkpoint in experiment.checkpoints]
+    assert [checkpoint.batch for checkpoint in experiment.checkpoints] == [2, 4]
+    files = Path(os.environ["DET_HOME"]) / "local" / "1" / "trials" / "1" / "files"
+    assert sorted(path.name for path in files.iterdir() if not path.name.startswith(".")) == sorted(best)
+    assert experiment.top_checkpoint().load().context.get_hparam("lr") == 0.05
+
+
+def test_another_process_is_told_why_the_code_was_not_kept() -> None:
+    det.experimental.create(LineTrial, CONFIG, local=True)  # by pytest, whose program is not the user's
+    attached = det.attach("local-1")
+    with pytest.raises(CheckpointError, match=r"could not be kept \(the program that runs is a library's: .*download"):
+        attached.top_checkpoint().load()
+    with pytest.raises(UnsupportedFeatureError, match=r"could not be kept \(the program that runs is a library's"):
+        attached.notebook("program.ipynb")
 
 
 def test_random_search_runs_all_trials_and_history_is_of_the_best() -> None:

@@ -126,6 +126,59 @@ def generator(session: Session) -> Any:
     return model
 
 
+def validation_generator(session: Session) -> Any:
+    def batches() -> Iterator[Any]:
+        x, y = digits()[2:]
+        while True:
+            rows = np.random.randint(len(x), size=40)
+            yield x[rows] + np.random.normal(scale=0.1, size=(40, 64)), y[rows]
+
+    x, y, _, _ = digits()
+    model = session.context.wrap_model(make_model())
+    stopping = tf.keras.callbacks.EarlyStopping("val_loss", patience=9)
+    model.fit(
+        x[:640], y[:640], epochs=3, validation_data=batches(), validation_steps=3, callbacks=[stopping], verbose=0
+    )
+    return model
+
+
+class Jitter(tf.keras.layers.Layer):
+    """Adds noise from a generator of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = tf.random.Generator.from_seed(5)
+
+    def call(self, inputs: Any, training: Any = None) -> Any:
+        return inputs + self.generator.normal(tf.shape(inputs)) if training else inputs
+
+
+def own_generator_in_a_layer(session: Session) -> Any:
+    inner = make_model()
+    model = tf.keras.Sequential([tf.keras.Input((64,)), Jitter(), *inner.layers])
+    model.compile("adam", inner.loss, metrics=["accuracy"])
+    session.context.wrap_model(model)
+    _arrays(model)
+    return model
+
+
+class NoisyStep(tf.keras.Sequential):  # type: ignore[misc]  # TensorFlow has no types
+    """Draws in its training step."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y, weight = tf.keras.utils.unpack_x_y_sample_weight(data)
+        return super().train_step((x + tf.random.normal(tf.shape(x), stddev=0.1), y, weight))
+
+
+def drawing_eagerly(session: Session) -> Any:
+    inner = make_model()
+    model = NoisyStep([tf.keras.Input((64,)), *inner.layers])
+    model.compile("adam", inner.loss, metrics=["accuracy"], run_eagerly=True)
+    session.context.wrap_model(model)
+    _arrays(model)
+    return model
+
+
 PROGRAMS: dict[str, Callable[[Session], Any]] = {
     function.__name__: function
     for function in (
@@ -136,6 +189,9 @@ PROGRAMS: dict[str, Callable[[Session], Any]] = {
         dataset_from_a_generator,
         sequence,
         generator,
+        validation_generator,
+        own_generator_in_a_layer,
+        drawing_eagerly,
     )
 }
 

@@ -192,3 +192,42 @@ def close(one: dict[str, list[float]], other: dict[str, list[float]], tolerance:
         len(one[name]) == len(other[name]) and np.allclose(one[name], other[name], atol=tolerance, rtol=tolerance)
         for name in one
     )
+
+
+class Halves(tf.keras.utils.Sequence):
+    """Digits in batches of 64, as a Sequence."""
+
+    def __init__(self) -> None:
+        self.epochs_ended = 0
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index: int) -> Any:
+        x, y, _, _ = digits()
+        return x[index * 64 : (index + 1) * 64], y[index * 64 : (index + 1) * 64]
+
+    def on_epoch_end(self) -> None:
+        self.epochs_ended += 1
+
+
+def endless() -> Any:
+    sequence = Halves()
+    number = 0
+    while True:
+        yield sequence[number % 10]
+        number += 1
+
+
+def dataset(records: int = 640) -> tf.data.Dataset:
+    x, y, _, _ = digits()
+    return tf.data.Dataset.from_tensor_slices((x[:records], y[:records])).batch(64)
+
+
+def arrays(records: int = 640) -> dict[str, Any]:
+    x, y, _, _ = digits()
+    return {"x": x[:records], "y": y[:records]}
+
+
+def validation() -> tuple[Any, Any]:
+    return digits()[2:]

@@ -3,88 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from det_harness.host import WorkerHost
-from det_harness.inert import InertHandle
-from det_harness.program import ProgramRunner, ProgramStop
-from det_harness.services import Outcome
-from det_harness.user_errors import describe
-from harness_bundles import call_in, cell, make_bundle, write_files
+from harness_bundles import call_in, cell
+from program_parts import TRAIN, install_api, run
 
 from det_native.errors import BundleCheckError, ProtocolMismatchError, TrialDefinitionError
-from det_native.runtime import active_host, hosted
-from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import CallSite, Cell
-from det_native.storage.blobs import BlobStore
-
-TRAIN = "from programs_api import train"
-
-
-class RecordingHost:
-    """Takes the recorded call without training; keeps what it was given."""
-
-    environment = TrialEnvironment(config={}, hparams={})
-
-    def __init__(self, runner: ProgramRunner) -> None:
-        self.runner = runner
-        self.payload: Any = None
-        self.others: list[Any] = []
-
-    def take_call(self, kind: str, payload: Any) -> Any:
-        if not self.runner.calls.is_recorded(kind):
-            self.others.append(payload)
-            return InertHandle(self.runner.calls.last_place)
-        self.runner.calls.taken = True
-        self.payload = payload
-        raise ProgramStop
-
-    def owns_init(self) -> bool:
-        return self.runner.calls.is_recorded_init()
+from det_native.runtime import active_host
+from det_native.schema.manifests import CallSite
 
 
 @pytest.fixture(autouse=True)
 def _api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training call as det_native's own are: in a module that is not the user's."""
-    package = tmp_path / "site-packages"
-    write_files(
-        package,
-        {
-            "programs_api.py": (
-                "from det_native.runtime import active_host\n"
-                "def train(payload=None, kind='create'):\n"
-                "    return active_host().take_call(kind, payload)\n"
-                "def init():\n"
-                "    return active_host().owns_init()\n"
-                "class Owned:\n"
-                "    def __init__(self):\n"
-                "        self.owned = init()\n"
-                "    def train(self):\n"
-                "        return train(self.owned)\n"
-            )
-        },
-    )
-    monkeypatch.syspath_prepend(str(package))
-    monkeypatch.delitem(sys.modules, "programs_api", raising=False)
-
-
-def run(
-    tmp_path: Path, cells: Sequence[Cell], call: CallSite | None = None, init: CallSite | None = None, **contents: Any
-) -> tuple[RecordingHost, ProgramRunner]:
-    blobs = BlobStore(str(tmp_path / "blobs"))
-    bundle = make_bundle(blobs, cells, call=call, **contents)
-    bundle = bundle.model_copy(update={"program": bundle.program.model_copy(update={"init": init})})
-    work = tmp_path / "work"
-    work.mkdir(exist_ok=True)
-    write_files(work, contents.get("files") or {})
-    runner = ProgramRunner(bundle, blobs.read, work)
-    host = RecordingHost(runner)
-    with hosted(host):
-        runner.run()
-    return host, runner
+    install_api(tmp_path, monkeypatch)
 
 
 def test_cells_run_in_order_up_to_the_call_and_no_further(tmp_path: Path) -> None:
@@ -319,106 +252,3 @@ def test_another_python_is_refused_before_anything_is_unpickled(tmp_path: Path) 
         run(tmp_path, cells, call_in(cells), values=[("trap", 0, Trap())], python="3.1.0")
     with pytest.raises(ProtocolMismatchError, match="protocol 99"):
         run(tmp_path, cells, call_in(cells), values=[("trap", 0, Trap())], protocol=99)
-
-
-class FailingServices:
-    """Stands for the services of a controller that is never reached."""
-
-
-def error_of(tmp_path: Path, cells: Sequence[Cell], **contents: Any) -> Any:
-    """Run a program that fails; returns the description of the error."""
-    blobs = BlobStore(str(tmp_path / "blobs"))
-    bundle = make_bundle(blobs, cells, call=None, **contents)
-    work = tmp_path / "work"
-    work.mkdir(exist_ok=True)
-    write_files(work, contents.get("files") or {})
-    runner = ProgramRunner(bundle, blobs.read, work)
-    host = RecordingHost(runner)
-    with hosted(host), pytest.raises(BaseException) as caught:
-        runner.run()
-    return describe(caught.value, runner.source, batch=4)
-
-
-def test_an_error_shows_the_users_frames_by_cell_and_line(tmp_path: Path) -> None:
-    cells = [
-        cell(3, "import json\n\ndef parse(text):\n    return json.loads(text)\n"),
-        cell(7, "x = 1\n\nparse('{')"),
-    ]
-    info = error_of(tmp_path, cells)
-    assert (info.type, info.cell, info.line, info.file, info.batch) == ("JSONDecodeError", 3, 4, None, 4)
-    assert "  Cell [7], line 3\n    parse('{')\n" in info.traceback
-    assert "  Cell [3], line 4, in parse\n    return json.loads(text)\n" in info.traceback
-    assert "frames of json]" in info.traceback
-    assert "decoder.py" not in info.traceback
-    assert info.traceback.splitlines()[-1].startswith("json.decoder.JSONDecodeError: Expecting")
-
-
-def test_a_chained_error_tells_both_in_order(tmp_path: Path) -> None:
-    info = error_of(
-        tmp_path, [cell(1, "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('b') from e")]
-    )
-    first, second = info.traceback.split("direct cause")
-    assert "ZeroDivisionError" in first
-    assert second.endswith("ValueError: b")
-
-
-def test_a_syntax_error_names_cell_and_line(tmp_path: Path) -> None:
-    info = error_of(tmp_path, [cell(8, "a = 1\nb = = 2")])
-    assert (info.type, info.cell, info.line) == ("SyntaxError", 8, 2)
-    assert "Cell [8], line 2" in info.traceback
-
-
-def test_an_error_in_a_local_module_names_its_file(tmp_path: Path) -> None:
-    info = error_of(
-        tmp_path, [cell(1, "import broken_part\nbroken_part.f()")], files={"broken_part.py": "def f():\n    nope\n"}
-    )
-    sys.modules.pop("broken_part", None)
-    assert (info.file, info.line, info.cell) == ("broken_part.py", 2, None)
-    assert "File broken_part.py, line 2, in f" in info.traceback
-
-
-def host_for(tmp_path: Path, source: str, controller: Any) -> tuple[WorkerHost, ProgramRunner]:
-    cells = [cell(2, source)]
-    blobs = BlobStore(str(tmp_path / "blobs"))
-    work = tmp_path / "work"
-    work.mkdir(exist_ok=True)
-    runner = ProgramRunner(make_bundle(blobs, cells, call=call_in(cells)), blobs.read, work)
-
-    class Host(WorkerHost):
-        def _controller(self, payload: Any) -> Any:
-            return controller
-
-    services: Any = FailingServices()
-    return Host(RecordingHost.environment, runner.calls, services), runner
-
-
-class Fails:
-    def run(self) -> Outcome:
-        raise ZeroDivisionError("in train_batch")
-
-
-class Ends:
-    def run(self) -> Outcome:
-        return Outcome(batches=3)
-
-
-def test_a_failed_training_stays_failed_even_if_the_cell_hides_it(tmp_path: Path) -> None:
-    hiding = f"{TRAIN}\ntry:\n    train()  # <- call\nexcept Exception:\n    print('hidden')"
-    host, runner = host_for(tmp_path, hiding, Fails())
-    with pytest.raises(ZeroDivisionError, match="in train_batch"):
-        host.run(runner.run)
-
-
-def test_the_outcome_of_the_controller_is_returned(tmp_path: Path) -> None:
-    host, runner = host_for(tmp_path, f"{TRAIN}\ntrain()  # <- call", Ends())
-    assert host.run(runner.run) == Outcome(batches=3)
-
-
-def test_a_second_call_after_the_training_is_the_swallowed_stop(tmp_path: Path) -> None:
-    again = (
-        f"{TRAIN}\nwhile True:\n    try:\n        train()  # <- call\n    except BaseException as e:\n"
-        "        if type(e).__name__ != 'ProgramStop': raise"
-    )
-    host, runner = host_for(tmp_path, again, Ends())
-    with pytest.raises(TrialDefinitionError, match="went on after its training call"):
-        host.run(runner.run)

@@ -22,7 +22,7 @@ from worker_program import TRAIN, Starter, Worker, program
 from det_native import PROTOCOL
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob, TrialJob
-from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.manifests import Cell, CheckpointManifest
 from det_native.schema.rest import BundleChecked, CheckpointReport, MetricsReport, Report, StartedReport
 from det_native.schema.states import ExitReason
 from det_native.storage.checkpoints import CheckpointStorage
@@ -109,6 +109,56 @@ def test_a_worker_killed_again_and_again_ends_with_the_same_weights(tmp_path: Pa
     incoming = tmp_path / "killed" / "checkpoints"
     complete = {manifest.uuid for manifest in CheckpointStorage(str(incoming)).list()}
     assert {path.name for path in incoming.iterdir() if not path.name.startswith(".")} == complete
+
+
+def between(moment: str) -> list[Cell]:
+    """Return the program, made to die where the worker has published its second checkpoint, or has noted its report."""
+    hooks = {
+        "published": """
+from det_native.storage.checkpoints import CheckpointStorage
+publish = CheckpointStorage.publish
+def deadly(storage, folder, manifest):
+    found = publish(storage, folder, manifest)
+    fate("published", manifest.batch)
+    return found
+CheckpointStorage.publish = deadly
+""",
+        "reported": """
+from det_harness.spool import Spool
+append = Spool.append
+def deadly(spool, seq, report, **options):
+    append(spool, seq, report, **options)
+    if '"type":"checkpoint"' in report and '"batch":16,' in report:
+        fate("reported", 16)
+Spool.append = deadly
+""",
+    }
+    first, data, *others = program("train(Digits)  # <- call")
+    return [first, data, cell(3, hooks[moment]), *others]
+
+
+@pytest.mark.parametrize("moment", ["published", "reported"])
+def test_a_checkpoint_whose_worker_was_killed_stays_only_if_it_was_reported(
+    moment: str, tmp_path: Path, starter: Starter
+) -> None:
+    worker = Worker(tmp_path, "", starter)
+    bundle = worker.bundle(deaths={(moment, 16)}, cells=between(moment))
+    reported: list[CheckpointManifest] = []
+    on_disk: list[set[str]] = []
+    for code in (-signal.SIGKILL, 0):
+        master = ReportsMaster()
+        with serving(master):
+            worker.url = master.url
+            job = worker.job(bundle, resume=reported[-1] if reported else None)
+            assert worker.run(job) == code, worker.output(job)
+        take_what_was_left(master, job)
+        reported += [report.manifest for report in master.reports if isinstance(report, CheckpointReport)]
+        on_disk.append({manifest.uuid for manifest in CheckpointStorage(worker.checkpoints).list()})
+    known = {manifest.uuid for manifest in reported}
+    assert len(on_disk[0]) == 2
+    assert len(on_disk[0] - known) == (1 if moment == "published" else 0)
+    assert on_disk[1] == known
+    assert not any((tmp_path / "runs" / ".publishing").iterdir())
 
 
 def take_what_was_left(master: ReportsMaster, job: TrialJob) -> None:
@@ -222,6 +272,53 @@ def test_an_error_before_training_and_one_of_the_worker(worker: Worker) -> None:
     assert worker.run(old) == 3
     assert worker.exit(old).reason is ExitReason.HARNESS_ERROR
     assert "Python 3.1" in worker.output(old)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        'shutil.rmtree(checkpoints, ignore_errors=True); pathlib.Path(checkpoints).write_text("no folder")',
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, resource.RLIM_INFINITY))",
+    ],
+    ids=["the storage is gone", "the disk takes no more"],
+)
+def test_what_fails_in_the_worker_under_the_users_call_is_not_the_users_error(worker: Worker, broken: str) -> None:
+    breaking = f"""
+import pathlib, resource, shutil
+checkpoints = {worker.checkpoints!r}
+class Breaks(Digits):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if batch_idx == 7:  # the checkpoint that is due after this batch cannot be written
+            {broken}
+        return super().train_batch(batch, epoch_idx, batch_idx)
+"""
+    job = worker.job(worker.bundle(cells=program(breaking, "train(Breaks)  # <- call")))
+    assert worker.run(job) == 3
+    end = worker.exit(job)
+    assert end.reason is ExitReason.HARNESS_ERROR
+    assert end.batch == 8
+    error = end.error
+    assert error is not None
+    assert (error.type, error.cell, error.line, error.traceback) == ("StorageError", None, None, "")
+    assert worker.checkpoints in error.message
+    assert "The worker failed." in worker.output(job)
+    assert "train(Breaks)" in worker.output(job)
+
+
+def test_the_same_kind_of_error_raised_by_the_users_own_code_is_the_users(worker: Worker) -> None:
+    raising = """
+from det_native.errors import StorageError
+class Raises(Digits):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        raise StorageError("my own bucket is full")
+"""
+    job = worker.job(worker.bundle(cells=program(raising, "train(Raises)  # <- call")))
+    assert worker.run(job) == 1
+    end = worker.exit(job)
+    assert end.reason is ExitReason.USER_ERROR
+    error = end.error
+    assert error is not None
+    assert (error.type, error.cell, error.line) == ("StorageError", 5, 5)
 
 
 def check(worker: Worker, name: str, **made: Any) -> BundleChecked:

@@ -135,7 +135,7 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
         ["No master answers at http://127.0.0.1:9"],
     ),
     "a name of a later version": (
-        "det.experimental.test_one_batch",
+        "det.experimental.init_native",
         "LaterVersionError",
         ["comes with a later version"],
     ),

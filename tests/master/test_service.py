@@ -353,32 +353,6 @@ def test_a_bundle_whose_blobs_were_lost_is_to_be_sent_again(master: Master) -> N
     assert master.get(f"/bundles/{bundle}/created")["id"] == bundle
 
 
-def test_a_run_leaves_only_what_its_code_wrote(master: Master) -> None:
-    content = {hashlib.sha256(text).hexdigest(): text for text in (b"code", b"data")}
-    master.client.post("/api/v1/blobs", content=b"".join(pack(content)))
-    paths = dict(zip(("train.py", "input/deep/data.csv"), content, strict=True))
-    files = [{"path": path, "sha256": sha256, "size": 4} for path, sha256 in paths.items()]
-    bundle = master.client.post("/api/v1/bundles", json={**manifest().model_dump(mode="json"), "files": files}).json()
-    master.create(bundle_id=bundle["id"])
-    (job,) = master.world.wait_for_jobs(1)
-    work = Path(job.directory) / "work"
-    (work / "input" / "deep").mkdir(parents=True)
-    for path in (*paths, "result.txt"):
-        (work / path).write_text("text")
-    Worker(master, job).complete()
-    master.until("/master", lambda _: [path.name for path in work.iterdir()] == ["result.txt"])
-
-
-def test_a_run_whose_code_wrote_nothing_leaves_no_working_directory(master: Master) -> None:
-    master.create()
-    (job,) = master.world.wait_for_jobs(1)
-    work = Path(job.directory) / "work"
-    work.mkdir(parents=True)
-    Worker(master, job).complete()
-    master.until("/master", lambda _: not work.exists())
-    assert work.parent.exists()
-
-
 def test_the_log_tells_what_happened(master: Master, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="det_native.master")
     experiment = master.create({"max_restarts": 1, "name": "digits"})

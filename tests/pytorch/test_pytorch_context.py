@@ -54,6 +54,23 @@ def test_schedulers_are_checked() -> None:
         made.wrap_lr_scheduler(plateau, LRScheduler.StepMode.STEP_EVERY_EPOCH)
     with pytest.raises(ArgumentError, match="step_mode must be one of"):
         made.wrap_lr_scheduler(plateau, "epoch")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="step_mode must be one of"):
+        made.wrap_lr_scheduler(plateau)
+
+
+def test_one_of_our_own_schedulers_says_when_it_steps() -> None:
+    made = context()
+    model, optimizer = wrapped(made)
+    torchs = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    ours = LRScheduler(torchs, LRScheduler.StepMode.MANUAL_STEP)
+    assert made.wrap_lr_scheduler(ours) is torchs
+    assert made.lr_schedulers[0].step_mode is LRScheduler.StepMode.MANUAL_STEP
+    made.backward(model(torch.ones(1, 2)).sum())
+    made.step_optimizer(optimizer)
+    ours.step()
+    assert ours.get_last_lr() == [0.5]
+    with pytest.raises(ArgumentError, match="contradicts the scheduler's own"):
+        made.wrap_lr_scheduler(ours, LRScheduler.StepMode.STEP_EVERY_BATCH)
 
 
 def test_clipping_sees_the_averaged_gradients_of_the_kth_batch() -> None:
@@ -103,6 +120,51 @@ def test_the_place_in_the_epoch() -> None:
     assert found == [(True, False), (False, False), (False, True)] * 2
 
 
-def test_what_comes_later_says_so() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"torch\.autocast"):
-        context().configure_apex_amp([], [])
+def test_a_slip_of_the_documents_is_told() -> None:
+    for owner in (context(), context().experimental):
+        with pytest.raises(UnsupportedFeatureError, match="wrap_reducer"):
+            owner.wrap_metric("loss")
+
+
+def test_several_parts_of_a_gradient_add_up_before_the_step() -> None:
+    made = context()
+    model = made.wrap_model(nn.Linear(2, 1, bias=False))
+    optimizer = made.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=1.0), 2)
+    before = model.weight.detach().clone()
+    output = model(torch.ones(1, 2))
+    made.backward(output.sum(), retain_graph=True)
+    made.backward(output, torch.full((1, 1), 3.0))
+    made.step_optimizer(optimizer)
+    torch.testing.assert_close(model.weight, before - 4.0)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_gradients_of_gradients() -> None:
+    made = context()
+    model, optimizer = wrapped(made)
+    made.backward(model(torch.full((1, 2), 2.0)).pow(2).sum(), create_graph=True)
+    first = model.weight.grad
+    assert first is not None
+    assert first.requires_grad
+    made.backward(first.sum())
+    made.step_optimizer(optimizer)
+
+
+def test_a_hook_sees_the_gradients_before_the_step_and_the_clipping() -> None:
+    made = context()
+    model, optimizer = wrapped(made)
+    seen: list[tuple[str, float]] = []
+    made.call_before_steps([lambda parameters: seen.append(("hook", next(parameters).grad[0, 0].item()))])
+    made.backward(model(torch.full((1, 2), 5.0)).sum())
+    made.step_optimizer(optimizer, lambda parameters: seen.append(("clip", parameters[0].grad[0, 0].item())))
+    assert seen == [("hook", 5.0), ("clip", 5.0)]
+
+
+def test_outside_any_run_everything_passes_through() -> None:
+    made = PyTorchTrialContext.from_config({"hyperparameters": {"global_batch_size": 4}})
+    model, optimizer = wrapped(made)
+    assert made.configure_apex_amp(model, [optimizer], opt_level="O3") == (model, [optimizer])
+    assert model.weight.dtype is torch.float32
+    assert made.distributed.get_size() == 1
+    made.backward(model(torch.ones(1, 2)).sum())
+    made.step_optimizer(optimizer)

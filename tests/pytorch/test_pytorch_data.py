@@ -14,7 +14,7 @@ import torch.utils.data as torch_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from det_native.errors import InvalidDataError, TrialDefinitionError, UnsupportedFeatureError
+from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.pytorch import DataLoader, adapt_batch_sampler, data_length, to_device
 from det_native.pytorch.data import adapt_data_loader
 from det_native.pytorch.samplers import PlainOrder
@@ -145,21 +145,37 @@ def test_by_itself_it_is_torchs_own() -> None:
         DataLoader(Numbers(), batch_size=3, batch_sampler=[[1]])
 
 
+def test_it_has_torchs_arguments_and_attributes() -> None:
+    generator = torch.Generator().manual_seed(3)
+    arguments = (Numbers(), 4, True, None, None, 0, None, False, True, 0, None, None, generator)
+    ours = DataLoader(*arguments, prefetch_factor=None, in_order=True)
+    drawn = [batch.tolist() for batch in ours]
+    generator.manual_seed(3)
+    assert drawn == [batch.tolist() for batch in torch_data.DataLoader(*arguments)]
+    assert (ours.drop_last, ours.num_workers, ours.generator) == (True, 0, generator)
+    assert isinstance(ours.sampler, torch_data.RandomSampler)
+    with pytest.raises(AttributeError, match="nonsense"):
+        ours.nonsense  # noqa: B018 (the access is the test)
+
+
+def test_what_moves_by_itself_and_what_has_no_tensor() -> None:
+    class Own(dict[str, Any]):
+        def to(self, device: torch.device) -> str:
+            return f"on {device}"
+
+    moved = to_device({"own": Own(a=1), "names": np.array(["a", "b"]), "text": "t"}, torch.device("cpu"))
+    assert moved["own"] == "on cpu"
+    assert moved["names"].tolist() == ["a", "b"]
+    assert isinstance(moved["names"], np.ndarray)
+
+
 def test_without_automatic_batching() -> None:
     loader = DataLoader(Numbers(3), batch_size=None, shuffle=True)
     items = list(islice(iter(training(loader)), 6))
     assert sorted(items[:3]) == sorted(items[3:]) == [0, 1, 2]
 
 
-def test_what_cannot_be_resumed_is_refused() -> None:
-    class Stream(torch_data.IterableDataset[int]):
-        def __iter__(self) -> Any:
-            return iter(range(3))
-
-    with pytest.raises(UnsupportedFeatureError, match="Stream is an IterableDataset"):
-        DataLoader(Stream())
-    with pytest.raises(UnsupportedFeatureError, match="Stream"):
-        adapt_data_loader(torch_data.DataLoader(Stream()), "build_training_data_loader")
+def test_what_cannot_be_loaded_is_refused() -> None:
     with pytest.raises(InvalidDataError, match="int lacks"):
         DataLoader(3)
     with pytest.raises(InvalidDataError, match=r"build_validation_data_loader\(\) must return"):

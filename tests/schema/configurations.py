@@ -1,10 +1,14 @@
-"""Hypothesis strategies for configurations, shared by the tests of the schema and of the searchers."""
+"""Configurations: the smallest one, and Hypothesis strategies; shared by the tests of the schema and the searchers."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from hypothesis import strategies as st
+
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.loading import load_config
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=6).filter(lambda name: name != "type")
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6), st.text(max_size=5))
@@ -125,3 +129,25 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
     config["records_per_epoch"] = draw(st.integers(1, 10**6))
     config["hyperparameters"] = {**draw(spaces()), "global_batch_size": draw(st.integers(1, 4096))}
     return config
+
+
+MINIMAL: dict[str, Any] = {
+    "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 1000}},
+    "hyperparameters": {"global_batch_size": 32},
+}
+SHARED = {"type": "shared_fs", "host_path": "/data"}
+
+
+def with_field(path: str, value: Any) -> dict[str, Any]:
+    """Return the smallest valid configuration with one more field."""
+    config = copy.deepcopy(MINIMAL)
+    owner = config
+    *sections, name = path.split(".")
+    for section in sections:
+        owner = owner.setdefault(section, {})
+    owner[name] = value
+    return config
+
+
+def load(config: dict[str, Any]) -> ExperimentConfig:
+    return load_config(config, warn=False)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
 import pytest
-from configurations import configurations
+from configurations import MINIMAL, SHARED, configurations, load, with_field
 from hypothesis import given, settings
 
 from det_native.errors import ConfigurationError
@@ -15,11 +14,6 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.lengths import Length
 from det_native.schema.loading import load_config
 
-MINIMAL: dict[str, Any] = {
-    "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 1000}},
-    "hyperparameters": {"global_batch_size": 32},
-}
-SHARED = {"type": "shared_fs", "host_path": "/data"}
 ASHA = {"name": "adaptive_asha", "metric": "m", "max_length": 64, "max_trials": 16}
 ADAPTIVE = {"name": "adaptive", "metric": "m", "max_length": 64, "budget": 640}
 SIMPLE = {"name": "adaptive_simple", "metric": "m", "max_length": 64, "max_trials": 16}
@@ -36,21 +30,6 @@ PBT = {
     "replace_function": {"truncate_fraction": 0.2},
     "explore_function": {"resample_probability": 0.2, "perturb_factor": 0.2},
 }
-
-
-def with_field(path: str, value: Any) -> dict[str, Any]:
-    """Return the smallest valid configuration with one more field."""
-    config = copy.deepcopy(MINIMAL)
-    owner = config
-    *sections, name = path.split(".")
-    for section in sections:
-        owner = owner.setdefault(section, {})
-    owner[name] = value
-    return config
-
-
-def load(config: dict[str, Any]) -> ExperimentConfig:
-    return load_config(config, warn=False)
 
 
 def dumped(config: ExperimentConfig, path: str) -> Any:
@@ -225,6 +204,9 @@ REFUSED = [
     ("checkpoint_storage", {"type": "ftp"}, "checkpoint_storage.type", "must be one of shared_fs, directory, s3"),
     ("checkpoint_storage", {"type": "shared_fs"}, "checkpoint_storage.host_path", "is missing"),
     ("checkpoint_storage", {"host_path": "/a"}, "checkpoint_storage.host_path", "type shared_fs"),
+    ("checkpoint_storage", {**SHARED, "host_path": "a/b"}, "checkpoint_storage.host_path", "must be an absolute path"),
+    ("checkpoint_storage", {**SHARED, "host_path": "~/a"}, "checkpoint_storage.host_path", "another place for each"),
+    ("checkpoint_storage", {**SHARED, "host_path": ""}, "checkpoint_storage.host_path", "must not be empty"),
     ("checkpoint_storage", {**SHARED, "storage_path": "../x"}, "checkpoint_storage", "must lie within host_path"),
     ("checkpoint_storage", {**SHARED, "storage_path": "/other"}, "checkpoint_storage", "must lie within host_path"),
     ("checkpoint_storage", {"type": "s3"}, "checkpoint_storage.bucket", "is missing"),
@@ -352,42 +334,6 @@ def test_grid_without_counts_is_refused_with_the_names() -> None:
     space["b"] = {"type": "double", "minval": 0, "maxval": 1}
     with pytest.raises(ConfigurationError, match=r"no count, which a grid search needs: b, g\.a\."):
         load({**MINIMAL, "searcher": GRID, "hyperparameters": space})
-
-
-def test_conveniences() -> None:
-    loaded = load({**MINIMAL, "description": "d", "searcher": {**MINIMAL["searcher"], "smaller_is_better": False}})
-    assert (loaded.metric, loaded.smaller_is_better, loaded.title) == ("val_loss", False, "d")
-    assert load_config(None, local=True).metric == ""
-    seeded = loaded.with_seed(7)
-    assert (seeded.reproducibility.experiment_seed, loaded.reproducibility.experiment_seed) == (7, None)
-    with pytest.raises(ValueError):
-        loaded.with_seed(-1)
-
-
-def test_variables_of_a_device() -> None:
-    written = {"cpu": ["A=1", "A=2", "B=x=y"], "gpu": ["C="]}
-    variables = load(with_field("environment.environment_variables", written)).environment.environment_variables
-    assert variables.for_device("cpu") == {"A": "2", "B": "x=y"}
-    assert variables.for_device("cuda") == {"C": ""}
-
-
-def test_storage_directory() -> None:
-    def directory(**fields: str) -> str:
-        storage = load(with_field("checkpoint_storage", {**SHARED, **fields})).checkpoint_storage
-        return str(getattr(storage, "directory"))  # noqa: B009 (one member of a union has it)
-
-    assert directory() == "/data"
-    assert directory(storage_path="a/b") == "/data/a/b"
-    assert directory(storage_path="/data/c") == "/data/c"
-
-
-def test_secrets_are_not_shown() -> None:
-    storage = {"type": "s3", "bucket": "b", "access_key": "AKIA-PLANTED", "secret_key": "s3cr3t"}
-    assert "s3cr3t" not in repr(load(with_field("checkpoint_storage", storage)))
-    with pytest.raises(ConfigurationError) as caught:
-        load(with_field("checkpoint_storage", {**storage, "secret_key": ["s3cr3t"], "access_key": 77777}))
-    assert "s3cr3t" not in str(caught.value)
-    assert "77777" not in str(caught.value)
 
 
 @settings(max_examples=60, deadline=None)

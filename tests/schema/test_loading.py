@@ -211,7 +211,9 @@ def test_fields_without_effect_are_listed_in_one_warning() -> None:
         **FIELDS,
         "environment": {"image": "i", "pod_spec": {}, "environment_variables": ["A=1"], "force_pull_image": True},
         "bind_mounts": [{"host_path": "/a", "container_path": "b"}],
-        "resources": {"shm_size": 5, "agent_label": "x", "weight": 2, "priority": 5},
+        "resources": {"shm_size": 5, "agent_label": "x", "weight": 2, "priority": 5, "native_parallel": True},
+        "checkpoint_storage": {"type": "shared_fs", "host_path": "/a", "container_path": "/b"},
+        "optimizations": {"average_training_metrics": True},
         "slurm": {"gpu_type": "tesla"},
         "workspace": "w",
         "project": "p",
@@ -231,6 +233,9 @@ def test_fields_without_effect_are_listed_in_one_warning() -> None:
         "bind_mounts",
         "resources.shm_size",
         "resources.agent_label",
+        "resources.native_parallel",
+        "checkpoint_storage.container_path",
+        "optimizations.average_training_metrics",
         "slurm",
         "workspace",
         "project",
@@ -240,8 +245,24 @@ def test_fields_without_effect_are_listed_in_one_warning() -> None:
         "security",
     ):
         assert path in text
-    for path in ("environment_variables", "weight", "priority"):
+    for path in ("environment_variables", "weight", "priority", "host_path"):
         assert path not in text
+
+
+def test_fields_without_effect_for_one_framework_are_listed_there_and_say_so() -> None:
+    config = {
+        **FIELDS,
+        "optimizations": {"aggregation_frequency": 4, "average_aggregated_gradients": False},
+        "slurm": {"gpu_type": "tesla"},
+    }
+    with pytest.warns(ConfigurationWarning) as caught:
+        load_config(config, framework="keras")
+    assert len(caught) == 1
+    text = str(caught[0].message)
+    listed = "optimizations.aggregation_frequency, optimizations.average_aggregated_gradients (for Keras: "
+    assert listed in text
+    assert "slurm" in text
+    load_config({**config, "slurm": None}, framework="torch")
 
 
 def test_fields_at_their_default_are_not_listed() -> None:

@@ -1,54 +1,24 @@
-"""What is superfluous once an experiment or a run has ended, and its deletion."""
+"""What is superfluous once an experiment or a run has ended is deleted."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import shutil
 from pathlib import Path
 
 from det_native.errors import DetError
 from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import checkpoint_uri
-from det_native.master.store import bundles, checkpoints, events, experiments
-from det_native.master.store.encoding import number
-from det_native.schema import rest
+from det_native.master.store import bundles, checkpoints, events, experiments, runs
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.states import CheckpointState
+from det_native.schema.retention import superfluous
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import safe_join
 
 logger = logging.getLogger(__name__)
 
-
-def superfluous(
-    found: Sequence[rest.Checkpoint],
-    *,
-    metric: str,
-    smaller_is_better: bool,
-    experiment_best: int,
-    trial_best: int,
-    trial_latest: int,
-) -> list[str]:
-    """Return the uuids of the checkpoints to delete.
-
-    A checkpoint stays if it is among the `trial_latest` last ones of its trial, or has a value of the metric and is
-    among the `trial_best` best ones of its trial or the `experiment_best` best ones of the experiment.
-    """
-    complete = [one for one in found if one.state is CheckpointState.COMPLETED]
-    kept: set[str] = set()
-    scored = []
-    for one in complete:
-        value = number(one.metrics.get(metric))
-        if value is not None and value == value:
-            scored.append((value if smaller_is_better else -value, one.created, one.uuid, one))
-    scored.sort(key=lambda entry: entry[:3])
-    kept.update(entry[3].uuid for entry in scored[:experiment_best])
-    for trial_id in {one.trial_id for one in complete}:
-        best = [entry[3].uuid for entry in scored if entry[3].trial_id == trial_id]
-        kept.update(best[:trial_best])
-        mine = sorted((one for one in complete if one.trial_id == trial_id), key=lambda one: (one.batch, one.created))
-        kept.update(one.uuid for one in mine[max(len(mine) - trial_latest, 0) :])
-    return [one.uuid for one in complete if one.uuid not in kept]
+#: Ended runs whose output and reports stay on disk.
+KEPT_RUNS = 100
 
 
 def collect(context: Context, experiment_id: int) -> None:
@@ -104,6 +74,38 @@ def clear_work(context: Context, run_id: str, experiment_id: int) -> None:
             work.rmdir()
     except (DetError, OSError) as error:
         logger.warning("The working directory of run %s is not tidied: %s", run_id, error)
+
+
+def clear_old_runs(context: Context) -> None:
+    """Remove what the master and the worker keep of all but the last runs; the code's own files in ``work`` stay.
+
+    Metrics and log lines are in the store since the run has ended. A run whose note says that a checkpoint may be
+    unreported is left until the next worker has settled that: its spool tells.
+    """
+    root = context.places.run("x").parent
+    if not root.is_dir():
+        return
+    newest_first = sorted((path.name for path in root.iterdir() if _is_run(path.name)), reverse=True)
+    with context.database.read() as connection:
+        alive = {run.run_id for run in runs.alive(connection)}
+    for run_id in newest_first[KEPT_RUNS:]:
+        if run_id in alive or (root / ".publishing" / f"{run_id}.json").exists():
+            continue
+        try:
+            for path in (root / run_id).iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    if path.name != "work":
+                        shutil.rmtree(path)
+                else:
+                    path.unlink()
+            if not any((root / run_id).iterdir()):
+                (root / run_id).rmdir()
+        except OSError as error:
+            logger.warning("The folder of run %s is not removed: %s", run_id, error)
+
+
+def _is_run(name: str) -> bool:
+    return len(name) == 26 and set(name) <= set(runs.ALPHABET)
 
 
 def _mark_deleted(context: Context, experiment_id: int, uuid: str) -> None:

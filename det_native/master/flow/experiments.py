@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import time
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from det_native import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
-from det_native.master.flow.jobs import checkpoint_uri, target_batches, testing_config, with_seed
+from det_native.master.flow.jobs import checkpoint_uri, target_batches, testing_config
 from det_native.master.flow.pace import Pace
 from det_native.master.search import (
     CreateTrial,
@@ -104,7 +103,7 @@ def _configuration(body: rest.ExperimentCreate) -> ExperimentConfig:
     refuse_unsupported(config)
     if not config.metric:
         raise ArgumentError("searcher.metric is missing: name the validation metric that trials are compared by.")
-    config = with_seed(config, secrets.randbelow(2**31))
+    config = config.with_some_seed()
     return testing_config(config) if body.test else config
 
 

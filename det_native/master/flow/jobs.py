@@ -17,7 +17,7 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import BundleManifest, CheckpointManifest
-from det_native.schema.resources import Device, Reproducibility
+from det_native.schema.resources import Device
 from det_native.schema.searcher import SingleSearcher
 from det_native.schema.storage_config import MasterStorage, SharedFileStorage
 
@@ -88,13 +88,6 @@ def testing_config(config: ExperimentConfig) -> ExperimentConfig:
             "checkpoint_storage": config.checkpoint_storage.model_copy(update=nothing),
         }
     )
-
-
-def with_seed(config: ExperimentConfig, seed: int) -> ExperimentConfig:
-    """Fix the experiment's seed where the configuration is silent."""
-    if config.reproducibility.experiment_seed is not None:
-        return config
-    return config.model_copy(update={"reproducibility": Reproducibility(experiment_seed=seed)})
 
 
 def target_batches(config: ExperimentConfig, hparams: dict[str, object]) -> int:

@@ -51,17 +51,6 @@ def text_of_non_finite(value: float) -> str:
     return "Infinity" if value > 0 else "-Infinity"
 
 
-def number(value: Any) -> float | None:
-    """Return a stored metric as a float: the strings of :func:`text_of_non_finite` included; None if it is none."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, int | float):
-        return float(value)
-    if isinstance(value, str) and value in {"NaN", "Infinity", "-Infinity"}:
-        return float(value)
-    return None
-
-
 def column_texts(values: Sequence[float | None]) -> list[str | None]:
     """Return the JSON text of every value of a column; None stays None."""
     if None in values:

@@ -17,9 +17,10 @@ from sqlalchemy import ColumnElement, Connection, or_, select
 from det_native.master.store import trials as trial_store
 from det_native.master.store.bulk import bulk_insert
 from det_native.master.store.database import Transaction
-from det_native.master.store.encoding import number, row_texts
+from det_native.master.store.encoding import row_texts
 from det_native.master.store.pyramid import BASE, LEVELS, Complete, Key, Summary, Tail
 from det_native.master.store.tables import buckets, metrics, runs
+from det_native.schema.numbers import number
 from det_native.schema.rest import MetricRow, MetricsReport
 from det_native.schema.states import MetricKind
 

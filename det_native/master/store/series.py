@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, select
 
 from det_native.master.store import trials as trial_store
-from det_native.master.store.encoding import number
 from det_native.master.store.metrics import SUMMARY_COLUMNS, Segment, segments, summary_of
 from det_native.master.store.pyramid import BASE, LEVELS, Summary, merge_evenly, width
 from det_native.master.store.tables import buckets, metrics, runs
+from det_native.schema.numbers import number
 from det_native.schema.rest import MetricCurve, MetricSeries
 from det_native.schema.states import MetricKind
 

@@ -14,10 +14,11 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.controllers import keras_state
-from det_harness.controllers.keras_data import make_feed, queue_arguments, validation_arguments
+from det_harness.controllers.keras_data import make_feed
 from det_harness.controllers.keras_loop import TrainingCallbacks
-from det_harness.controllers.keras_sequences import View
+from det_harness.controllers.keras_randomness import RandomnessCheck
 from det_harness.controllers.keras_state import load_weights
+from det_harness.controllers.keras_validation import ValidationFeed
 from det_harness.lengths import periods_of
 from det_harness.metrics import checked_validation, is_best
 from det_harness.schedule import Periods
@@ -71,7 +72,8 @@ class KerasController:
         schedule = services.schedule
         schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
         self.feed = make_feed(call, services.environment, self.steps)
-        self.validation = validation_arguments(call, services.environment, services.validation_batches)
+        self._randomness = RandomnessCheck()
+        self.validation = ValidationFeed(call, services.environment, services.validation_batches)
 
     def run(self) -> Outcome:
         """Train to the end; return Keras's ``History`` as the result."""
@@ -82,6 +84,7 @@ class KerasController:
             folder = restored.enter_context(self.services.checkpoints.restore())
             if folder is not None:
                 schedule.restore(keras_state.progress_of(folder))
+                self.validation.restore(folder)
             callbacks = TrainingCallbacks(self, folder, restored)
             try:
                 self._fit(callbacks)
@@ -113,11 +116,7 @@ class KerasController:
         """Validate the model as it is, in the middle of an epoch or after it."""
         running = keras_state.metric_values(self.call.model)
         found = self.call.original("evaluate")(
-            **self.validation,
-            **self._validation_queue(),
-            callbacks=callbacks,
-            return_dict=True,
-            _use_cached_eval_dataset=True,
+            **self.validation.arguments(), callbacks=callbacks, return_dict=True, _use_cached_eval_dataset=True
         )
         # The metrics of training are the same objects.
         keras_state.set_metric_values(self.call.model, running)
@@ -143,7 +142,9 @@ class KerasController:
         def write(folder: Path) -> None:
             keras_state.save(folder, self.call, schedule.snapshot(), callbacks)
             self.feed.save(folder)
+            self.validation.save(folder)
 
+        self._randomness.look(self.call.model)
         self.services.checkpoints.save(schedule.progress.batches, write)
         schedule.checkpointed()
 
@@ -153,24 +154,19 @@ class KerasController:
 
     def _close(self) -> None:
         self.feed.close()
-        view = self.validation.get("x")
-        if isinstance(view, View):
-            view.close()
-
-    def _validation_queue(self) -> dict[str, Any]:
-        return queue_arguments(self.call, threads=not isinstance(self.validation.get("x"), View))
+        self.validation.close()
 
     def _fit(self, callbacks: TrainingCallbacks) -> None:
         arguments = self.call.arguments
         given: dict[str, Any] = {
-            **self._validation_queue(),
+            **self.validation.queue_arguments(),
             "epochs": self.epochs(),
             "initial_epoch": arguments["initial_epoch"],
             "steps_per_epoch": self.steps,
             "class_weight": arguments["class_weight"],
             "shuffle": False,  # the feed has shuffled
-            "validation_data": self.validation.get("x"),
-            "validation_steps": self.validation.get("steps"),
+            "validation_data": self.validation.x,
+            "validation_steps": self.validation.steps,
             "validation_freq": arguments["validation_freq"],
             **self.feed.arguments(self.services.schedule.progress.batches),
             **self.call.extra,
@@ -178,6 +174,7 @@ class KerasController:
         try:
             self.call.original("fit")(callbacks=callbacks, **given)
         except (tf.errors.OpError, StopIteration) as error:
-            if self.feed.error is not None and not isinstance(self.feed.error, StopIteration):
-                raise self.feed.error from error
+            for theirs in (self.feed.error, self.validation.error):
+                if theirs is not None and not isinstance(theirs, StopIteration):
+                    raise theirs from error
             raise

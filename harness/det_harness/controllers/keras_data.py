@@ -7,7 +7,6 @@ is pulled again from its start.
 from __future__ import annotations
 
 import logging
-import math
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -73,37 +72,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     if data.kind is Kind.ARRAY_LIKES:
         rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed)
         return _IndexedFeed(call, View(rows, steps))
-    return _IndexedFeed(call, _view_of_sequence(call, data.x, bool(shuffle), seed, steps))
-
-
-def validation_arguments(call: FitCall, environment: TrialEnvironment, most: int | None = None) -> dict[str, Any]:
-    """Return ``x`` and ``steps`` of ``evaluate`` for the call's validation data, `most` batches at most."""
-    data, steps = call.validation, call.arguments["validation_steps"]
-    if data is None:
-        return {}
-    if data.kind.indexed:
-        x = _indexed_validation(call, data, call.per_slot_batch_size(environment))
-    elif data.kind is Kind.SEQUENCE and _threads(call) > 1:
-        x = _view_of_sequence(call, data.x, False, 0, steps or len(data.x), pass_on=True)
-    else:
-        x = data.x
-    return {"x": x, "steps": steps if most is None else min(steps or most, most)}
-
-
-def _indexed_validation(call: FitCall, data: Data, batch_size: int) -> Any:
-    """Return batches of rows: of the size asked for, or what Keras makes of ``validation_steps``, or as in training."""
-    records, steps = int(data.records or 0), call.arguments["validation_steps"]
-    size = call.arguments["validation_batch_size"]
-    if size is None and call.arguments["batch_size"] is None and steps is not None:
-        size = math.ceil(records / steps)
-    size = size or batch_size
-    batches = math.ceil(records / size)
-    if data.kind is Kind.ARRAYS:
-        known = tf.data.experimental.assert_cardinality(batches)
-        return array_batches(packed(data), records, size, epochs=1).apply(known)
-    if data.kind is Kind.SPARSE:
-        return tf.data.Dataset.from_tensor_slices(packed(data)).batch(size)
-    return View(ArrayBatches(packed(data), records, size, False, 0), batches)
+    return _IndexedFeed(call, view_of_sequence(call, data.x, bool(shuffle), seed, steps))
 
 
 class _ArrayFeed:
@@ -255,7 +224,8 @@ class _GeneratorFeed:
         if batches:
             logger.info("Pulling the first %d batches of the generator again, to continue after them.", batches)
             self._stream.skip(batches)
-        return {"x": self._stream, **queue_arguments(self._call)}
+        # One thread at a time can read a generator; validation data beside it are to be read in order.
+        return {"x": self._stream, **queue_arguments(self._call, threads=False)}
 
     def first(self) -> Any:
         return self._stream.peek()
@@ -277,19 +247,19 @@ def queue_arguments(call: FitCall, *, threads: bool = True) -> dict[str, Any]:
     """Return the arguments for Keras's queues; with `threads` False, for data that read ahead themselves."""
     names = ("workers", "use_multiprocessing", "max_queue_size")
     arguments = {name: call.arguments[name] for name in names}
-    if not threads and _threads(call) > 1:
+    if not threads and threads_of(call) > 1:
         arguments["workers"] = 1
     return arguments
 
 
-def _threads(call: FitCall) -> int:
+def threads_of(call: FitCall) -> int:
     return 1 if call.arguments["use_multiprocessing"] else int(call.arguments["workers"])
 
 
-def _view_of_sequence(
+def view_of_sequence(
     call: FitCall, sequence: Any, shuffle: bool, seed: int, steps: int, *, pass_on: bool = False
 ) -> View:
-    threads = _threads(call)
+    threads = threads_of(call)
     batches = SequenceBatches(sequence, shuffle, seed, isolate=threads <= 1)
     return View(batches, steps, threads=threads, ahead=call.arguments["max_queue_size"], pass_on=pass_on)
 

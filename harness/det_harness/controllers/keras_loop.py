@@ -181,7 +181,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         return self._epoch_start >= last * controller.steps
 
     def _validate(self, metrics: dict[str, Any] | None) -> None:
-        if not metrics and self._controller.validation:
+        if not metrics and self._controller.validation.x is not None:
             metrics = self._controller.evaluate(self)
         if not metrics and self._done:  # no validation data: the metrics of training stand in
             metrics = {metric.name: _finite(metric.result()) for metric in self.model.metrics}

@@ -52,9 +52,8 @@ export function connectionText(connection: Connection): string {
   const reason = connection.message.replace(/\.?$/, '.');
   const next = connection.state === 'gone' ? '' : 'Trying again…';
   const since = formatClock(connection.since);
-  return `Connection lost since ${since}. ${reason} ${connection.remedy} ${next}`
-    .replace(/\s+/g, ' ')
-    .trim();
+  const remedy = connection.state === 'none' ? TEXTS.startElsewhere : connection.remedy;
+  return `Connection lost since ${since}. ${reason} ${remedy} ${next}`.replace(/\s+/g, ' ').trim();
 }
 
 /** What a panel says of the master, if it has nothing else to show. */
@@ -71,6 +70,7 @@ export function masterText(status: MasterStatus): { title: string; body: string 
 }
 
 export const TEXTS = {
+  startElsewhere: 'Start one in the side panel, or run `det up`.',
   loading: 'Loading the experiment…',
   noMetrics: 'No metrics yet. The first point appears after the first report of a trial.',
   noMetricsEnded: 'No metrics were reported.',

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { SubmitController, type ControllerOptions } from '../../src/lab/submission/controller';
 import {
@@ -280,6 +280,30 @@ describe('submitting', () => {
     await dialog.begin();
     expect(await dialog.submit()).toBeNull();
     expect(requests).toHaveLength(1);
+  });
+
+  it('reads the notebook again when another choice may mend what is wrong with it', async () => {
+    vi.useFakeTimers();
+    const problems = [{ where: 'resources.slots_per_trial', what: 'too many', remedy: '' }];
+    const blocked = inspection({ problems, written: { place: 'cluster', test: true } });
+    const mended = inspection({ written: { place: 'cluster', test: true } });
+    const { controller: dialog, requests } = controller(blocked, mended);
+    await dialog.begin();
+    dialog.take({ type: 'chosen', choice: { place: 'here' } });
+    dialog.take({ type: 'chosen', choice: { slots: 0, place: 'cluster' } });
+    expect(dialog.model.phase).toBe('blocked');
+    dialog.take({ type: 'chosen', choice: { slots: 2 } });
+    dialog.take({ type: 'chosen', choice: { slots: 1 } });
+    dialog.take({ type: 'chosen', choice: { test: false } });
+    expect([dialog.model.phase, canSubmit(dialog.model)]).toEqual(['inspecting', false]);
+    expect(dialog.model.inspection).toBe(blocked);
+    await vi.runAllTimersAsync();
+    vi.useRealTimers();
+    expect(requests.slice(1).map(({ body }) => [body.slots, body.test])).toEqual([[1, false]]);
+    expect([dialog.model.phase, dialog.model.choice]).toEqual([
+      'ready',
+      { place: 'cluster', slots: 1, test: false }
+    ]);
   });
 
   it('runs in the kernel instead, if that is chosen', async () => {

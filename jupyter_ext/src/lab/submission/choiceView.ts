@@ -29,7 +29,8 @@ export class ChoiceView {
 
   /** Show the choice; what the user is typing is left alone. */
   show(model: DialogModel): void {
-    const busy = model.phase === 'submitting' || model.phase === 'inspecting';
+    const reading = model.phase === 'inspecting' && model.inspection === null;
+    const busy = reading || model.phase === 'submitting';
     const here = model.choice.place === 'here';
     for (const [place, input] of this._places) {
       input.checked = place === model.choice.place;

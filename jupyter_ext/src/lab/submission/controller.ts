@@ -1,9 +1,19 @@
 /** Runs the submit dialog: asks, sends, and tells what came of it. Knows no JupyterLab. */
 import type { MasterInfo } from '../../shared/model';
 import type { Transport } from '../../shared/transport';
-import { canSubmit, next, opened, type DialogEvent, type DialogModel } from './dialogModel';
+import {
+  canSubmit,
+  mayMend,
+  next,
+  opened,
+  type DialogEvent,
+  type DialogModel
+} from './dialogModel';
 import { refusalOf } from './refusals';
 import type { DocumentBody, Inspection, Submission } from './inspection';
+
+/** A number is typed digit by digit: the notebook is read again when the typing rests. */
+const TYPING_MILLISECONDS = 400;
 
 /** What the controller is given. */
 export interface ControllerOptions {
@@ -26,6 +36,8 @@ export class SubmitController {
   private _model: DialogModel = opened();
   private _key: string;
   private _inspectedAsTest = false;
+  /** The last reading that was begun because of a choice; answers to earlier ones are of no interest. */
+  private _reading: ReturnType<typeof setTimeout> | undefined;
   private readonly _gone = new AbortController();
 
   constructor(private readonly _options: ControllerOptions) {
@@ -50,6 +62,8 @@ export class SubmitController {
     this._apply(event);
     if (event.type === 'retried') {
       void this._inspect();
+    } else if (event.type === 'chosen' && mayMend(this._model, event.choice)) {
+      this._rereadSoon();
     }
   }
 
@@ -73,7 +87,14 @@ export class SubmitController {
 
   /** The user has gone away: what is under way is called off. */
   abort(): void {
+    clearTimeout(this._reading);
     this._gone.abort();
+  }
+
+  private _rereadSoon(): void {
+    this._apply({ type: 'reread' });
+    clearTimeout(this._reading);
+    this._reading = setTimeout(() => void this._inspect(), TYPING_MILLISECONDS);
   }
 
   private async _runHere(inspection: Inspection): Promise<Outcome> {
@@ -94,10 +115,16 @@ export class SubmitController {
   }
 
   private async _inspect(): Promise<void> {
+    const reading = this._reading;
     try {
-      this._apply({ type: 'inspected', inspection: await this._askInspection() });
+      const inspection = await this._askInspection();
+      if (reading === this._reading) {
+        this._apply({ type: 'inspected', inspection });
+      }
     } catch (error) {
-      this._refused(error);
+      if (reading === this._reading) {
+        this._refused(error);
+      }
     }
   }
 

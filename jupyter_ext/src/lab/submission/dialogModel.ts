@@ -29,6 +29,7 @@ export type DialogEvent =
   | { type: 'slots-known'; slots: number }
   | { type: 'chosen'; choice: Partial<Choice> }
   | { type: 'retried' }
+  | { type: 'reread' }
   | { type: 'submitted' }
   | { type: 'accepted' };
 
@@ -49,7 +50,9 @@ export function next(model: DialogModel, event: DialogEvent): DialogModel {
     case 'inspected': {
       const { inspection } = event;
       const phase = phaseOf(inspection);
-      const choice = { ...model.choice, test: model.choice.test || inspection.written.test };
+      const isFirst = model.inspection === null;
+      const test = model.choice.test || (isFirst && inspection.written.test);
+      const choice = { ...model.choice, test };
       return { ...model, phase, choice, inspection, refusal: null };
     }
     case 'refused':
@@ -60,6 +63,8 @@ export function next(model: DialogModel, event: DialogEvent): DialogModel {
       return { ...reconsidered(model), choice: { ...model.choice, ...event.choice } };
     case 'retried':
       return { ...model, phase: 'inspecting', refusal: null, inspection: null };
+    case 'reread':
+      return { ...model, phase: 'inspecting', refusal: null };
     case 'submitted':
       return canSubmit(model) ? { ...model, phase: 'submitting', refusal: null } : model;
     case 'accepted':
@@ -77,6 +82,14 @@ function reconsidered(model: DialogModel): DialogModel {
 
 function phaseOf(inspection: Inspection): 'ready' | 'blocked' {
   return inspection.problems.length > 0 ? 'blocked' : 'ready';
+}
+
+/** Whether a choice may mend what is wrong with the notebook, so that it is to be read again. */
+export function mayMend(model: DialogModel, choice: Partial<Choice>): boolean {
+  const { phase, inspection } = model;
+  const wrong = phase === 'blocked' || (phase === 'inspecting' && inspection !== null);
+  const matters = choice.slots !== undefined || choice.test !== undefined;
+  return wrong && matters && slotsProblem(model) === '';
 }
 
 /** How many slots would be asked for. */

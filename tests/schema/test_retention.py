@@ -1,13 +1,13 @@
-"""Which checkpoints are kept when an experiment ends."""
+"""Which checkpoints are kept when an experiment ends, here or on a master."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.master.flow.collection import superfluous
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import Checkpoint
+from det_native.schema.retention import superfluous
 
 
 def checkpoint(number: int, trial: int, batch: int, loss: float | str | None) -> Checkpoint:

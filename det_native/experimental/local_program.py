@@ -1,0 +1,76 @@
+"""The code of a run in this process, captured as for a master, so that its checkpoints load elsewhere too."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from det_native import PROTOCOL
+from det_native.capture.bundle import assemble
+from det_native.capture.call import capture_call
+from det_native.capture.log import current_log
+from det_native.capture.model import Bundle
+from det_native.capture.modules import is_library_file
+from det_native.errors import DetError
+from det_native.experimental.local_store import LocalStore
+from det_native.schema.manifests import CallKind, Framework
+
+if TYPE_CHECKING:
+    from det_native.experimental.origin import Origin
+    from det_native.experimental.settings import Settings
+
+
+class _NoProgramError(DetError):
+    """There is no program to keep; the message says why."""
+
+
+def keep_program(
+    store: LocalStore, kind: CallKind, payload: Any, framework: Framework, settings: Settings, origin: Origin
+) -> str | None:
+    """Keep the program that makes a training call with the experiment; return the bundle's id.
+
+    Without a program the training goes on all the same: why there is none is kept instead, for whoever asks for it.
+
+    Parameters
+    ----------
+    store : LocalStore
+    kind : {"fit", "create", "train_and_evaluate"}
+    payload : FitCall or type
+        What is trained.
+    framework : {"torch", "keras", "estimator"}
+    settings : Settings
+    origin : Origin
+    """
+    from det_harness.local_bundle import keep_bundle
+
+    try:
+        bundle = _bundle(kind, payload, framework, settings, origin)
+        keep_bundle(store.folder, bundle.manifest, bundle.contents)
+    except DetError as error:
+        store.write_why_no_program(str(error))
+        return None
+    except Exception as error:  # noqa: BLE001 (a copy of the code is not worth ending the training that it is for)
+        store.write_why_no_program(f"{type(error).__name__}: {error}")
+        return None
+    return bundle.manifest.id
+
+
+def _bundle(kind: CallKind, payload: Any, framework: Framework, settings: Settings, origin: Origin) -> Bundle:
+    if origin.record is None:
+        raise _NoProgramError("the call was made from no cell and no file of the user's")
+    log = current_log()
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if (log is None or log.running is None) and script is not None and is_library_file(script):
+        raise _NoProgramError(f"the program that runs is a library's: {script}")
+    capture = capture_call(
+        kind,
+        payload,
+        framework=framework,
+        init_executions=origin.init_executions,
+        values=settings.values,
+        include=settings.include,
+        context_dir=settings.context_dir,
+        call=origin.record,
+        init=origin.init,
+    )
+    return assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)

@@ -1,0 +1,162 @@
+"""The rule by which a batch's gradients become a step of an optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.pytorch.amp import MixedPrecision, unscale_once
+from det_native.pytorch.gradients import Gradients
+
+ClipGradients = Callable[[Any], Any]
+
+
+class OptimizerSteps:
+    """Steps the optimizers of one trial.
+
+    At a batch that is stepped (every batch, or every k-th one with ``aggregation_frequency`` k): gradients are awaited
+    from the other ranks, divided by k if they are to be averaged, unscaled, shown to hooks, clipped, stepped, zeroed.
+
+    Parameters
+    ----------
+    frequency : int
+        ``optimizations.aggregation_frequency``.
+    average : bool
+        ``optimizations.average_aggregated_gradients``.
+    gradients : Gradients
+    owner : str
+        Name of the user's class, for messages.
+
+    Attributes
+    ----------
+    hooks : sequence of callables
+        Called with an iterator over the parameters before each step.
+    amp : MixedPrecision or None
+        What ``configure_apex_amp`` set up.
+    aggregates : bool
+        Whether the gradients of several batches make a step, so that batches have to be announced.
+    """
+
+    def __init__(self, frequency: int, *, average: bool, gradients: Gradients, owner: str) -> None:
+        self.hooks: tuple[Callable[[Iterator[torch.nn.Parameter]], Any], ...] = ()
+        self.amp: MixedPrecision | None = None
+        self.aggregates = frequency > 1
+        self._frequency = frequency
+        self._average = average
+        self._gradients = gradients
+        self._owner = owner
+        self._passes: dict[int, int] = {}
+        self._checked: set[int] = set()
+        self._stepped_batch = True
+
+    def add(self, optimizer: torch.optim.Optimizer, passes: int) -> None:
+        """Take in a wrapped optimizer."""
+        self._passes[id(optimizer)] = passes
+        self._gradients.watch(optimizer, passes)
+
+    def enter_batch(self, batch: int) -> None:
+        """Say which batch, counted from 0, begins; to be called where gradients are aggregated."""
+        self._stepped_batch = (batch + 1) % self._frequency == 0
+        self._gradients.enter_batch(stepped=self._stepped_batch)
+
+    def step(
+        self,
+        optimizer: torch.optim.Optimizer,
+        clip_grads: ClipGradients | None,
+        auto_zero_grads: bool,
+        scaler: Any,
+        passes: int | None,
+    ) -> None:
+        """Step an optimizer, if this batch is one that is stepped."""
+        if id(optimizer) not in self._checked:
+            self._check_first(optimizer)
+        if passes is not None:
+            self._check_passes(optimizer, passes)
+        aggregates = self.aggregates
+        if aggregates:
+            if not auto_zero_grads:
+                raise ArgumentError(self._kept_gradients())
+            if not self._stepped_batch:
+                return
+        self._gradients.wait(optimizer)
+        if aggregates and self._average:
+            _divide_gradients(optimizer, self._frequency)
+        amp = self.amp
+        if amp is None and scaler is None and not self.hooks:
+            if clip_grads is not None:
+                clip_grads(parameters_of(optimizer))
+            optimizer.step()
+        else:
+            self._step_watched(optimizer, clip_grads, scaler, amp)
+        if auto_zero_grads:
+            optimizer.zero_grad()
+
+    def _step_watched(
+        self,
+        optimizer: torch.optim.Optimizer,
+        clip_grads: ClipGradients | None,
+        scaler: Any,
+        amp: MixedPrecision | None,
+    ) -> None:
+        """Step with a scaled loss, or with hooks: both want to see the gradients as they are without the scale."""
+        if amp is not None and scaler is not None:
+            raise ArgumentError(
+                f"{self._owner}.train_batch() gave step_optimizer() a scaler, but configure_apex_amp() scales the "
+                "losses already: leave out scaler=, or configure_apex_amp()."
+            )
+        if amp is not None:
+            amp.unscale(optimizer)
+        elif scaler is not None and (clip_grads is not None or self.hooks):
+            unscale_once(scaler, optimizer)
+        for hook in self.hooks:
+            hook(iter(parameters_of(optimizer)))
+        if clip_grads is not None:
+            clip_grads(parameters_of(optimizer))
+        if amp is not None:
+            amp.step(optimizer)
+        elif scaler is not None:
+            scaler.step(optimizer)
+        else:
+            optimizer.step()
+
+    def _check_first(self, optimizer: torch.optim.Optimizer) -> None:
+        if id(optimizer) not in self._passes:
+            raise ArgumentError(
+                f"{self._owner}.train_batch() gave step_optimizer() a {type(optimizer).__name__} that is not wrapped: "
+                "pass the optimizer that context.wrap_optimizer() returned."
+            )
+        if all(parameter.grad is None for parameter in parameters_of(optimizer)):
+            raise TrialDefinitionError(
+                f"{self._owner}.train_batch() called step_optimizer() for {type(optimizer).__name__} before any "
+                "gradient of its parameters was computed: call context.backward(loss) first."
+            )
+        self._checked.add(id(optimizer))
+
+    def _check_passes(self, optimizer: torch.optim.Optimizer, passes: int) -> None:
+        told = self._passes[id(optimizer)]
+        if passes != told:
+            raise ArgumentError(
+                f"{self._owner}.train_batch() called step_optimizer(backward_passes_per_step={passes}), which "
+                f"contradicts wrap_optimizer(backward_passes_per_step={told}): set it in wrap_optimizer() only."
+            )
+
+    def _kept_gradients(self) -> str:
+        return (
+            f"{self._owner}.train_batch() called step_optimizer(auto_zero_grads=False), which contradicts "
+            f"optimizations.aggregation_frequency = {self._frequency}, that keeps and zeroes gradients itself: leave "
+            "auto_zero_grads at True, or set the frequency to 1."
+        )
+
+
+def parameters_of(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
+    """Return the parameters of all groups of an optimizer."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _divide_gradients(optimizer: torch.optim.Optimizer, divisor: int) -> None:
+    for parameter in parameters_of(optimizer):
+        if parameter.grad is not None:
+            parameter.grad.div_(divisor)

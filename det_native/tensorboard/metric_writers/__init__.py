@@ -1,0 +1,1 @@
+"""Writers of event files, one module for each framework."""

@@ -1,0 +1,169 @@
+"""What has to be right about a user's PyTorchTrial before it is trained; messages name the class and the remedy."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
+from det_native.pytorch.data import adapt_data_loader
+
+_WRAPPED_BY = {"build_model": "wrap_model", "optimizer": "wrap_optimizer", "create_lr_scheduler": "wrap_lr_scheduler"}
+_BATCH_METHODS = ("train_batch", "evaluate_batch", "evaluate_full_dataset")
+
+
+def check_trial_class(trial_class: type[PyTorchTrial]) -> None:
+    """Refuse a class that cannot be trained, before any of its code runs.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If methods are missing, belong to the old interface, or both or none of the evaluation methods are there.
+    """
+    name = trial_class.__name__
+    old = _old_methods(trial_class)
+    # A class of today may well have a method of its own called build_model().
+    if old and (inspect.isabstract(trial_class) or _with_model(trial_class)):
+        raise TrialDefinitionError(_migration(trial_class, old))
+    missing = sorted(getattr(trial_class, "__abstractmethods__", ()))
+    if missing:
+        raise TrialDefinitionError(f"{name} lacks {', '.join(f'{one}()' for one in missing)}; define it in the class.")
+    evaluations = [one for one in ("evaluate_batch", "evaluate_full_dataset") if overrides(trial_class, one)]
+    if len(evaluations) != 1:
+        found = "both are there" if evaluations else "neither is there"
+        raise TrialDefinitionError(
+            f"{name} must define exactly one of evaluate_batch() and evaluate_full_dataset(); {found}."
+        )
+
+
+def check_wrapped(name: str, context: PyTorchTrialContext, trial_class: type[PyTorchTrial] | None = None) -> None:
+    """Refuse a trial whose models or optimizers would not be trained and saved.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If nothing is wrapped, or an optimizer has parameters of no wrapped model.
+    """
+    if not context.models:
+        old = _old_methods(trial_class) if trial_class is not None else []
+        if trial_class is not None and "build_model" in old and "optimizer" in old:
+            raise TrialDefinitionError(_migration(trial_class, old))
+        raise TrialDefinitionError(f"{name}.__init__() wrapped no model: call self.context.wrap_model(model) there.")
+    if not context.optimizers:
+        raise TrialDefinitionError(
+            f"{name}.__init__() wrapped no optimizer: call self.context.wrap_optimizer(optimizer) there."
+        )
+    known = {id(parameter) for model in context.models for parameter in model.parameters()}
+    for optimizer in context.optimizers:
+        if any(id(parameter) not in known for group in optimizer.param_groups for parameter in group["params"]):
+            raise TrialDefinitionError(
+                f"A {type(optimizer).__name__} of {name} has parameters that belong to no wrapped model, so they would "
+                "not be in checkpoints: wrap that model with self.context.wrap_model() too."
+            )
+
+
+def checked_loader(name: str, trial: PyTorchTrial, method: str) -> DataLoader:
+    """Return what a ``build_*_data_loader`` method of the trial returns, as our loader.
+
+    Raises
+    ------
+    InvalidDataError
+        If it is no loader.
+    """
+    try:
+        return adapt_data_loader(getattr(trial, method)(), f"{name}.{method}")
+    except NotImplementedError as error:
+        raise InvalidDataError(f"{name}.{method}() is not implemented: return a det.pytorch.DataLoader.") from error
+
+
+def batches_of_an_epoch(name: str, loader: DataLoader, context: PyTorchTrialContext) -> int:
+    """Return the batches that each slot trains on in an epoch, the same on all of them.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If there is none, or their number cannot be known.
+    """
+    environment = context.env
+    try:
+        batches = -(-len(loader) // environment.ranks.size)
+    except TypeError as error:
+        records = int(environment.config.get("records_per_epoch") or 0)
+        if not records:
+            raise TrialDefinitionError(
+                f"{name}.build_training_data_loader() returned a loader of {type(loader.dataset).__name__}, which has "
+                "no length: give it a __len__() with its records, or set records_per_epoch in the configuration."
+            ) from error
+        batches = max(records // context.get_global_batch_size(), 1)
+    if batches < 1:
+        raise TrialDefinitionError(
+            f"{name}.build_training_data_loader() returned a loader without batches: its dataset has fewer records "
+            "than one batch, or none."
+        )
+    return batches
+
+
+def checked_by_name(name: str, method: str, metrics: Any) -> dict[str, Any]:
+    """Return metrics of an evaluation method, which have to be a dictionary.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If they are anything else.
+    """
+    if not isinstance(metrics, dict) or not all(isinstance(one, str) for one in metrics):
+        raise TrialDefinitionError(
+            f"{name}.{method}() returned {type(metrics).__name__}; return metrics by name, a dictionary."
+        )
+    return metrics
+
+
+def overrides(trial_class: type[PyTorchTrial], method: str) -> bool:
+    """Return whether the user's class defines a method of PyTorchTrial anew."""
+    return getattr(trial_class, method) is not getattr(PyTorchTrial, method)
+
+
+def _old_methods(trial_class: type[PyTorchTrial]) -> list[str]:
+    return [method for method in _WRAPPED_BY if callable(getattr(trial_class, method, None))]
+
+
+def _with_model(trial_class: type[PyTorchTrial]) -> list[str]:
+    """Return the methods of a batch that take the model as an argument, as the old interface had it."""
+    found = []
+    for method in _BATCH_METHODS:
+        function = getattr(trial_class, method)
+        if overrides(trial_class, method) and callable(function):
+            parameters = list(inspect.signature(function).parameters)
+            if "model" in parameters[1:]:
+                found.append(method)
+    return found
+
+
+def _migration(trial_class: type[PyTorchTrial], old: list[str]) -> str:
+    steps = " ".join(f"{number}. {step}" for number, step in enumerate(_steps(trial_class, old), 1))
+    return f"{trial_class.__name__} uses the interface of Determined 0.12.12 and earlier ({_listed(old)}). {steps}"
+
+
+def _steps(trial_class: type[PyTorchTrial], old: list[str]) -> Iterator[str]:
+    """Yield the steps of the migration that this class needs."""
+    yield (
+        f"Make in __init__(self, context) what {_listed(old)} made, wrap it there with "
+        f"{' and '.join(f'context.{_WRAPPED_BY[one]}()' for one in old)}, keep it in self, and remove {_listed(old)}."
+    )
+    yield (
+        "If optimizations.mixed_precision is set, remove it from the configuration, and call "
+        "context.configure_apex_amp() in __init__()."
+    )
+    with_model = _with_model(trial_class)
+    if with_model:
+        yield f"Remove the argument `model` of {_listed(with_model)}; use the model that is kept in self."
+    clip = (
+        " Give clip_grads= to it instead of a callback that clips." if overrides(trial_class, "build_callbacks") else ""
+    )
+    yield f"In train_batch(), call context.backward(loss), then context.step_optimizer(optimizer).{clip}"
+
+
+def _listed(methods: list[str]) -> str:
+    return ", ".join(f"{method}()" for method in methods)

@@ -1,0 +1,142 @@
+"""One validation of a PyTorchTrial: every batch on its slot, or the whole data set on the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import torch
+
+from det_harness.controllers.torch_checks import checked_by_name, overrides
+from det_harness.controllers.torch_reduction import Reduction
+from det_harness.exchange import Exchange
+from det_harness.metrics import checked_number
+from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.pytorch import PyTorchTrial, PyTorchTrialContext, Reducer
+
+
+class Evaluation:
+    """Validates a trial.
+
+    Parameters
+    ----------
+    trial : PyTorchTrial
+    context : PyTorchTrialContext
+    make_loader : callable
+        Makes the validation's torch loader; takes whether it is to be sharded over the slots.
+    batches : int or None
+        Batches of one validation; None for all.
+    reduction : Reduction
+        The custom reducers that are used for validation.
+    exchange : Exchange
+    metric : str or None
+        The searcher's.
+    """
+
+    def __init__(
+        self,
+        trial: PyTorchTrial,
+        context: PyTorchTrialContext,
+        make_loader: Callable[[bool], Any],
+        batches: int | None,
+        reduction: Reduction,
+        exchange: Exchange,
+        metric: str | None,
+    ) -> None:
+        self._trial = trial
+        self._context = context
+        self._name = type(trial).__name__
+        self._full = overrides(type(trial), "evaluate_full_dataset")
+        self._loader = make_loader(not self._full)
+        self._batches = batches
+        self._reduction = reduction
+        self._exchange = exchange
+        self._metric = metric
+        method = trial.evaluate_full_dataset if self._full else trial.evaluate_batch
+        self._evaluate = context.around_evaluation(method)
+
+    @property
+    def owner(self) -> str:
+        """What computes the metrics, for messages."""
+        return f"{self._name}.{'evaluate_full_dataset' if self._full else 'evaluate_batch'}()"
+
+    def run(self) -> dict[str, Any]:
+        """Return the metrics, each reduced to one value, unchecked.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If batches are missing, or their metrics do not fit each other or the reducers.
+        """
+        self._reduction.reset()
+        with torch.no_grad():
+            metrics = self._whole() if self._full else self._by_batch()
+        for name, value in self._reduction.reduce().items():
+            if name in metrics:
+                raise TrialDefinitionError(
+                    f"{self.owner} returned the metric '{name}', which a reducer of wrap_reducer() returns too: leave "
+                    "it out of one of them."
+                )
+            metrics[name] = value
+        self._reduction.reset()
+        return metrics
+
+    def _whole(self) -> dict[str, Any]:
+        chief = self._context.distributed.get_rank() == 0
+        found: Any = self._evaluate(self._loader) if chief else None
+        return dict(checked_by_name(self._name, "evaluate_full_dataset", self._exchange.from_chief(found)))
+
+    def _by_batch(self) -> dict[str, Any]:
+        reducers = self._trial.evaluation_reducer()
+        every = reducers.values() if isinstance(reducers, dict) else [reducers]
+        weighted = Reducer.AVG in every
+        columns: dict[str, list[Any]] = {}
+        weights: list[int] = []
+        for batch in islice(self._loader, self._batches):
+            moved = self._context.to_device(batch)
+            metrics = checked_by_name(self._name, "evaluate_batch", self._evaluate(moved))
+            if weights and metrics.keys() != columns.keys():
+                raise TrialDefinitionError(
+                    f"{self.owner} returned the metrics {', '.join(metrics) or 'none'} for one batch and "
+                    f"{', '.join(columns) or 'none'} for those before; return the same names for every batch."
+                )
+            for name, value in metrics.items():
+                columns.setdefault(name, []).append(value)
+            weights.append(self._length(moved) if weighted and metrics else 1)
+        own = {
+            name: [checked_number(name, value, self._metric, self.owner) for value in values]
+            for name, values in columns.items()
+        }
+        return self._over_slots(self._exchange.gather((own, weights)), reducers)
+
+    def _over_slots(self, slots: list[tuple[dict[str, list[float]], list[int]]], reducers: Any) -> dict[str, Any]:
+        """Reduce the numbers of all slots; a slot may have had no batch."""
+        slots = [slot for slot in slots if slot[1]]
+        if not slots:
+            raise TrialDefinitionError(
+                f"{self._name}.build_validation_data_loader() returned a loader without batches; validation needs data."
+            )
+        weights = [weight for _, slot_weights in slots for weight in slot_weights]
+        return {
+            name: self._reducer(name, reducers).reduce([value for own, _ in slots for value in own[name]], weights)
+            for name in slots[0][0]
+        }
+
+    def _length(self, batch: Any) -> int:
+        try:
+            return self._trial.get_batch_length(batch)
+        except InvalidDataError as error:
+            raise InvalidDataError(
+                f"{error} Validation metrics are weighted by the records of their batch: override "
+                f"{self._name}.get_batch_length(batch), or return Reducer.AVG_OF_BATCHES in evaluation_reducer()."
+            ) from error
+
+    def _reducer(self, name: str, reducers: Any) -> Reducer:
+        reducer = reducers.get(name) if isinstance(reducers, dict) else reducers
+        if not isinstance(reducer, Reducer):
+            raise TrialDefinitionError(
+                f"{self._name}.evaluation_reducer() has no det.pytorch.Reducer for the metric '{name}'; return one "
+                "reducer for all metrics, or a dictionary with one for each."
+            )
+        return reducer

@@ -1,0 +1,129 @@
+"""Custom reducers around a workload: reset before it, reduced on every slot and over the slots after it."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+from det_harness.exchange import Exchange
+from det_native.errors import ReducerError
+from det_native.pytorch.experimental import WrappedReducer
+from det_native.pytorch.metric_reducer import MetricReducer
+
+logger = logging.getLogger("det_harness")
+
+_DATA = (bool, int, float, complex, str, bytes, bytearray, np.ndarray, np.generic, torch.Tensor)
+
+
+class Reduction:
+    """The reducers of one kind of workload.
+
+    Parameters
+    ----------
+    reducers : sequence of WrappedReducer
+    exchange : Exchange
+    """
+
+    def __init__(self, reducers: Iterable[WrappedReducer], exchange: Exchange) -> None:
+        self._reducers = list(reducers)
+        self._exchange = exchange
+
+    def __bool__(self) -> bool:
+        return bool(self._reducers)
+
+    def reset(self) -> None:
+        """Forget what was gathered before the workload."""
+        for wrapped in self._reducers:
+            _call(wrapped, "reset", wrapped.reducer.reset)
+
+    def reduce(self) -> dict[str, Any]:
+        """Return the metrics of the workload that has ended.
+
+        Raises
+        ------
+        ReducerError
+            If a reducer fails, or what it returns does not fit its name.
+        """
+        if not self._reducers:
+            return {}
+        own = [_call(wrapped, "per_slot_reduce", wrapped.reducer.per_slot_reduce) for wrapped in self._reducers]
+        gathered = self._exchange.gather(own)
+        metrics: dict[str, Any] = {}
+        for wrapped, per_slot in zip(self._reducers, zip(*gathered, strict=True), strict=True):
+            found = _call(wrapped, "cross_slot_reduce", wrapped.reducer.cross_slot_reduce, list(per_slot))
+            for name, value in _by_name(wrapped, found).items():
+                if name in metrics:
+                    raise ReducerError(f"Two reducers return the metric '{name}'; give each metric its own name.")
+                metrics[name] = value
+        return metrics
+
+    def state(self) -> list[Any]:
+        """Return what was gathered in a workload that is under way."""
+        return [_state_of(wrapped.reducer) for wrapped in self._reducers]
+
+    def restore(self, states: list[Any]) -> None:
+        """Go on gathering where :meth:`state` was taken."""
+        if len(states) != len(self._reducers):
+            logger.warning(
+                "The checkpoint has the values of %d reducers, the trial wraps %d for training: they begin anew.",
+                len(states),
+                len(self._reducers),
+            )
+            return
+        for wrapped, state in zip(self._reducers, states, strict=True):
+            load: Callable[[Any], None] | None = getattr(wrapped.reducer, "load_state_dict", None)
+            if load is not None:
+                load(state)
+            else:
+                vars(wrapped.reducer).update(state)
+
+
+def _state_of(reducer: MetricReducer) -> Any:
+    save: Callable[[], Any] | None = getattr(reducer, "state_dict", None)
+    if save is not None and hasattr(reducer, "load_state_dict"):
+        return save()
+    return {name: value for name, value in vars(reducer).items() if _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is data, rather than an object (a model, a context) that the trial makes for itself."""
+    if isinstance(value, dict):
+        return all(_is_plain(key) and _is_plain(part) for key, part in value.items())
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, _DATA)
+
+
+def _call(wrapped: WrappedReducer, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise ReducerError(f"{_named(wrapped)} failed in a call to {method}(): {error}") from error
+
+
+def _by_name(wrapped: WrappedReducer, found: Any) -> dict[str, Any]:
+    if wrapped.name is not None:
+        if isinstance(found, dict):
+            raise ReducerError(
+                f"{_named(wrapped)} was wrapped with name set but it returned a dict anyway: return one number, or "
+                "leave the name out of wrap_reducer()."
+            )
+        return {wrapped.name: found}
+    if not isinstance(found, dict):
+        raise ReducerError(
+            f"{_named(wrapped)} was wrapped with name=None but it did not return a dict: return metrics by name, or "
+            "give wrap_reducer() a name."
+        )
+    return found
+
+
+def _named(wrapped: WrappedReducer) -> str:
+    function = getattr(wrapped.reducer, "function", None)
+    what = getattr(function, "__name__", None) or type(wrapped.reducer).__name__
+    name = "None" if wrapped.name is None else f'"{wrapped.name}"'
+    return f"The reducer of type {what} for name={name}"

@@ -1,0 +1,81 @@
+"""The code of local runs, kept so that another process can load their checkpoints.
+
+Under ``DET_HOME/local``: ``blobs/`` for all runs together, ``<n>/bundle.json`` for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from filelock import FileLock
+from pydantic import ValidationError
+
+from det_native.errors import BundleCorruptError
+from det_native.schema.manifests import BundleManifest, Sha256
+from det_native.storage.blobs import BlobStore
+
+MANIFEST = "bundle.json"
+
+
+def keep_bundle(folder: Path, manifest: BundleManifest, contents: Mapping[Sha256, Path | bytes]) -> None:
+    """Keep a bundle for the run in `folder`; what an earlier run kept is not written again."""
+    blobs = _blobs(folder.parent)
+    with _lock(folder.parent):
+        for sha256 in blobs.missing(sorted(manifest.hashes())):
+            content = contents[sha256]
+            if isinstance(content, bytes):
+                blobs.put(sha256, content)
+            else:
+                blobs.put_file(sha256, content)
+        temporary = folder / f".{MANIFEST}"
+        temporary.write_text(manifest.model_dump_json())
+        temporary.replace(folder / MANIFEST)
+
+
+def kept_bundle(folder: Path) -> BundleManifest | None:
+    """Return what :func:`keep_bundle` kept for the run in `folder`, None if nothing.
+
+    Raises
+    ------
+    BundleCorruptError
+        If the manifest is damaged.
+    """
+    try:
+        return BundleManifest.model_validate_json((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise BundleCorruptError(f"{folder / MANIFEST} is damaged.") from error
+
+
+def read_blob(folder: Path, sha256: Sha256) -> bytes:
+    """Return the raw content of a blob of the run in `folder`, verified."""
+    return _blobs(folder.parent).read(sha256)
+
+
+def drop_unused_blobs(root: Path) -> None:
+    """Delete the blobs that no run in `root` needs any more."""
+    if not (root / "blobs").is_dir():
+        return
+    with _lock(root):
+        needed: set[Sha256] = set()
+        for path in root.glob(f"*/{MANIFEST}"):
+            try:
+                needed |= BundleManifest.model_validate_json(path.read_bytes()).hashes()
+            except FileNotFoundError:  # another process cleans up too
+                continue
+            except ValidationError:  # damaged, or of a later version, which may need any of them
+                return
+        blobs = _blobs(root)
+        for path in (root / "blobs").glob("??/*"):
+            if path.name not in needed and len(path.name) == 64:
+                blobs.delete(path.name)
+
+
+def _blobs(root: Path) -> BlobStore:
+    return BlobStore(str(root / "blobs"))
+
+
+def _lock(root: Path) -> FileLock:
+    return FileLock(root / "blobs.lock")

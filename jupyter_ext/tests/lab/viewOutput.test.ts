@@ -1,0 +1,130 @@
+// @vitest-environment jsdom
+/** An output with a view: live where its widget lives, else what was saved. */
+import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { Widget } from '@lumino/widgets';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { addViewOutput, VIEW_MIME_TYPE, ViewOutput } from '../../src/lab/output/viewOutput';
+import { LiveViews, liveViews } from '../../src/shared/liveViews';
+
+// What Lumino's modules want of a browser when they are loaded, and jsdom has not.
+vi.hoisted(() => vi.stubGlobal('DragEvent', class extends Event {}));
+
+/** Renders what is saved as text; the registry of a real JupyterLab is used in the browser tests. */
+class Saved extends Widget implements IRenderMime.IRenderer {
+  constructor(private readonly _type: string) {
+    super();
+  }
+
+  renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    this.node.textContent = `${this._type}: ${model.data[this._type] as string}`;
+    return Promise.resolve();
+  }
+}
+
+const factories: Array<[IRenderMime.IRendererFactory, number | undefined]> = [];
+const registry = {
+  createRenderer: (type: string) => new Saved(type),
+  addFactory: (factory: IRenderMime.IRendererFactory, rank?: number) =>
+    factories.push([factory, rank])
+} as unknown as IRenderMimeRegistry;
+
+let output: ViewOutput;
+
+function model(data: Record<string, unknown>, id = 'one'): IRenderMime.IMimeModel {
+  return {
+    data: { [VIEW_MIME_TYPE]: { view_id: id }, ...data }
+  } as unknown as IRenderMime.IMimeModel;
+}
+
+/** Offer a view that says where it is. */
+function offer(id: string, text = 'live'): { withdraw: () => void; places: HTMLElement[] } {
+  const places: HTMLElement[] = [];
+  const withdraw = liveViews().offer(id, place => {
+    places.push(place);
+    place.textContent = text;
+    return () => places.splice(places.indexOf(place), 1);
+  });
+  return { withdraw, places };
+}
+
+beforeEach(() => {
+  output = new ViewOutput(registry);
+  Widget.attach(output, document.body);
+});
+
+afterEach(() => output.dispose());
+
+describe('ViewOutput', () => {
+  it('shows the best of what was saved where no widget lives, and renews it', async () => {
+    await output.renderModel(model({ 'text/plain': 'a line' }));
+    expect(output.node.textContent).toBe('text/plain: a line');
+    await output.renderModel(model({ 'text/plain': 'a line', 'image/png': 'abc' }));
+    expect(output.node.textContent).toBe('image/png: abc');
+    const all = { 'text/plain': 'a line', 'image/png': 'abc', 'text/html': '<b>' };
+    await output.renderModel(model(all));
+    expect(output.node.textContent).toBe('text/html: <b>');
+    await output.renderModel(model({ ...all, 'text/html': '<i>' }));
+    expect(output.node.textContent).toBe('text/html: <i>');
+    expect(output.widgets).toHaveLength(1);
+  });
+
+  it('shows the live view when it comes, and what was saved last when it goes', async () => {
+    await output.renderModel(model({ 'text/html': 'saved' }));
+    const { withdraw, places } = offer('one');
+    expect(output.node.textContent).toBe('live');
+    await output.renderModel(model({ 'text/html': 'saved later' }));
+    expect(output.node.textContent).toBe('live');
+    expect(places).toHaveLength(1);
+    withdraw();
+    await Promise.resolve();
+    expect(output.node.textContent).toBe('text/html: saved later');
+    expect(places).toHaveLength(0);
+  });
+
+  it('shows a view that is there already, and another display is another view', async () => {
+    const one = offer('one', 'first');
+    const two = offer('two', 'second');
+    await output.renderModel(model({}, 'one'));
+    expect(output.node.textContent).toBe('first');
+    await output.renderModel(model({}, 'two'));
+    expect(output.node.textContent).toBe('second');
+    expect(one.places).toHaveLength(0);
+    output.dispose();
+    expect(two.places).toHaveLength(0);
+    one.withdraw();
+    two.withdraw();
+  });
+
+  it('is asked before the widget manager, and only in notebooks that are trusted', () => {
+    addViewOutput(registry);
+    const [[factory, rank]] = factories as [[IRenderMime.IRendererFactory, number]];
+    expect(factory.mimeTypes).toEqual([VIEW_MIME_TYPE]);
+    expect(factory.safe).toBe(false);
+    expect(rank).toBeLessThan(-10);
+    expect(factory.createRenderer({} as IRenderMime.IRendererOptions)).toBeInstanceOf(ViewOutput);
+  });
+});
+
+describe('liveViews', () => {
+  it('is one for the page, whichever bundle asks', () => {
+    const page = {};
+    expect(liveViews(page)).toBe(liveViews(page));
+    expect(liveViews(page)).not.toBe(liveViews({}));
+  });
+
+  it('tells nothing after the end of watching, and a view that was replaced withdraws nothing', () => {
+    const views = new LiveViews();
+    const told: boolean[] = [];
+    const end = views.watch('one', attach => told.push(attach !== null));
+    const first = views.offer('one', () => () => undefined);
+    const second = views.offer('one', () => () => undefined);
+    first();
+    expect(told).toEqual([true, true]);
+    second();
+    expect(told).toEqual([true, true, false]);
+    end();
+    views.offer('one', () => () => undefined);
+    expect(told).toHaveLength(3);
+  });
+});

@@ -1,0 +1,83 @@
+"""Which local runs stay in DET_HOME."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from local_experiments import write_experiment
+
+import det_native as det
+from det_native import PROTOCOL
+from det_native.capture.interpreter import current_interpreter
+from det_native.client.handles import Experiment
+from det_native.errors import NotFoundError
+from det_native.experimental import local_store
+from det_native.schema.manifests import BundleManifest, FileEntry, Program
+
+
+def root() -> Path:
+    return Path(os.environ["DET_HOME"]) / "local"
+
+
+def numbers() -> list[int]:
+    return sorted(int(path.name) for path in root().iterdir() if path.name.isdigit())
+
+
+def blobs() -> set[str]:
+    return {path.name for path in (root() / "blobs").glob("??/*")}
+
+
+def keep(experiment: Experiment, *contents: bytes) -> set[str]:
+    """Keep a program of some files with an experiment; return their hashes."""
+    from det_harness.local_bundle import keep_bundle
+
+    by_hash = {hashlib.sha256(content).hexdigest(): content for content in contents}
+    files = [
+        FileEntry(path=f"file{index}", sha256=sha256, size=len(content))
+        for index, (sha256, content) in enumerate(by_hash.items())
+    ]
+    manifest = BundleManifest(
+        protocol=PROTOCOL,
+        program=Program(kind="script", framework="keras", command=("file0",)),
+        files=files,
+        interpreter=current_interpreter(),
+    )
+    keep_bundle(root() / str(experiment.id).removeprefix("local-"), manifest, by_hash)
+    return set(by_hash)
+
+
+def test_the_last_runs_stay_and_those_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_store, "KEPT", 2)
+    held = write_experiment()
+    for _ in range(4):
+        write_experiment()
+    assert numbers() == [1, 4, 5]
+    assert held.history == {"loss": [0.5], "val_loss": [1.0]}
+    with pytest.raises(NotFoundError, match=r"no local experiment 'local-2' .* the last 2 runs are kept"):
+        det.attach("local-2")
+    del held
+    write_experiment()
+    assert numbers() == [5, 6]
+    assert not list(root().glob(".removed-*"))
+
+
+def test_numbers_are_not_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_store, "KEPT", 1)
+    assert [write_experiment().id for _ in range(3)] == ["local-1", "local-2", "local-3"]
+
+
+def test_what_only_removed_runs_needed_goes_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_store, "KEPT", 2)
+    first = keep(write_experiment(), b"common", b"first")
+    second = keep(write_experiment(), b"common", b"second")
+    assert len(first & second) == 1
+    assert blobs() == first | second
+    write_experiment()
+    assert numbers() == [2, 3]
+    assert blobs() == second
+    write_experiment()
+    assert numbers() == [3, 4]
+    assert blobs() == set()
