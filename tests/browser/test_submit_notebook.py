@@ -1,0 +1,269 @@
+"""The Submit button of JupyterLab: the document as the front end has it, and a dialog that says what is sent."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import pytest
+from browser_parts import Lab, Screen, wait_until, write_notebook
+from conftest import Keep
+from playwright.sync_api import Locator, expect
+
+from det_native.client.session import Session
+
+pytestmark = pytest.mark.slow
+
+IMPORTS = """
+import numpy as np
+import torch
+import det_native as det
+from det_native.pytorch import DataLoader, PyTorchTrial
+"""
+
+TRIAL = """
+class Sum(PyTorchTrial):
+    def __init__(self, context):
+        self.context = context
+        self.model = context.wrap_model(torch.nn.Linear(4, 1))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
+
+    def _loader(self):
+        x = torch.tensor(np.loadtxt("numbers.csv", delimiter=",", dtype="float32"))
+        return DataLoader(torch.utils.data.TensorDataset(x, x.sum(1, keepdim=True)), batch_size=8)
+
+    def build_training_data_loader(self):
+        return self._loader()
+
+    def build_validation_data_loader(self):
+        return self._loader()
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        loss = torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch):
+        return {"error": torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])}
+"""
+
+CONFIG = """
+config = {
+    "name": "as saved",
+    "hyperparameters": {"global_batch_size": 8},
+    "searcher": {"name": "single", "metric": "error", "max_length": {"batches": 40}},
+    "max_restarts": 0,
+}
+"""
+
+TWO_SLOTS = '"resources": {"slots_per_trial": 2},\n    "max_restarts"'
+CREATE = "experiment = det.experimental.create(Sum, config)"
+NUMBERS = "\n".join(",".join(str((7 * row + column) % 10 / 10) for column in range(4)) for row in range(32))
+SECRET = 'api_key = "sk-proj-4f9aT7yQ2mXw8ZbN1cVd6RkHs3PgLe0U"'
+
+
+def notebook(lab: Lab, name: str, *cells: str) -> Path:
+    """Write a notebook that trains on a data file beside it, in a folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=lab.root))
+    (folder / "numbers.csv").write_text(NUMBERS)
+    return write_notebook(folder / f"{name}.ipynb", *(cells or (IMPORTS, TRIAL, CONFIG, CREATE)))
+
+
+def retype(screen: Screen, number: int, text: str) -> None:
+    """Replace the text of a cell, as a user does; nothing is saved."""
+    screen.cell(number).locator(".cm-content").click()
+    screen.page.keyboard.press("Control+a")
+    screen.page.keyboard.insert_text(text.strip())
+
+
+def open_dialog(screen: Screen) -> Locator:
+    """Press Submit in the toolbar, and wait until the notebook has been read."""
+    screen.page.locator(".jp-NotebookPanel-toolbar").get_by_role("button", name="Submit").click()
+    return read(screen)
+
+
+def read(screen: Screen) -> Locator:
+    """Return the dialog, once the notebook has been read."""
+    dialog = screen.page.locator(".det-SubmitDialog")
+    dialog.wait_for()
+    expect(dialog.locator(".det-Spinner")).to_have_count(0, timeout=60_000)
+    return dialog
+
+
+def accept(dialog: Locator) -> Locator:
+    """Return the button that sends."""
+    return dialog.locator(".jp-Dialog-footer .jp-mod-accept")
+
+
+def remarks(dialog: Locator, heading: str) -> list[str]:
+    """Return what stands under a heading."""
+    group = dialog.locator(".det-Submit-remarks", has_text=heading)
+    return group.locator("li").all_inner_texts()
+
+
+def rows(dialog: Locator) -> dict[str, list[str]]:
+    """Return the table of what travels: by its first column, the others."""
+    found = {}
+    for row in dialog.locator("tbody tr").all():
+        first, *others = row.locator("td").all_inner_texts()
+        found[first.splitlines()[0]] = others
+    return found
+
+
+def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
+    screen: Screen, lab: Lab, master: Session, keep: Keep
+) -> None:
+    before = len(master.get("/experiments"))
+    path = notebook(lab, "sent")
+    data = f"data = {str(path.parent / 'numbers.csv')!r}\n"
+    screen.open(path)
+    panel = screen.open_panel()
+    screen.run(0)
+    retype(screen, 0, IMPORTS + data)
+    retype(screen, 1, TRIAL.replace('"numbers.csv"', "data"))
+    retype(screen, 2, CONFIG.replace("as saved", "as typed").replace('"max_restarts"', TWO_SLOTS))
+    dialog = open_dialog(screen)
+    expect(dialog).to_contain_text("Submit sent.ipynb")
+    expect(dialog).to_contain_text("Sends create() of PyTorch, cell 4, line 1, and what it needs.")
+    assert remarks(dialog, "Not what last ran") == [
+        "Cell 1: text differs from what last ran",
+        "Cells 2 to 4: not run yet",
+    ]
+    [warning] = remarks(dialog, "Warnings")
+    assert "numbers.csv" in warning
+    assert "write the path relative" in warning
+    table = rows(dialog)
+    assert table["4 cells"][0] == "source"
+    assert table["4 cells"][1].endswith("kB")
+    assert table["4 cells"][2:] == ["1, 2, 3, 4", "new"]
+    assert table["numbers.csv"][:2] == ["file", f"{len(NUMBERS)} B"]
+    assert table["numbers.csv"][3] == "new"
+    expect(dialog.locator(".det-Submit-total")).to_contain_text("new to the master")
+
+    slots = dialog.get_by_label("Slots for each trial")
+    expect(slots).to_have_value("2")
+    expect(dialog.locator(".det-Submit-problems")).to_contain_text("a trial runs on 1 slot now")
+    expect(accept(dialog)).to_be_disabled()
+    slots.fill("3")
+    expect(dialog.get_by_role("alert")).to_have_text("The master has 2 slots: choose at most 2.")
+    slots.fill("1")
+    expect(accept(dialog)).to_be_enabled()
+    expect(dialog.locator(".det-Submit-problems")).to_have_count(0)
+    keep(screen, "submit-dialog")
+    accept(dialog).click()
+    dialog.wait_for(state="detached", timeout=60_000)
+    row = panel.locator(".det-Row", has_text="as typed")
+    expect(row.locator(".det-Row-state")).to_contain_text("Completed", timeout=60_000)
+    [experiment] = [one for one in master.get("/experiments") if one["name"] == "as typed"]
+    config = master.get(f"/experiments/{experiment['id']}")["config"]
+    assert config["resources"]["slots_per_trial"] == 1
+    assert float(row.locator(".det-Row-metric").inner_text()) == pytest.approx(experiment["best_validation"], rel=1e-2)
+    assert "as saved" in path.read_text(), "the file is as it was"
+    screen.page.get_by_role("button", name="Open").click()
+    expect(screen.page.locator(".det-page .det-title")).to_have_text(f"Experiment {experiment['id']}")
+
+    screen.execute("docmanager:open", path=str(path.relative_to(lab.root)))
+    dialog = open_dialog(screen)
+    expect(dialog.locator(".det-Submit-total")).to_contain_text("the master has all of it already")
+    assert {row[3] for row in rows(dialog).values()} == {"already there", ""}
+    screen.page.keyboard.press("Escape")
+    dialog.wait_for(state="detached")
+    assert len(master.get("/experiments")) == before + 1
+
+
+def test_what_stands_in_the_way_is_said_with_its_cell(screen: Screen, lab: Lab, master: Session, keep: Keep) -> None:
+    before = len(master.get("/experiments"))
+    screen.open(notebook(lab, "refused", f"{IMPORTS}{SECRET}", TRIAL + "\n# api_key", CONFIG, CREATE))
+    dialog = open_dialog(screen)
+    problem = dialog.locator(".det-Submit-problems li")
+    expect(problem.locator("strong")).to_have_text("Code cell 1, line 5")
+    expect(problem).to_contain_text("`api_key` holds a string that looks like a secret")
+    expect(problem).to_contain_text("os.environ")
+    expect(accept(dialog)).to_be_disabled()
+    keep(screen, "submit-secret")
+    again = {
+        "syntax": (2, f"{CONFIG}def", "code cell 3 is not valid Python (invalid syntax, line 7)"),
+        "field": (2, CONFIG.replace("max_length", "max_lenght"), "searcher.max_lenght"),
+        "values": (2, CONFIG.replace("40", "-40"), "searcher.max_length"),
+    }
+    for number, text, told in again.values():
+        dialog.locator(".jp-Dialog-footer .jp-mod-reject").click()
+        retype(screen, 0, IMPORTS)
+        retype(screen, number, text)
+        dialog = open_dialog(screen)
+        expect(dialog).to_contain_text("The notebook cannot be sent as it stands.")
+        expect(dialog.locator(".det-Submit-problems li").first).to_contain_text(told)
+        expect(accept(dialog)).to_be_disabled()
+    dialog.locator(".jp-Dialog-footer .jp-mod-reject").click()
+    retype(screen, 2, CONFIG)
+    expect(accept(open_dialog(screen))).to_be_enabled()
+    assert len(master.get("/experiments")) == before
+
+
+def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, master: Session, keep: Keep) -> None:
+    before = len(master.get("/experiments"))
+    after = "print(experiment.id[:6], experiment.state.value, sorted(experiment.history))"
+    unneeded = "print('this is not needed')"
+    path = notebook(
+        lab, "here", unneeded, IMPORTS + SECRET, TRIAL + "# api_key", CONFIG, f"{CREATE}\nexperiment", after
+    )
+    screen.open(path)
+    screen.execute("apputils:activate-command-palette")
+    screen.page.keyboard.type("Submit notebook")
+    screen.page.keyboard.press("Enter")
+    dialog = read(screen)
+    expect(accept(dialog)).to_be_disabled()
+    dialog.get_by_label("Here, in the kernel of this notebook").check()
+    expect(dialog).to_contain_text("Runs 4 cells of this notebook in its kernel")
+    expect(dialog.get_by_label("Slots for each trial")).to_be_disabled()
+    keep(screen, "submit-here")
+    accept(dialog).click()
+    dialog.wait_for(state="detached", timeout=60_000)
+    expect(screen.cell(4)).to_contain_text("Experiment local-", timeout=60_000)
+    assert screen.prompt(0) == "[ ]:", "a cell that the training does not need is not run"
+    screen.run(5)
+    expect(screen.cell(5).locator(".jp-OutputArea-output")).to_have_text("local- COMPLETED ['loss', 'val_error']")
+    assert len(master.get("/experiments")) == before, "the master knows nothing of it"
+
+
+def test_the_notebooks_own_interpreter_reads_and_runs_it(
+    screen: Screen, lab: Lab, master: Session, tmp_path: Path
+) -> None:
+    interpreter = other_environment(tmp_path / "an-environment-of-its-own")
+    argv = [str(interpreter), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": "Other", "language": "python"}
+    folder = lab.data / "kernels" / "other"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    computed = CONFIG.replace('"as saved"', "pathlib.Path(sys.prefix).name")
+    path = notebook(lab, "other", IMPORTS, TRIAL, f"import pathlib, sys\n{computed}", CREATE)
+    written = json.loads(path.read_text())
+    written["metadata"]["kernelspec"] = {"name": "other", "display_name": "Other", "language": "python"}
+    path.write_text(json.dumps(written))
+    screen.open(path)
+    dialog = open_dialog(screen)
+    learnt = remarks(dialog, "Cells that run first")
+    assert any("pathlib.Path(sys.prefix).name" in line for line in learnt), learnt
+    accept(dialog).click()
+    dialog.wait_for(state="detached", timeout=90_000)
+    row = screen.open_panel().locator(".det-Row", has_text="an-environment-of-its-own")
+    expect(row).to_be_visible()
+    wait_until(lambda: "Completed" in row.inner_text(), "it completes there", 90)
+    [found] = [one for one in master.get("/experiments") if one["name"] == "an-environment-of-its-own"]
+    bundle = master.get(f"/bundles/{found['bundle_id']}")
+    assert bundle["interpreter"]["executable"] == str(interpreter)
+
+
+def other_environment(folder: Path) -> Path:
+    """Make an environment that has the packages of ours, and return its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
+    interpreter = folder / "bin" / "python"
+    where = [str(interpreter), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    own = subprocess.run(where, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+    Path(own, "ours.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    return interpreter

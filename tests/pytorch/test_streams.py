@@ -44,7 +44,7 @@ def values(batches: Any, count: int) -> list[list[float]]:
     return [batch.tolist() for batch in islice(batches, count)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     length=st.integers(1, 30),
     batch_size=st.integers(1, 7),
