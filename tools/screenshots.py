@@ -12,13 +12,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "browser"))
 
+from browser_masters import start_master, stop_master  # noqa: E402
 from browser_parts import (  # noqa: E402
     CHROMIUM_ARGUMENTS,
     Lab,
     Screen,
     chromium,
-    start_master,
-    stop_master,
     wait_until,
     write_notebook,
 )

@@ -359,3 +359,7 @@ def number_in(text: str) -> int:
 def chromium() -> str | None:
     """Return the path of the browser, None where there is none."""
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+Opened = Callable[..., Screen]
+Keep = Callable[[Screen, str], None]

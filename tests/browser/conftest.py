@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
-from browser_parts import CHROMIUM_ARGUMENTS, Lab, Screen, chromium
+from browser_masters import start_master, stop_master
+from browser_parts import CHROMIUM_ARGUMENTS, Keep, Lab, Opened, Screen, chromium
 
 from det_native.client.connect import connect
 from det_native.client.session import Session
@@ -19,27 +17,6 @@ from det_native.schema.home import Home, read_runtime
 playwright_api = pytest.importorskip("playwright.sync_api")
 
 FAILED = pytest.StashKey[bool]()
-Opened = Callable[..., Screen]
-Keep = Callable[[Screen, str], None]
-
-
-def start_master(home: Home) -> None:
-    """Start a master as from a shell."""
-    environment = {**os.environ, "DET_HOME": str(home.path), "DET_SLOTS": "cpu:2", "TMPDIR": str(home.path.parent)}
-    subprocess.run([sys.executable, "-m", "det_native.client.command", "up"], check=True, env=environment, timeout=60)
-
-
-def stop_master(home: Home) -> None:
-    """End a master, if one runs, and all that it has started."""
-    runtime = read_runtime(home)
-    if runtime is None:
-        return
-    master = psutil.Process(runtime.pid)
-    started = [master, *master.children(recursive=True)]
-    environment = {**os.environ, "DET_HOME": str(home.path)}
-    subprocess.run([sys.executable, "-m", "det_native.client.command", "down", "--kill"], env=environment, timeout=60)
-    _, alive = psutil.wait_procs(started, timeout=60)
-    assert not alive, [process.cmdline() for process in alive]
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browser_parts import Screen, number_in, wait_until
-from conftest import Keep
+from browser_parts import Keep, Screen, number_in, wait_until
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit, wait_for_end
 

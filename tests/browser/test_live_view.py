@@ -6,8 +6,8 @@ import os
 import signal
 
 import pytest
-from browser_parts import Lab, Screen, number_in, training_cells, wait_until, write_notebook
-from conftest import Keep, start_master
+from browser_masters import start_master
+from browser_parts import Keep, Lab, Screen, number_in, training_cells, wait_until, write_notebook
 from playwright.sync_api import Locator, expect
 
 from det_native.client.session import Session

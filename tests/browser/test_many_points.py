@@ -6,8 +6,7 @@ import statistics
 from typing import Any
 
 import pytest
-from browser_parts import Lab, wait_until, write_notebook
-from conftest import Keep, Opened
+from browser_parts import Keep, Lab, Opened, wait_until, write_notebook
 from playwright.sync_api import Locator, Response, expect
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_parts import TOKEN, Lab, Screen, training_cells, write_notebook
-from conftest import Keep, Opened
+from browser_parts import TOKEN, Keep, Lab, Opened, Screen, training_cells, write_notebook
 from playwright.sync_api import Dialog, Error, Locator, Request, expect
 
 from det_native.client.session import Session

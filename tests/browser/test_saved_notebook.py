@@ -12,8 +12,17 @@ from typing import Any
 
 import nbformat
 import pytest
-from browser_parts import CHROMIUM_ARGUMENTS, Lab, Screen, chromium, training_cells, wait_until, write_notebook
-from conftest import Keep, Opened
+from browser_parts import (
+    CHROMIUM_ARGUMENTS,
+    Keep,
+    Lab,
+    Opened,
+    Screen,
+    chromium,
+    training_cells,
+    wait_until,
+    write_notebook,
+)
 from playwright.sync_api import Locator, Page, expect
 
 from det_native.schema.home import Home

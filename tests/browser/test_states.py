@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browser_parts import Lab, Screen, training_cells, wait_until, write_notebook
-from conftest import Keep, Opened, start_master, stop_master
+from browser_masters import start_master, stop_master
+from browser_parts import Keep, Lab, Opened, Screen, training_cells, wait_until, write_notebook
 from contrast import check_contrast
 from playwright.sync_api import Locator, Request, expect
 from stand_in import StandIn

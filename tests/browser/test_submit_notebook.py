@@ -10,8 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from browser_parts import Lab, Screen, wait_until, write_notebook
-from conftest import Keep
+from browser_parts import Keep, Lab, Screen, wait_until, write_notebook
 from playwright.sync_api import Locator, expect
 
 from det_native.client.session import Session

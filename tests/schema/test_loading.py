@@ -213,7 +213,7 @@ def test_fields_without_effect_are_listed_in_one_warning() -> None:
         "bind_mounts": [{"host_path": "/a", "container_path": "b"}],
         "resources": {"shm_size": 5, "agent_label": "x", "weight": 2, "priority": 5, "native_parallel": True},
         "checkpoint_storage": {"type": "shared_fs", "host_path": "/a", "container_path": "/b"},
-        "optimizations": {"average_training_metrics": True},
+        "optimizations": {"average_training_metrics": True, "gradient_compression": True},
         "slurm": {"gpu_type": "tesla"},
         "workspace": "w",
         "project": "p",
@@ -236,6 +236,7 @@ def test_fields_without_effect_are_listed_in_one_warning() -> None:
         "resources.native_parallel",
         "checkpoint_storage.container_path",
         "optimizations.average_training_metrics",
+        "optimizations.gradient_compression",
         "slurm",
         "workspace",
         "project",
@@ -290,7 +291,6 @@ REFUSED = [
     ({"resources": {"slots_per_trial": 2}}, "resources.slots_per_trial: 2"),
     ({"checkpoint_storage": {"type": "gcs", "bucket": "b"}}, "checkpoint_storage.type: gcs"),
     ({"optimizations": {"mixed_precision": "O1"}}, "optimizations.mixed_precision: O1"),
-    ({"optimizations": {"gradient_compression": True}}, "optimizations.gradient_compression"),
     ({"data_layer": {"type": "gcs", "bucket": "b", "bucket_directory_path": "p"}}, "data_layer: gcs"),
 ]
 

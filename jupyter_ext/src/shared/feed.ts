@@ -16,11 +16,13 @@ import type { StreamEvent } from './sse';
 import type { Transport } from './transport';
 import { RequestError } from './transport';
 import {
+  changesBest,
   changesCurves,
   emptyView,
   hasEnded,
   logTrial,
   ViewParts,
+  withBest,
   withConnection,
   withEvent,
   withParts
@@ -42,6 +44,7 @@ export class ExperimentFeed implements ExperimentSource {
   private _timer: ReturnType<typeof setTimeout> | null = null;
   private _refreshing = false;
   private _curvesChanged = false;
+  private _bestChanged = false;
   private _lostSince: number | null = null;
   private _generation = new AbortController();
 
@@ -122,6 +125,7 @@ export class ExperimentFeed implements ExperimentSource {
     ]);
     const known = withParts(this._view, { experiment, trials, checkpoints, curves });
     this._curvesChanged = false;
+    this._bestChanged = false;
     this._emit(withParts(known, await this._logs(known, signal)));
   }
 
@@ -169,6 +173,7 @@ export class ExperimentFeed implements ExperimentSource {
       this._stopTimer(); // all is loaded once more: what is under way is older
     } else if (changesCurves(event)) {
       this._curvesChanged = true;
+      this._bestChanged ||= changesBest(event);
       this._refreshSoon(REFRESH_MILLISECONDS);
     }
   }
@@ -220,15 +225,19 @@ export class ExperimentFeed implements ExperimentSource {
 
   private async _refreshParts(signal: AbortSignal): Promise<void> {
     const changed = this._curvesChanged;
+    const validated = this._bestChanged;
     this._curvesChanged = false;
+    this._bestChanged = false;
     const path = `master/experiments/${this.experimentId}`;
-    const [experiment, curves, logs] = await Promise.all([
+    const [experiment, curves, logs, trials] = await Promise.all([
       this._transport.get<ExperimentDetail>(path, {}, signal),
       changed ? this._curves(signal) : this._view.curves,
-      this._logs(this._view, signal)
+      this._logs(this._view, signal),
+      validated ? this._trials(signal) : []
     ]);
     if (!signal.aborted) {
-      this._emit(withParts(this._view, { experiment, curves, ...logs }));
+      const known = withBest(this._view, trials);
+      this._emit(withParts(known, { experiment, curves, ...logs }));
     }
   }
 

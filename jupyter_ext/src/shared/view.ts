@@ -76,6 +76,24 @@ export function changesCurves(event: StreamEvent): boolean {
   return event.event === 'metrics' || event.event === 'trial' || event.event === 'experiment';
 }
 
+/** Whether an event means that a trial may have a new best value, of which no event tells. */
+export function changesBest(event: StreamEvent): boolean {
+  const { data } = event.data as EventBody;
+  return event.event === 'metrics' && data.kind === 'validation';
+}
+
+/** The view with the best values of trials as asked for; of all else, events tell earlier. */
+export function withBest(view: ExperimentView, trials: readonly Trial[]): ExperimentView {
+  const best = new Map(trials.map(({ id, best_validation }) => [id, best_validation]));
+  return {
+    ...view,
+    trials: view.trials.map(trial => {
+      const value = best.get(trial.id) ?? trial.best_validation;
+      return value === trial.best_validation ? trial : { ...trial, best_validation: value };
+    })
+  };
+}
+
 /** Whether nothing more will come: an experiment that has ended, all trials included. */
 export function hasEnded(view: ExperimentView): boolean {
   return view.experiment !== null && isTerminal(view.experiment.state);

@@ -103,6 +103,18 @@ describe('an experiment that is followed', () => {
     expect(transport.requests.filter(each => each.includes('/curves'))).toHaveLength(1);
   });
 
+  it('asks for the best values of trials after a validation, and only then', async () => {
+    const { transport, feed } = await live();
+    transport.answers.set(`${EXPERIMENT}/trials`, [trial({ best_validation: 0.25, batches: 1 })]);
+    transport.newest.send(streamEvent('metrics', { kind: 'training', batch: 50 }));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(transport.requests).not.toContain(`GET ${EXPERIMENT}/trials`);
+    transport.newest.send(streamEvent('metrics', { kind: 'validation', batch: 51 }));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(transport.requests).toContain(`GET ${EXPERIMENT}/trials`);
+    expect(feed.view.trials[0]).toMatchObject({ best_validation: 0.25, batches: 51 });
+  });
+
   it('asks every three seconds for what no event tells of, and not for curves then', async () => {
     const { transport, feed } = await live();
     transport.answers.set(EXPERIMENT, detail({ seconds_left: 5 }));
