@@ -118,9 +118,8 @@ def _take(screen: Screen, lab: Lab, images: Path) -> None:
     rows.last.click()
     page = screen.page.locator(".det-Page")
     page.locator(".det-chart canvas").first.wait_for()
-    page.get_by_role("button", name="Load into notebook").first.wait_for()
+    page.get_by_role("button", name="Load checkpoint").first.wait_for()
     screen.page.screenshot(path=str(images / "experiment.png"))
-    view.get_by_role("button", name="Stop")
 
 
 if __name__ == "__main__":
