@@ -47,6 +47,8 @@ def master(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
 def _playwright() -> Iterator[object]:
     if chromium() is None:
         pytest.skip("No chromium here: `apt-get install chromium`, or run tools/system_packages.sh as root.")
+    # Playwright's own 5 s are short where trainings and other tests share two cores.
+    playwright_api.expect.set_options(timeout=20_000)
     with playwright_api.sync_playwright() as playwright:
         yield playwright
 

@@ -148,4 +148,8 @@ def test_in_a_keras_callback(module_kernel: Kernel, cluster: Cluster, tmp_path: 
     waited = module_kernel.run("experiment.wait()", fails=True)
     place = f"Cell [{cell}], line {line_of(IN_CALLBACK, 'raise')}"
     _check_shown(waited, stamps, place, "RuntimeError: seen enough")
-    assert ended(cluster.attach(number), ExperimentState.ERROR).restarts == 1
+    trial = ended(cluster.attach(number), ExperimentState.ERROR)
+    assert trial.restarts == 1
+    assert trial.error is not None
+    assert (trial.error.cell, trial.error.batch) == (cell, 7)
+    assert [row["batch"] for row in cluster.attach(number).trials[0].metrics()] == list(range(1, 7))

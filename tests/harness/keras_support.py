@@ -120,6 +120,7 @@ class Session:
         self.after_batch: Callable[[int], None] | None = None
         self.validation_batches: int | None = None
         self.seen: Any = None
+        self.schedule: Schedule | None = None
         self._model: Any = None
         self.role: Any = "local"
         self.context = TFKerasNativeContext(environment(self.config), on_fit=self._fit, role="local")
@@ -127,7 +128,8 @@ class Session:
     def _fit(self, call: FitCall) -> Any:
         call.context.role, self._model = self.role, call.model
         complete = filled(call, self.config)
-        services = Services(complete, Schedule(periods_of(complete)), self.recorder, self.folders, self._stop)
+        self.schedule = Schedule(periods_of(complete))
+        services = Services(complete, self.schedule, self.recorder, self.folders, self._stop)
         services.validation_batches = self.validation_batches
         outcome = KerasController(call, services).run()
         self.runs.append(Run(outcome, self.recorder, self.folders, call.model))

@@ -38,6 +38,21 @@ def test_rows_of_training_are_keras_running_logs_once_per_batch(tmp_path: Path) 
     assert session.recorder.rows[20]["loss"] == pytest.approx(history.history["loss"][0])
 
 
+def test_batches_before_an_exception_are_reported_and_counted(tmp_path: Path) -> None:
+    class Raise(tf.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            if batch == 10:
+                raise ZeroDivisionError
+
+    session = Session(tmp_path)
+    model = session.context.wrap_model(fresh_model())
+    with pytest.raises(ZeroDivisionError):
+        model.fit(**arrays(), epochs=2, callbacks=[Raise()], verbose=0)
+    assert list(session.recorder.rows) == list(range(1, 11))
+    assert session.schedule is not None
+    assert session.schedule.progress.batches == 10
+
+
 def test_nothing_is_validated_twice_at_a_batch(tmp_path: Path) -> None:
     session = Session(tmp_path, min_validation_period={"batches": 10}, searcher={"max_length": {"batches": 40}})
     model = session.context.wrap_model(fresh_model())

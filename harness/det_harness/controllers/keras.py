@@ -88,6 +88,9 @@ class KerasController:
             callbacks = TrainingCallbacks(self, folder, restored)
             try:
                 self._fit(callbacks)
+            except BaseException:
+                callbacks.broken_off()
+                raise
             finally:
                 callbacks.leave_model()
                 self._close()

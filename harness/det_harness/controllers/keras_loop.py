@@ -124,6 +124,11 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         self._schedule.request_stop()
         self._act()
 
+    def broken_off(self) -> None:
+        """Something was raised: report the batches that were done, and tell the schedule how many those are."""
+        self._report()
+        self._schedule.trained(self._done)
+
     def leave_model(self) -> None:
         """Take back what was put into the model."""
         model = self.model
