@@ -10,6 +10,7 @@ from pathlib import Path
 from det_native.capture.files import environment_file_row
 from det_native.capture.model import SourceFile
 from det_native.capture.secrets import is_environment_file
+from det_native.schema.home import Home
 from det_native.schema.rest import CaptureRow
 
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints", ".git", "node_modules"})
@@ -112,6 +113,7 @@ class _Collector:
         self.root, self.working_directory, self.whole = root, working_directory, whole
         self.found = DataFiles()
         self.seen: set[str] = set()
+        self.homes: dict[Path, bool] = {}
 
     def add(self, text: str, label: str) -> None:
         if not text.strip(" ./\\") or len(text) > 400 or "\n" in text or "://" in text or text in self.seen:
@@ -158,12 +160,28 @@ class _Collector:
         if self.whole:
             return
         files = [path] if path.is_file() else files_in(path)
+        if any(self._in_home(file) for file in files):
+            note = "left out: the files of a det_native master, its token among them, never travel"
+            self.found.rows.append(CaptureRow(what=text, how="path", size=0, cell=label, status="not sent", note=note))
         for file in files:
+            if self._in_home(file):
+                continue
             target = file.relative_to(self.root).as_posix()
             if is_environment_file(file.name):
                 self.found.rows.append(environment_file_row(target, label))
                 continue
             self.found.files.append(SourceFile(file, target, f"named in {label} as {text!r}", label))
+
+    def _in_home(self, file: Path) -> bool:
+        """Whether a file lies in the home of a master."""
+        for folder in file.parents:
+            if folder not in self.homes:
+                self.homes[folder] = Home.is_at(folder)
+            if self.homes[folder]:
+                return True
+            if folder == self.root:
+                break
+        return False
 
 
 def files_in(folder: Path) -> list[Path]:

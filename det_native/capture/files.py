@@ -14,6 +14,7 @@ from det_native.capture.hash_cache import FileStat
 from det_native.capture.model import SourceFile
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.errors import ArgumentError, BundleTooLargeError, CaptureError, Problem
+from det_native.schema.home import HOME_MARKERS
 from det_native.schema.rest import CaptureRow
 
 if TYPE_CHECKING:
@@ -115,6 +116,10 @@ def scan_tree(root: Path) -> DirectoryScan:
     scan = walk.result(previous)
     _scans[root] = (scan, rules)
     return scan
+
+
+def _is_left_out(names: set[str]) -> bool:
+    return not names.isdisjoint(_MARKERS) or names.issuperset(HOME_MARKERS)
 
 
 def forget_scans() -> None:
@@ -292,7 +297,7 @@ class _Walk:
         return inner
 
     def _is_environment(self, prefix: str, entries: list[os.DirEntry[str]]) -> bool:
-        return self._rules.said_of(prefix) is not False and any(entry.name in _MARKERS for entry in entries)
+        return self._rules.said_of(prefix) is not False and _is_left_out({entry.name for entry in entries})
 
     def _ignores_folder(self, target: str, name: str) -> bool:
         by_default = name in _IGNORED_FOLDERS or name.endswith(_IGNORED_FOLDER_ENDS)

@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from det_native.schema.processes import is_alive
 
+#: Files that are in every folder of a master, and together nowhere else.
+HOME_MARKERS = ("token", "det.db")
+
 
 @dataclass(frozen=True)
 class Home:
@@ -25,6 +28,11 @@ class Home:
             return cls(Path(given).expanduser().absolute())
         data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
         return cls(Path(data).expanduser().absolute() / "det_native")
+
+    @staticmethod
+    def is_at(folder: Path) -> bool:
+        """Return whether a folder is a home, this user's or another: it holds a token, which must not get out."""
+        return folder == Home.default().path or all((folder / name).is_file() for name in HOME_MARKERS)
 
     @property
     def runtime(self) -> Path:

@@ -63,3 +63,17 @@ def test_a_file_of_variables_that_the_code_reads_is_not_sent_unasked(tmp_path: P
     (row,) = found.rows
     assert (row.what, row.cell, row.status) == (".env", "cell [1]", "not sent")
     assert "environment.environment_variables" in row.note
+
+
+@pytest.mark.parametrize("named", ["home", "home/token", "all", "all/home/det.db"])
+def test_the_files_of_a_master_never_travel(named: str, tmp_path: Path) -> None:
+    for home in (tmp_path / "home", tmp_path / "all" / "home"):
+        (home / "runs" / "1").mkdir(parents=True)
+        for name in ("token", "det.db", "runs/1/output.log"):
+            (home / name).write_text("secret")
+    (tmp_path / "all" / "beside.txt").write_text("1")
+    found = collect_data([(f"read({named!r})", "cell [1]")], tmp_path, tmp_path, None)
+    assert [file.target for file in found.files] == (["all/beside.txt"] if named == "all" else [])
+    (row,) = found.rows
+    assert (row.status, row.cell) == ("not sent", "cell [1]")
+    assert "token" in row.note

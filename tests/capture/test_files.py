@@ -210,3 +210,11 @@ def test_an_unchanged_directory_gives_the_same_scan_and_any_change_another(tmp_p
     assert [file.target for file in scan_tree(tmp_path).files] == ["a"]
     os.rename(tmp_path / "a", tmp_path / "z")
     assert [file.target for file in scan_tree(tmp_path).files] == ["z"]
+
+
+def test_the_files_of_a_master_never_travel_with_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    for name in ("token", "det.db", "master.log"):
+        (tmp_path / "home" / name).write_text("secret")
+    (tmp_path / "token").write_text("a word of a vocabulary")
+    assert [file.target for file in scan_directory(tmp_path)] == ["token"]

@@ -25,20 +25,24 @@ interface Part {
 export class ExperimentElement {
   readonly root: HTMLElement;
   private readonly _parts: readonly Part[];
+  private readonly _sections: readonly Part[];
   private readonly _charts = new ChartGrid();
   private readonly _unsubscribe: () => void;
   private _frame = 0;
 
   constructor(host: HTMLElement, source: ExperimentSource, options: ExperimentElementOptions = {}) {
     const page = options.page ?? false;
+    this._sections = [
+      new TrialsSection(),
+      new CheckpointsSection(page, options.onLoad),
+      new LogSection(true)
+    ];
     this._parts = [
       new Header(source, options.confirm),
       new Notice(() => source.retry()),
       new FailureSection(),
       this._charts,
-      new TrialsSection(),
-      new CheckpointsSection(page, options.onLoad),
-      new LogSection(true)
+      ...this._sections
     ];
     this.root = make('section', `det-view${page ? ' det-page' : ''}`, {
       'aria-label': `Experiment ${source.view.id}`
@@ -62,7 +66,12 @@ export class ExperimentElement {
   }
 
   private _update(view: ExperimentView): void {
+    this._sections.forEach(({ root }) => (root.hidden = false));
     this._parts.forEach(part => part.update(view));
+    if (view.experiment === null) {
+      // The notice says that it loads: to say that there are no trials would be untrue.
+      this._sections.forEach(({ root }) => (root.hidden = true));
+    }
   }
 }
 

@@ -120,7 +120,7 @@ export class ExperimentFeed implements ExperimentSource {
     const [experiment, trials, checkpoints, curves] = await Promise.all([
       this._transport.get<ExperimentDetail>(`master/experiments/${id}`, {}, signal),
       this._trials(signal),
-      this._transport.get<Checkpoint[]>(`master/${this._owner}/checkpoints`, {}, signal),
+      this._checkpoints(signal),
       this._curves(signal)
     ]);
     const known = withParts(this._view, { experiment, trials, checkpoints, curves });
@@ -137,6 +137,14 @@ export class ExperimentFeed implements ExperimentSource {
     return this.trialId > 0
       ? [await this._transport.get<Trial>(`master/trials/${this.trialId}`, {}, signal)]
       : this._transport.get<Trial[]>(`master/experiments/${this.experimentId}/trials`, {}, signal);
+  }
+
+  private _checkpoints(signal: AbortSignal): Promise<Checkpoint[]> {
+    return this._transport.get<Checkpoint[]>(`master/${this._owner}/checkpoints`, {}, signal);
+  }
+
+  private _best(signal: AbortSignal): Promise<[Trial[], Checkpoint[]]> {
+    return Promise.all([this._trials(signal), this._checkpoints(signal)]);
   }
 
   private _curves(signal: AbortSignal): Promise<MetricCurve[]> {
@@ -229,14 +237,14 @@ export class ExperimentFeed implements ExperimentSource {
     this._curvesChanged = false;
     this._bestChanged = false;
     const path = `master/experiments/${this.experimentId}`;
-    const [experiment, curves, logs, trials] = await Promise.all([
+    const [experiment, curves, logs, best] = await Promise.all([
       this._transport.get<ExperimentDetail>(path, {}, signal),
       changed ? this._curves(signal) : this._view.curves,
       this._logs(this._view, signal),
-      validated ? this._trials(signal) : []
+      validated ? this._best(signal) : null
     ]);
     if (!signal.aborted) {
-      const known = withBest(this._view, trials);
+      const known = best ? withBest(this._view, ...best) : this._view;
       this._emit(withParts(known, { experiment, curves, ...logs }));
     }
   }

@@ -76,17 +76,26 @@ export function changesCurves(event: StreamEvent): boolean {
   return event.event === 'metrics' || event.event === 'trial' || event.event === 'experiment';
 }
 
-/** Whether an event means that a trial may have a new best value, of which no event tells. */
+/** Whether an event means that a trial or a checkpoint may have a new best value, of which no event tells. */
 export function changesBest(event: StreamEvent): boolean {
   const { data } = event.data as EventBody;
   return event.event === 'metrics' && data.kind === 'validation';
 }
 
-/** The view with the best values of trials as asked for; of all else, events tell earlier. */
-export function withBest(view: ExperimentView, trials: readonly Trial[]): ExperimentView {
+/** The view with values of trials and checkpoints as asked for; of all else, events tell earlier. */
+export function withBest(
+  view: ExperimentView,
+  trials: readonly Trial[],
+  checkpoints: readonly Checkpoint[]
+): ExperimentView {
+  const metrics = new Map(checkpoints.map(each => [each.uuid, each.metrics]));
   const best = new Map(trials.map(({ id, best_validation }) => [id, best_validation]));
   return {
     ...view,
+    checkpoints: view.checkpoints.map(each => ({
+      ...each,
+      metrics: metrics.get(each.uuid) ?? each.metrics
+    })),
     trials: view.trials.map(trial => {
       const value = best.get(trial.id) ?? trial.best_validation;
       return value === trial.best_validation ? trial : { ...trial, best_validation: value };

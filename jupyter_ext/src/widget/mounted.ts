@@ -7,7 +7,8 @@ import { ExperimentElement } from '../shared/experimentView';
 import { ExperimentFeed } from '../shared/feed';
 import type { ExperimentSource, MasterStatus } from '../shared/model';
 import { TEXTS } from '../shared/texts';
-import { FetchTransport } from '../shared/transport';
+import { withSharedEvents } from '../shared/sharedEvents';
+import { FetchTransport, type Transport } from '../shared/transport';
 import { watchVisibility } from '../shared/visibility';
 import { KernelFeed } from './kernelFeed';
 import { readPage } from './page';
@@ -109,15 +110,16 @@ async function chooseSource(model: AnyModel<WidgetState>): Promise<ExperimentSou
 }
 
 /** The way to the server extension, if there is one and it does not know another master. */
-async function serverOf(masterUrl: string): Promise<FetchTransport | null> {
+async function serverOf(masterUrl: string): Promise<Transport | null> {
   const page = readPage();
   if (!page) {
     return null;
   }
   const transport = new FetchTransport(page.baseUrl, undefined, () => page.headers);
+  const shared = withSharedEvents(transport, new URL(page.baseUrl, location.href).pathname);
   try {
     const status = await transport.get<MasterStatus>('status');
-    return !status.master || sameAddress(status.master.url, masterUrl) ? transport : null;
+    return !status.master || sameAddress(status.master.url, masterUrl) ? shared : null;
   } catch {
     return null; // no server extension: the kernel tells
   }

@@ -106,6 +106,8 @@ describe('an experiment that is followed', () => {
   it('asks for the best values of trials after a validation, and only then', async () => {
     const { transport, feed } = await live();
     transport.answers.set(`${EXPERIMENT}/trials`, [trial({ best_validation: 0.25, batches: 1 })]);
+    const valued = checkpoint({ metrics: { error: 0.25 } });
+    transport.answers.set(`${EXPERIMENT}/checkpoints`, [valued]);
     transport.newest.send(streamEvent('metrics', { kind: 'training', batch: 50 }));
     await vi.advanceTimersByTimeAsync(1000);
     expect(transport.requests).not.toContain(`GET ${EXPERIMENT}/trials`);
@@ -113,6 +115,7 @@ describe('an experiment that is followed', () => {
     await vi.advanceTimersByTimeAsync(1000);
     expect(transport.requests).toContain(`GET ${EXPERIMENT}/trials`);
     expect(feed.view.trials[0]).toMatchObject({ best_validation: 0.25, batches: 51 });
+    expect(feed.view.checkpoints[0]?.metrics).toEqual({ error: 0.25 });
   });
 
   it('asks every three seconds for what no event tells of, and not for curves then', async () => {
