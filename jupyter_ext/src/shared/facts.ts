@@ -79,21 +79,37 @@ export interface Failure {
 
 /** What went wrong, worst first: why the experiment failed, else what made trials fail. Same tracebacks are told once. */
 export function failuresOf(view: ExperimentView): Failure[] {
-  const found = new Map<string, Failure>();
+  const found = new Map<string, Failure & { readonly others: number[] }>();
   for (const trial of view.trials) {
     if (trial.error && trial.state !== 'COMPLETED') {
       const retried = isTerminal(trial.state) ? '' : '; it is tried again';
       const traceback = tracebackOf(trial.error);
       const headline = `Trial ${trial.id} failed${whereText(trial.error)}${retried}`;
-      found.set(traceback, found.get(traceback) ?? { headline, traceback });
+      const known = found.get(traceback);
+      known?.others.push(trial.id);
+      found.set(traceback, known ?? { headline, traceback, others: [] });
     }
   }
+  const failures = [...found.values()].map(({ headline, traceback, others }) => ({
+    headline: headline + othersText(others),
+    traceback
+  }));
   const error = view.experiment?.error;
   if (error && !found.has(tracebackOf(error))) {
     const headline = `The experiment failed${whereText(error)}`;
-    found.set('', { headline, traceback: tracebackOf(error) });
+    failures.push({ headline, traceback: tracebackOf(error) });
   }
-  return [...found.values()];
+  return failures;
+}
+
+/** `; so did trials 14 and 15`. */
+function othersText(trials: readonly number[]): string {
+  const [last, ...before] = [...trials].reverse();
+  if (last === undefined) {
+    return '';
+  }
+  const names = before.length > 0 ? `${before.reverse().join(', ')} and ${last}` : String(last);
+  return `; so did trial${before.length > 0 ? 's' : ''} ${names}`;
 }
 
 /** ` at batch 30, in cell [4], line 2`; batches are counted from 1. */

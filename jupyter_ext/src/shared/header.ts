@@ -197,7 +197,8 @@ function searchFacts(view: ExperimentView, experiment: ExperimentDetail): string
   const name = typeof searcher?.name === 'string' ? `${searcher.name} search, ` : '';
   const ended = view.trials.filter(trial => isTerminal(trial.state)).length;
   const count = Math.max(experiment.trials, view.trials.length);
-  return [`${name}${ended} of ${count} trials done`];
+  const failed = view.trials.filter(trial => trial.state === 'ERROR').length;
+  return [`${name}${ended} of ${count} trials done${failed > 0 ? `, ${failed} failed` : ''}`];
 }
 
 function trialFacts(trial: Trial): string[] {

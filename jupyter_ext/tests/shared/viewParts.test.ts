@@ -223,11 +223,11 @@ it.each([
 describe('a failure', () => {
   it('is told once however many trials have it, before that of the experiment', () => {
     const error = userError({ batch: 30 });
-    const trials = [3, 4].map(id => trial({ id, state: 'ERROR', error }));
+    const trials = [3, 4, 7].map(id => trial({ id, state: 'ERROR', error }));
     const experiment = detail({ state: 'ERROR', error: userError({ traceback: 'Other' }) });
     expect(failuresOf(view({ trials, experiment }))).toEqual([
       {
-        headline: 'Trial 3 failed at batch 30, in cell [5], line 3',
+        headline: 'Trial 3 failed at batch 30, in cell [5], line 3; so did trials 4 and 7',
         traceback: error.traceback
       },
       {
@@ -236,6 +236,8 @@ describe('a failure', () => {
       }
     ]);
     expect(failuresOf(view({ trials, experiment: detail({ error }) }))).toHaveLength(1);
+    const [two] = failuresOf(view({ trials: trials.slice(0, 2) }));
+    expect(two?.headline).toMatch(/; so did trial 4$/);
   });
 
   it('after which a trial goes on says so, and of one that went well is not told', () => {
