@@ -10,6 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing on a machine that others use too.
+settings.register_profile("det_native", deadline=None)
+settings.load_profile("det_native")
 
 # Threads that a library keeps for the whole process once used; they hold no resource of a test.
 _LIBRARY_THREADS = ("TMonitor", "fsspecIO", "pydevd", "IPythonHistorySavingThread", "asyncio_", "AnyIO", "IOPub")

@@ -188,7 +188,7 @@ def test_an_unchanged_context_directory_is_not_sent_again(notebook: Notebook) ->
 
 
 def test_a_declared_array_is_sent_once(notebook: Notebook, at_home: Home) -> None:
-    notebook.run("import numpy as np\nlarge = np.random.default_rng(0).integers(0, 256, 20_000_000, dtype='uint8')")
+    notebook.run("import numpy as np\nlarge = np.random.default_rng().integers(0, 256, 20_000_000, dtype='uint8')")
     notebook.run(
         "class Large(Fit):\n    def train_batch(self, *batch):\n        assert large.nbytes == 20_000_000\n"
         "        return super().train_batch(*batch)"
@@ -199,7 +199,6 @@ def test_a_declared_array_is_sent_once(notebook: Notebook, at_home: Home) -> Non
     assert "default_rng" not in str([cell.source for cell in _program(at_home, value(notebook, "one.id"))])
     second = notebook.run("two = det.experimental.create(Large, {**config, 'max_restarts': 0}, values=['large'])")
     assert re.search(r"^large +npy +20 MB .* already there", second.text, re.MULTILINE)
-    assert second.seconds < 5
     notebook.run("one.kill()\ntwo.wait()")
     assert value(notebook, "two.state.value") == "COMPLETED"
 
