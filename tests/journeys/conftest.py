@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from journey_kernel import Notebook
+from journey_kernel import Notebook, Script
 
 from det_native.client.connect import connect
 from det_native.schema.home import Home, read_runtime
-
-Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")

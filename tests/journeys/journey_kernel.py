@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from uuid import uuid4
 import nbformat
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
+
+Script = Callable[..., "subprocess.CompletedProcess[str]"]
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 

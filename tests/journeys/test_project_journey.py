@@ -8,8 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Script
-from journey_kernel import Notebook, Ran
+from journey_kernel import Notebook, Ran, Script
 
 import det_native as det
 from det_native.schema.home import Home

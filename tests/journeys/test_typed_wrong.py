@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Script
-from journey_kernel import Notebook
+from journey_kernel import Notebook, Script
 
 pytestmark = pytest.mark.slow
 
