@@ -232,7 +232,7 @@ def test_what_is_hidden_asks_nothing(opened: Opened, lab: Lab, master: Session) 
         return len([stream for stream in streams if stream not in ended])
 
     def check_silence() -> None:
-        wait_until(lambda: open_streams() == 0, "the streams are closed", 15)
+        wait_until(lambda: open_streams() == 0, "the stream is closed", 15)
         asked = len(screen.asked(""))
         train(master, 60)
         assert open_streams() == 0
@@ -243,7 +243,7 @@ def test_what_is_hidden_asks_nothing(opened: Opened, lab: Lab, master: Session) 
     screen.cell(2).locator(".det-chart canvas").first.scroll_into_view_if_needed(timeout=60_000)
     screen.open_panel()
     expect(screen.page.locator(".det-Row")).not_to_have_count(0)
-    wait_until(lambda: open_streams() == 2, "one stream of the view, one of the panel")
+    wait_until(lambda: open_streams() == 1, "the view and the panel share a stream")
 
     # The panel is folded away, and another document lies before the notebook.
     screen.execute("application:toggle-left-area")
@@ -252,11 +252,11 @@ def test_what_is_hidden_asks_nothing(opened: Opened, lab: Lab, master: Session) 
     # They come back, and the browser's tab is hidden.
     screen.execute("application:toggle-left-area")
     screen.execute("application:activate-previous-tab")
-    wait_until(lambda: open_streams() == 2, "both streams are back")
+    wait_until(lambda: open_streams() == 1, "the stream is back")
     hide_page(screen, hidden=True)
     check_silence()
     hide_page(screen, hidden=False)
-    wait_until(lambda: open_streams() == 2, "both streams are back")
+    wait_until(lambda: open_streams() == 1, "the stream is back")
 
 
 def train(master: Session, count: int) -> None:
