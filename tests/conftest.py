@@ -78,6 +78,7 @@ class _Snapshot:
         for thread in set(threading.enumerate()) - self.threads:
             # A dummy thread is a thread of C++ code that has called into Python; it cannot be joined.
             if not thread.name.startswith(_LIBRARY_THREADS) and not isinstance(thread, threading._DummyThread):
+                thread._started.wait(timeout=2)  # type: ignore[attr-defined]  # one that is being started is listed too
                 thread.join(timeout=2)
                 if thread.is_alive():
                     found.append(f"thread {thread.name}")

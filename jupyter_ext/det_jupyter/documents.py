@@ -72,10 +72,12 @@ async def run_document(
     DocumentTimeoutError
         If it takes longer than `seconds`.
     """
-    process = await _start(command, interpreter, notebook.parent)
     body = request.model_dump(mode="json") | {"path": str(notebook)}
+    # Starting is not broken off: what asyncio ends then is the process alone, not what it has started itself.
+    starting = asyncio.create_task(_start(command, interpreter, notebook.parent))
     try:
         async with asyncio.timeout(seconds):
+            process = await asyncio.shield(starting)
             answered, said = await process.communicate(json.dumps(body).encode())
     except TimeoutError as error:
         raise DocumentTimeoutError(
@@ -83,7 +85,7 @@ async def run_document(
             "that long, raise DetJupyter.document_seconds in Jupyter's configuration."
         ) from error
     finally:
-        await _end(process)
+        await _end(await starting)
     return _understood(answered, said.decode(errors="replace"), process.returncode or 0, interpreter)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 import nbformat
 import requests
 from playwright.sync_api import Browser, Locator, Page, Request, Response
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 TOKEN = "a-token-of-jupyter"
 PANEL_TAB = 'li[data-id="det-native-experiments"]'
@@ -291,9 +293,17 @@ class Screen:
         def is_answer(response: Response) -> bool:
             return response.request.method == "PUT" and "/api/contents/" in response.url
 
-        with self.page.expect_response(is_answer) as answer:
-            self.page.keyboard.press("Control+s")
-        assert answer.value.ok
+        def answer() -> Response | None:
+            # JupyterLab drops the key without a word while it saves already.
+            with (
+                contextlib.suppress(PlaywrightTimeout),
+                self.page.expect_response(is_answer, timeout=5_000) as expected,
+            ):
+                self.page.keyboard.press("Control+s")
+                return expected.value
+            return None
+
+        assert wait_until(answer, "the notebook is saved").ok
         self.page.locator(".jp-mod-dirty, .jp-DocumentTitle-dirty").first.wait_for(state="detached")
 
     def execute(self, command: str, **arguments: Any) -> None:

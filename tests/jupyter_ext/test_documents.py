@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
+from det_jupyter.documents import DocumentRequest, run_document
+from det_jupyter.kernels import Interpreter
 from jupyter_parts import Jupyter, MasterProcess
 
 from det_native import __version__
@@ -214,6 +217,27 @@ async def test_a_process_that_takes_too_long_is_ended_with_what_it_started(
 
 async def test_a_process_that_nobody_waits_for_is_ended(jupyter: Jupyter, install_kernel: Any, tmp_path: Path) -> None:
     processes = await _hanging(jupyter, install_kernel, tmp_path, leave=True)
+    await _are_gone(processes)
+
+
+async def test_one_that_is_left_while_it_starts_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    told, program = tmp_path / "told", tmp_path / "python"
+    os.mkfifo(told)
+    program.write_text(f"#!/bin/sh\nsleep 600 & echo $$ $! > {told}; wait")
+    program.chmod(0o755)
+    asked = DocumentRequest.model_validate(request("x"))
+    interpreter = Interpreter("hanging", str(program), {})
+    here = tmp_path / "x.ipynb"
+    running = asyncio.create_task(run_document("inspect", asked, interpreter, here, seconds=60))
+    before = set(psutil.Process().children())
+    while not set(psutil.Process().children()) - before:
+        await asyncio.sleep(0)
+    numbers = told.read_text()  # the loop stands still: nobody here knows of the process yet
+    running.cancel()
+    processes = {int(number): start_mark(int(number)) or "" for number in numbers.split()}
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(processes) == 2
     await _are_gone(processes)
 
 
