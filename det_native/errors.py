@@ -42,9 +42,26 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     if traceback is None:
         return None
     following = _without_ours(traceback.tb_next)
-    if traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+    if _is_ours(traceback):
         return following
     return TracebackType(following, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+
+
+def _is_ours(traceback: TracebackType) -> bool:
+    return traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _OURS
+
+
+def of_the_users(error: Exception) -> Exception:
+    """Return an exception of the user's code, to be raised again, with a traceback that has no frames of ours.
+
+    One that was raised in this package, and not by what it called, keeps them: there they say what is wrong.
+    """
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or _is_ours(last):
+        return error
+    return error.with_traceback(_without_ours(error.__traceback__))
 
 
 def show_without_ours() -> None:
@@ -204,6 +221,10 @@ class CheckpointNotFoundError(CheckpointError):
 
 class CheckpointCorruptError(CheckpointError):
     """A checkpoint's files do not match its manifest; the message names the file."""
+
+
+class PeerLostError(DetError):
+    """Another process of the same trial has ended, or does not answer: what went wrong is in its own output."""
 
 
 class TrialDefinitionError(DetError):

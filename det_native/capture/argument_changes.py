@@ -1,16 +1,17 @@
-"""Whether a call changes what it is given: by what is known of libraries, and by reading functions of the cells."""
+"""Whether a call changes what it is given or made on: by what is known of libraries, and by reading the cells."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from det_native.capture.bindings import CodeRegistry, Environment, import_path
+from det_native.capture.bindings import Binding, CodeRegistry, Environment, import_path
 from det_native.capture.events import Call, Change, flat
 from det_native.capture.vocabulary import (
     ARGUMENT_CHANGING_METHODS,
     FRESH_METHODS,
     KEEPING_METHODS,
     MUTATING_BUILTINS,
+    TRAINING_METHODS,
     VIEW_METHODS,
     chain_changes,
     changes_first_argument,
@@ -91,3 +92,30 @@ class ArgumentChanges:
                     if names.intersection(named) and self.changes(environment, event, full, inner, active):
                         return True
         return False
+
+
+def call_changes(event: Change, binding: Binding, taken: bool) -> bool:
+    """Return whether calling a name, or a method on it, may change the name's value.
+
+    Parameters
+    ----------
+    event : Change
+        One with ``how="call"``.
+    binding : Binding
+        The name's value.
+    taken : bool
+        Whether it is a training call's line that the native API has taken over.
+    """
+    first = event.chain[0]
+    origin = binding.origin
+    if first == ("call", "") and (origin.kind in {"def", "class", "import"} or binding.kind == "callable"):
+        return False
+    if binding.kind == "module" or (origin.kind == "import" and binding.kind == "callable"):
+        return False
+    if origin.kind == "import" and (not origin.attribute or origin.attribute[:1].isupper()):
+        return False
+    if taken and event.chain[-1][1] in TRAINING_METHODS:
+        return False
+    if first == ("call", ""):
+        return len(event.chain) == 1 or chain_changes(event.chain[1:], None, event.in_place)
+    return chain_changes(event.chain, binding.kind, event.in_place)

@@ -14,6 +14,7 @@ from det_native.capture.events import Call
 from det_native.capture.explain import (
     execution_rows,
     missing_problem,
+    out_of_sight_problem,
     remade_rows,
     risk_warnings,
     secret_problems,
@@ -177,10 +178,11 @@ class CellCapture:
                 continue
             after = found.flow.touched.get(name, -1)
             if after >= self.calling:
+                after = found.flow.supposed.get(name, after)
+            if after >= self.calling:
                 self.warnings.append(
-                    f"values={name!r}: the cell that makes the call sets `{name}` itself, so its code is sent and "
-                    "not the "
-                    "value."
+                    f"values={name!r}: the cell that makes the call sets or changes `{name}` itself, so its code is "
+                    "sent and not the value."
                 )
                 continue
             try:
@@ -209,9 +211,15 @@ class CellCapture:
             name = missing.name
             if name in self.cuts or name in self.refused or not self._is_sendable_name(name):
                 continue
-            if touched.get(name, -1) < user.index:
+            if self._ran_out_of_sight(user, found):
+                self.refused.add(name)
+            elif touched.get(name, -1) < user.index:
                 self._try(name, touched.get(name, -1))
         return len(self.cuts) > before
+
+    def _ran_out_of_sight(self, user: Execution, found: Slice) -> list[Execution]:
+        """Earlier executions that called ``exec``: a name without a source may be one of theirs."""
+        return [each for each in self.executions if each.index in found.flow.dynamic and each.index < user.index]
 
     def _is_sendable_name(self, name: str) -> bool:
         return name in self.namespace and name not in HISTORY_NAMES and not _HISTORY.match(name)
@@ -230,6 +238,10 @@ class CellCapture:
     def _check_missing(self, found: Slice) -> None:
         for missing, user in found.missing:
             if missing.name in PROVIDED or not self._matters(missing, user, found):
+                continue
+            hidden = self._ran_out_of_sight(user, found)
+            if hidden and missing.name in self.refused and missing.name not in found.flow.touched:
+                self.problems.append(out_of_sight_problem(missing, user, hidden[-1]))
                 continue
             self.problems.append(
                 missing_problem(missing, user, self.namespace, self.executions, found.flow.touched, is_local)

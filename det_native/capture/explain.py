@@ -55,6 +55,18 @@ def missing_problem(
     )
 
 
+def out_of_sight_problem(missing: Missing, user: Execution, hidden: Execution) -> Problem:
+    """Say that a name may come from code that ran by ``exec``."""
+    name = missing.name
+    by = missing.path[-2] if len(missing.path) > 1 else _lower(user.label)
+    return Problem(
+        "",
+        f"`{name}` is used by {by} but no executed cell defines it ({_lower(hidden.label)} runs code out of sight with "
+        "`exec()`).",
+        f"Write that code into a cell or import it, then submit again, or send the present value: values=['{name}'].",
+    )
+
+
 def _undefined(name: str, by: str, executions: Sequence[Execution]) -> Problem:
     user = by if " " in by else f"{by}"
     hidden = [e for e in executions if e.magics or _mentions(e, name)]

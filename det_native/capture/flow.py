@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 
 from det_native.capture.analysis import Statement
-from det_native.capture.argument_changes import ArgumentChanges
+from det_native.capture.argument_changes import ArgumentChanges, call_changes
 from det_native.capture.bindings import ALWAYS_THERE, Binding, CodeRegistry, Environment, import_path, merge
 from det_native.capture.events import (
     Bind,
@@ -24,21 +24,21 @@ from det_native.capture.events import (
     flat,
     name_of,
 )
+from det_native.capture.existence import existence_only
 from det_native.capture.records import Facts, Flow, Missing, Need, Step
 from det_native.capture.vocabulary import (
+    BINDING_BUILTINS,
+    DATA_KINDS,
     DISPLAY_LIBRARIES,
-    EXECUTING_BUILTINS,
     LEARNING_METHODS,
     SHARING_BUILTINS,
+    TRAINING_METHODS,
     chain_changes,
     effect_of,
     result_shares,
     risk_of,
     stream_of,
 )
-
-#: Methods whose calls the native API takes over.
-TRAINING_METHODS = frozenset({"fit", "create", "train_and_evaluate"})
 
 
 def follow(
@@ -68,6 +68,7 @@ class _Follower:
         self.environment: Environment = {}
         self.codes = CodeRegistry()
         self.arguments = ArgumentChanges(self.codes, facts.local_modules)
+        self.known = ArgumentChanges(self.codes, ())
         self.tokens = count()
         self.last_binder: dict[str, int] = {}
         self.step = Step(-1, ())
@@ -129,7 +130,7 @@ class _Follower:
         self.suspect = False
 
     def _events(self, events: Iterable[Event]) -> None:
-        existence = self._existence_only(events) if self.step.last_line is not None else frozenset()
+        existence = existence_only(events, self.step.last_line) if self.step.last_line is not None else frozenset()
         passed = self._passed_on(events)
         for event in events:
             if name_of(event) in existence:
@@ -143,15 +144,6 @@ class _Follower:
         """Names that are given to training calls which were taken over."""
         taken = [event for event in events if isinstance(event, Call) and self._is_taken(event.callee, event.line)]
         return frozenset(name for event in taken for _, names in event.arguments for name in names)
-
-    def _existence_only(self, events: Iterable[Event]) -> frozenset[str]:
-        """Names that only receive the result of the call: ``results.append(model.fit(...))``."""
-        line = self.step.last_line or 0
-        receivers = {e.name for e in events if isinstance(e, Change) and e.line <= line <= e.end_line and e.accumulates}
-        receivers |= {e.name for e in events if isinstance(e, Change) and e.how == "item" and e.line <= line}
-        others = {name for e in events if isinstance(e, Call) for _, names in e.arguments for name in names}
-        reads = [e.name for e in events if isinstance(e, Read)]
-        return frozenset(name for name in receivers - others if reads.count(name) == 1)
 
     def _exists(self, event: Event) -> None:
         binding = self.environment.get(name_of(event))
@@ -177,7 +169,7 @@ class _Follower:
                 self._need(
                     event.name, Binding(removed.definitions, by_value=removed.by_value), (event.name,), event.line
                 )
-            self.flow.touched[event.name] = self.step.index
+            self._touched(event.name)
         elif isinstance(event, Star):
             for name in sorted(self.facts.stars.get((event.module, event.level), frozenset())):
                 self._bind(Bind(name, event.line, origin=Origin("import", event.module, name, event.level)))
@@ -243,9 +235,13 @@ class _Follower:
 
     # Binding.
 
+    def _touched(self, name: str) -> None:
+        self.flow.touched[name] = self.step.index
+        self.flow.supposed.pop(name, None)
+
     def _set(self, name: str, binding: Binding) -> None:
         self.environment[name] = binding
-        self.flow.touched[name] = self.step.index
+        self._touched(name)
         self.flow.binds[self.step.index].add(name)
 
     def _bind(self, event: Bind) -> None:
@@ -304,31 +300,16 @@ class _Follower:
             if event.name not in ALWAYS_THERE and (
                 event.how != "call" or chain_changes(event.chain, kind, event.in_place)
             ):
-                self.flow.touched[event.name] = self.step.index
+                self._touched(event.name)
             return
-        if event.how == "call" and not self._call_changes(event, binding, inside):
+        taken = not inside and any(event.line <= line <= event.end_line for line in self.step.taken)
+        if event.how == "call" and not call_changes(event, binding, taken):
             return
         full = import_path(self.environment, (event.name,))
         if event.how in {"attribute", "item"} and full is not None and full[0] not in DISPLAY_LIBRARIES:
             path = [event.name, *(name for _, name in event.chain if name)]
             self.flow.effects.setdefault(self.step.index, []).append(".".join(path))
         self._spread(event.name, binding, event.accumulates, event.how == "augmented")
-
-    def _call_changes(self, event: Change, binding: Binding, inside: bool) -> bool:
-        first = event.chain[0]
-        origin = binding.origin
-        if first == ("call", "") and (origin.kind in {"def", "class", "import"} or binding.kind == "callable"):
-            return False
-        if binding.kind == "module" or (origin.kind == "import" and binding.kind == "callable"):
-            return False
-        if origin.kind == "import" and (not origin.attribute or origin.attribute[:1].isupper()):
-            return False
-        taken = not inside and any(event.line <= line <= event.end_line for line in self.step.taken)
-        if taken and event.chain[-1][1] in TRAINING_METHODS:
-            return False
-        if first == ("call", ""):
-            return len(event.chain) == 1 or chain_changes(event.chain[1:], None, event.in_place)
-        return chain_changes(event.chain, binding.kind, event.in_place)
 
     def _spread(self, name: str, binding: Binding, accumulates: bool, augmented: bool = False) -> None:
         """The value of `name` changes, and with it whatever may share state with it."""
@@ -341,7 +322,7 @@ class _Follower:
                 self._changed(other, present, accumulates and other == name)
 
     def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:
-        self.flow.touched[name] = self.step.index
+        self._touched(name)
         if self.suspect:
             self.environment[name] = replace(binding, suspects=binding.suspects | {self.step.index})
             return
@@ -362,7 +343,7 @@ class _Follower:
         full = event.callee if event.imported else import_path(self.environment, event.callee)
         root = event.callee[0]
         if full is None and root not in self.environment and root in ALWAYS_THERE:
-            if root in EXECUTING_BUILTINS:
+            if root in BINDING_BUILTINS:
                 self.flow.dynamic.add(self.step.index)
         elif full is not None:
             self._library(event, full)
@@ -373,7 +354,16 @@ class _Follower:
             if learns:
                 names = frozenset(name for name in names if not self._is_learnt_from(name))
             if names and self.arguments.changes(self.environment, event, full, position):
+                before = {**self.flow.touched, **self.flow.supposed}
                 self._change_names(names, parameters)
+                if not self.known.changes(self.environment, event, full, position):
+                    self._supposed(before)
+
+    def _supposed(self, before: Mapping[str, int]) -> None:
+        """Remember which names have been touched only because nothing is known of what a local module does."""
+        for name, index in self.flow.touched.items():
+            if index == self.step.index and before.get(name) != index:
+                self.flow.supposed[name] = before.get(name, -1)
 
     def _is_learnt_from(self, name: str) -> bool:
         """Whether the value is data to learn from, or gone: what stays and is no data may be a model to be trained."""
@@ -400,7 +390,3 @@ class _Follower:
         elif binding is not None:
             self._need(name, binding, (name,), event.line)
             self.environment[name] = binding.changed(index, accumulates=False)
-
-
-#: Kinds of values that are data and hold no code.
-DATA_KINDS = frozenset({"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"})

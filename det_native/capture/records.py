@@ -96,7 +96,8 @@ class Facts:
 class Flow:
     """Result of the forward pass, by index of execution.
 
-    ``touched`` says which execution last bound or changed a name, ``final`` what holds at the end.
+    ``touched`` says which execution last bound or changed a name, ``final`` what holds at the end. ``supposed`` has the
+    names that were last touched only by being given to code of which nothing is known, with what touched them before.
     """
 
     needs: dict[int, dict[tuple[str, frozenset[int]], Need]] = field(default_factory=dict)
@@ -107,4 +108,5 @@ class Flow:
     binds: dict[int, set[str]] = field(default_factory=dict)
     changes: dict[int, set[str]] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)
+    supposed: dict[str, int] = field(default_factory=dict)
     final: Environment = field(default_factory=dict)

@@ -9,6 +9,12 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+#: Methods whose calls the native API takes over.
+TRAINING_METHODS = frozenset({"fit", "create", "train_and_evaluate"})
+
+#: Kinds of values that are data and hold no code.
+DATA_KINDS = frozenset({"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"})
+
 #: Methods that only look, and whose result is a new thing.
 FRESH_METHODS = _words("""
     abs add_prefix add_suffix agg aggregate all any apply_map argmax argmin argsort as_integer_ratio as_posix astype
@@ -83,8 +89,8 @@ MUTATING_BUILTINS = {"next": 0, "anext": 0, "setattr": 0, "delattr": 0}
 #: Builtins whose result is, or shares state with, an argument.
 SHARING_BUILTINS = _words("iter zip map filter enumerate reversed next getattr vars super")
 
-#: Builtins that run code given as text.
-EXECUTING_BUILTINS = frozenset({"exec", "eval"})
+#: Builtins that may bind names out of sight.
+BINDING_BUILTINS = frozenset({"exec"})
 
 #: Methods of arbitrary objects that change what they are given.
 ARGUMENT_CHANGING_METHODS = _words("shuffle minimize apply_gradients inject patch monkeypatch")

@@ -168,6 +168,7 @@ def any_documented_order(leading: int) -> Callable[[Callable[P, R]], Callable[P,
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            __tracebackhide__ = True  # of what goes wrong in the call, this frame says nothing
             _check_place_of_config(function.__name__, args[leading:], leading)
             arranged = arrange(function.__name__, args[leading:], kwargs)
             rearranged: Callable[..., R] = function

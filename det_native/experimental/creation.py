@@ -9,7 +9,7 @@ from typing import Any
 
 from det_native.capture.calls import note_call
 from det_native.client.handles import Experiment
-from det_native.errors import ArgumentError
+from det_native.errors import ArgumentError, of_the_users
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
@@ -75,13 +75,17 @@ def create(
     framework = framework_of(trial_class)
     _check(trial_class)
     loaded = load_config(settings.config, local=settings.place.local, framework=framework)
-    refuse(loaded, settings, searches=True)
+    refuse(loaded, settings, framework, searches=True)
     if settings.place.notice:
         print(settings.place.notice)
     if settings.place.local:
         from det_native.experimental.local import create_here
 
-        return document_place.done(create_here(trial_class, framework, loaded, settings, Origin(record)))
+        try:
+            return document_place.done(create_here(trial_class, framework, loaded, settings, Origin(record)))
+        except Exception as error:  # noqa: BLE001 (raised again)
+            __tracebackhide__ = True
+            raise of_the_users(error)
     from det_native.experimental.cluster import submit
 
     return document_place.done(submit("create", trial_class, loaded, framework, settings, Origin(record)))

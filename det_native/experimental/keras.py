@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, running_execution
+from det_native.errors import of_the_users
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
@@ -100,7 +102,7 @@ def init(
     begun = _Begun(running_execution(), record)
     context = TFKerasNativeContext(
         environment,
-        on_fit=lambda call: _fit(call, settings, begun),
+        on_fit=partial(_fit, settings=settings, begun=begun),
         role="local" if settings.place.local else "cluster",
     )
     if settings.context_dir is not None:
@@ -155,7 +157,11 @@ def _fit(call: Any, settings: Settings, begun: _Begun) -> Any:
     if settings.place.local:
         from det_native.experimental.local import fit_here
 
-        return document_place.done(fit_here(call, settings, origin))
+        try:
+            return document_place.done(fit_here(call, settings, origin))
+        except Exception as error:  # noqa: BLE001 (raised again)
+            __tracebackhide__ = True
+            raise of_the_users(error)
     from det_native.experimental.cluster import submit_fit
 
     return document_place.done(submit_fit(call, settings, origin))

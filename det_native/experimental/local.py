@@ -60,15 +60,14 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     config = config.with_seed(environment.config["reproducibility"]["experiment_seed"])
     experiment = _LocalExperiment(config, "keras")
     experiment.keep_program("fit", call, settings, origin)
+    call.context.experiment = experiment.handle(call)
     with experiment.running(), working_directory.inside(settings.context_dir):
-        result = experiment.run_trial(
+        return experiment.run_trial(
             lambda services: KerasController(call, services),
             hparams=sample_hyperparameters(config.hyperparameters, environment.trial_seed) | environment.hparams,
             seed=environment.trial_seed,
             test=settings.place.test,
         )
-    call.context.experiment = experiment.handle(call)
-    return result
 
 
 def create_here(
@@ -177,6 +176,8 @@ class _LocalExperiment:
                 yield
             except BaseException as error:
                 self._end(ExperimentState.ERROR, describe(error))
+                if any(trial.batches for trial in self._trials):
+                    print(f"What was done before the error is kept: det.attach({self._store.id!r}).")
                 raise
             self._end(ExperimentState.CANCELED if self.interrupted else ExperimentState.COMPLETED)
 

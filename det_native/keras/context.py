@@ -126,6 +126,7 @@ class TFKerasNativeContext(TrialContext):
             warnings.warn(f"{method}(): {' '.join(notes)}", UserWarning, stacklevel=3)
         if self._on_fit is None:
             return call.original("fit")(**call.arguments)
+        __tracebackhide__ = True
         result = self._on_fit(call)
         if self.role == "cluster":
             self.experiment = result
@@ -180,6 +181,7 @@ class _Interception:
         functools.update_wrapper(self, getattr(type(model), name))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         return self._handle(self._model, self._name, args, kwargs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:

@@ -233,6 +233,15 @@ def test_a_function_made_by_exec_is_an_error(kernel: Kernel) -> None:
     assert "`helper` is used by step but no executed cell defines it (cell [2] runs code out of sight" in error
 
 
+def test_a_value_made_by_exec_is_an_error_until_it_is_declared(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("source = 'rate = 0.' + '5'", "exec(source)", "fit(rate)")
+    error = kernel.found().error
+    assert "`rate` is used by cell [4] but no executed cell defines it (cell [3] runs code out of sight with" in error
+    assert "values=['rate']" in error
+    kernel.run("fit(rate, values=['rate'])")
+    assert replayed(kernel.found(), "rate") == {"rate": "0.5"}
+
+
 def test_a_class_with_helpers_in_other_cells(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import math",

@@ -58,6 +58,31 @@ def test_a_declared_value_stands_in_only_after_its_last_change(kernel: Kernel, r
     assert replayed(found, "x", "y") == {"x": "[5]", "y": "[1]"}
 
 
+def test_a_declared_value_goes_through_functions_of_local_modules(kernel: Kernel, replayed: Replayed) -> None:
+    (kernel.folder / "scaling.py").write_text("def scaled(x):\n    return [n * 10 for n in x]\n")
+    kernel.cells(
+        "import scaling\nopen('ran.txt', 'a').write('x')\nx = [1]",
+        "def twice(x):\n    return scaling.scaled(x) + scaling.scaled(x)",
+        "fit(scaling.scaled(x), twice(x), scaling.scaled(x), values=['x'])",
+    )
+    found = kernel.found()
+    assert found.warnings == []
+    assert [value[0] for value in found.values] == ["x"]
+    assert replayed(found, "x") == {"x": "[1]"}
+
+
+@pytest.mark.parametrize("line", ["x = [2]", "x.append(2)", "x += [2]"], ids=["set", "appended", "added"])
+def test_a_declared_value_that_the_calling_cell_makes_is_made_there(
+    kernel: Kernel, line: str, request: pytest.FixtureRequest
+) -> None:
+    module = f"scaling_{request.node.callspec.id}"
+    (kernel.folder / f"{module}.py").write_text("def scaled(x):\n    return [n * 10 for n in x]\n")
+    kernel.cells(f"import {module}\nx = [1]", f"{line}\nfit({module}.scaled(x), values=['x'])")
+    found = kernel.found()
+    assert found.values == []
+    assert any("sets or changes `x` itself" in warning for warning in found.warnings)
+
+
 def test_declaring_what_does_not_exist_is_an_error(kernel: Kernel) -> None:
     kernel.run("fit(values=['nowhere'])")
     assert "values='nowhere': there is no such name in the notebook." in kernel.found().error

@@ -154,8 +154,10 @@ def test_an_exception_leaves_the_kernel_usable(tmp_path: Path) -> None:
     before = Path.cwd()
     context = det.experimental.keras.init(local=True, context_dir=tmp_path)
     model = make_model(context)
-    with pytest.raises(ZeroDivisionError, match="here"):
+    with pytest.raises(ZeroDivisionError, match="here") as raised:
         fit(model, epochs=1, callbacks=[Broken()])
+    assert not [entry for entry in raised.traceback if "det_harness" in str(entry.path)]
+    assert context.experiment.state is ExperimentState.ERROR
     assert Path.cwd() == before
     assert len(fit(model, epochs=1).history["loss"]) == 1
 

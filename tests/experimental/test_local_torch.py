@@ -176,10 +176,14 @@ def test_mode_local_is_one_minimal_loop_and_says_so(capsys: pytest.CaptureFixtur
     assert len(experiment.checkpoints) == 1
 
 
-def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept() -> None:
-    with pytest.raises(ZeroDivisionError, match="batch 1"):
+def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ZeroDivisionError, match="batch 1") as raised:
         det.experimental.create(BrokenTrial, CONFIG, local=True)
+    names = [entry.name for entry in raised.traceback if entry.name != "call"]
+    assert names[1:] == ["create", "train_batch"]
+    assert "det.attach('local-1')" in capsys.readouterr().out
     kept = det.attach("local-1")
+    assert [row["batch"] for row in kept.trials[0].metrics("training")] == [1]
     assert kept.state is ExperimentState.ERROR
     assert "ZeroDivisionError" in str(kept.detail().error)
 
