@@ -21,6 +21,25 @@ def checked_kind(kind: object) -> str:
     return str(MetricKind(kind))
 
 
+def checked_number(number: object, name: str) -> int:
+    """Return a number by which a master knows something, at least 1; text that is one is taken too.
+
+    Parameters
+    ----------
+    number : object
+    name : str
+        The argument's name, for the message.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    text = str(number)
+    if isinstance(number, bool) or not isinstance(number, int | str) or not (text.isdecimal() and int(text) > 0):
+        raise ArgumentError(f"{name} must be the number that the master gave it, from 1 on, not {number!r}.")
+    return int(text)
+
+
 def checked_limit(limit: object) -> int:
     """Return how many are asked for, at least 1.
 

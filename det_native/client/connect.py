@@ -117,13 +117,10 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
 
 
 def _saying_who_names_it(error: MasterUnreachableError, named: str) -> MasterUnreachableError:
-    """Return the error with the variable that led to it, if one did: what it holds is easily forgotten."""
-    variable = next((name for name in ("DET_MASTER", "DET_MASTER_ADDR") if os.environ.get(name)), None)
-    if variable is None or os.environ[variable] != named:
-        return error
-    return MasterUnreachableError(
-        f"{error} The environment variable {variable} points there; without it, the master of this machine is used."
-    )
+    """Return the error with what named the master: a variable is easily forgotten."""
+    variable = next((name for name in ("DET_MASTER", "DET_MASTER_ADDR") if os.environ.get(name) == named), None)
+    source = f"The environment variable {variable} points there" if variable else "The call names it (master_url, -m)"
+    return MasterUnreachableError(f"{error} {source}; without it, the master of this machine is used.")
 
 
 def _named(url: str, home: Home) -> Address:

@@ -291,6 +291,9 @@ class Experiment:
     def __repr__(self) -> str:
         return f"Experiment({self._id!r})"
 
+    def __str__(self) -> str:
+        return rendering.line_of(self)
+
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         return rendering.current().mimebundle(self)
 

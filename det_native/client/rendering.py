@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
-from det_native.errors import ArgumentError
+from det_native.errors import ArgumentError, DetError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,9 @@ class Renderer(Protocol):
 
     def mimebundle(self, handle: Experiment | Trial) -> dict[str, Any]:
         """Return the display data of a handle by MIME type."""
+
+    def line(self, handle: Experiment | Trial) -> str:
+        """Return how a handle stands, in one line."""
 
     def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> Any:
         """Return a matplotlib figure of the handle's curves."""
@@ -64,6 +67,10 @@ class PlainRenderer:
         """Return the handle's one-line form."""
         return {"text/plain": repr(handle)}
 
+    def line(self, handle: Experiment | Trial) -> str:
+        """Return what the handle is of."""
+        return repr(handle)
+
     def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> Any:
         """Say what draws figures.
 
@@ -77,6 +84,14 @@ class PlainRenderer:
     def progress(self, title: str) -> ProgressView:
         """Show messages only."""
         return PlainProgress()
+
+
+def line_of(handle: Experiment | Trial) -> str:
+    """Return how a handle stands, in one line; what it is of, where that cannot be asked now."""
+    try:
+        return _renderer.line(handle)
+    except DetError:
+        return repr(handle)
 
 
 _renderer: Renderer = PlainRenderer()

@@ -258,8 +258,8 @@ class Session:
             return MasterUnreachableError(f"The master at {self.url} does not answer in time. `det status` shows it.")
         if is_loopback(self.url):
             return MasterUnreachableError(
-                f"No master answers at {self.url} ({_root_cause(error)}). Start one with `det up`, or run the call "
-                "again: it starts one by itself where no master is given."
+                f"No master answers at {self.url} ({_root_cause(error)}). `det status` shows whether one runs on this "
+                "machine, `det up` starts it."
             )
         return MasterUnreachableError(
             f"No master answers at {self.url} ({_root_cause(error)}). Check the address and the network."

@@ -26,6 +26,15 @@ class DisplayRenderer:
 
         return make_mimebundle(handle)
 
+    def line(self, handle: Experiment | Trial) -> str:
+        """Return how a handle stands, in one line."""
+        from det_native.client.handles import Experiment
+        from det_native.display.text import experiment_line, trial_line
+
+        if isinstance(handle, Experiment):
+            return experiment_line(handle.id, handle.detail())
+        return trial_line(handle.detail(), handle.metric)
+
     def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> CurvesFigure:
         """Return the figure of the handle's curves."""
         from det_native.display.curves import curves_of

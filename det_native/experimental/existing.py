@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
+from det_native.client.arguments import checked_number
 from det_native.client.connect import connect
 from det_native.client.handles import Checkpoint, Experiment, Trial
 from det_native.client.http_source import HttpSource
@@ -17,7 +18,7 @@ def attach(experiment_id: int | str, master_url: str | None = None) -> Experimen
     Parameters
     ----------
     experiment_id : int or str
-        Number on the master, or ``"local-<n>"`` for a run of this machine's own.
+        Number on the master, or ``"local-<n>"`` for a run of this machine's own, see ``Experiment.id``.
     master_url : str, optional
         Default: ``DET_MASTER``; without it the master that runs on this machine.
 
@@ -30,7 +31,7 @@ def attach(experiment_id: int | str, master_url: str | None = None) -> Experimen
     """
     if isinstance(experiment_id, str) and experiment_id.startswith(PREFIX):
         return Experiment(LocalSource(LocalStore.find(experiment_id)), experiment_id)
-    return Determined(master_url).get_experiment(_number(experiment_id, "experiment_id"))
+    return Determined(master_url).get_experiment(experiment_id)
 
 
 class Determined:
@@ -47,27 +48,33 @@ class Determined:
     def __init__(self, master: str | None = None, user: str | None = None) -> None:
         self._source = HttpSource(connect(master, start=False))
 
-    def get_experiment(self, experiment_id: int) -> Experiment:
-        """Return an experiment.
+    def get_experiment(self, experiment_id: int | str) -> Experiment:
+        """Return an experiment of the master.
 
         Raises
         ------
         NotFoundError
             If there is no such experiment.
+        ArgumentError
+            If `experiment_id` is no number.
         """
-        experiment = Experiment(self._source, experiment_id)
+        if isinstance(experiment_id, str) and experiment_id.startswith(PREFIX):
+            raise ArgumentError(f"{experiment_id!r} is a run of this machine's own: det.attach({experiment_id!r}).")
+        experiment = Experiment(self._source, checked_number(experiment_id, "experiment_id"))
         experiment.detail()
         return experiment
 
-    def get_trial(self, trial_id: int) -> Trial:
+    def get_trial(self, trial_id: int | str) -> Trial:
         """Return a trial.
 
         Raises
         ------
         NotFoundError
             If there is no such trial.
+        ArgumentError
+            If `trial_id` is no number.
         """
-        return Trial(self._source, self._source.trial(trial_id))
+        return Trial(self._source, self._source.trial(checked_number(trial_id, "trial_id")))
 
     def get_checkpoint(self, uuid: str) -> Checkpoint:
         """Return a checkpoint.
@@ -78,9 +85,3 @@ class Determined:
             If there is no such checkpoint.
         """
         return Checkpoint(self._source, self._source.checkpoint(uuid))
-
-
-def _number(value: int | str, name: str) -> int:
-    if isinstance(value, bool) or not str(value).isdigit():
-        raise ArgumentError(f"{name} must be a number, or text such as 'local-3', not {value!r}.")
-    return int(value)

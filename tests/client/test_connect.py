@@ -179,6 +179,7 @@ class TestNamed:
         with pytest.raises(MasterUnreachableError) as caught:
             connect("127.0.0.1:1")
         assert "DET_MASTER" not in str(caught.value)
+        assert "The call names it (master_url, -m); without it, the master of this machine" in str(caught.value)
 
     def test_a_worker_reaches_none_and_starts_none(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(MARKER_VARIABLE, "of-the-launcher")

@@ -16,9 +16,11 @@ from nbclient import NotebookClient
 
 import det_native as det
 from det_native.client.connect import connect
+from det_native.client.handles import Experiment
 from det_native.client.home import read_token
 from det_native.client.http_source import HttpSource
-from det_native.errors import NotFoundError
+from det_native.client.session import Session
+from det_native.errors import ArgumentError, NotFoundError
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.states import ExperimentState
 
@@ -247,6 +249,26 @@ def test_another_process_attaches_and_sees_the_same(attached: Executed, tmp_path
     assert sum(file.stat().st_size for file in folder.rglob("*") if file.name != "manifest.json") == checkpoint.size
     with pytest.raises(NotFoundError):
         det.attach(999)
+
+
+def test_handles_print_how_they_stand(attached: Executed) -> None:
+    experiment = det.attach("1")
+    assert (experiment.id, repr(experiment)) == (1, "Experiment(1)")
+    assert re.fullmatch(r"Experiment 1: line: completed, 2 trials, best error [\d.e-]+", str(experiment))
+    trial = experiment.trials[0]
+    assert re.fullmatch(r"Trial 1 of experiment 1: completed, 24/24 batches, best error [\d.e-]+", str(trial))
+    unreachable = Experiment(HttpSource(Session("http://127.0.0.1:9", "token")), 7)
+    assert str(unreachable) == "Experiment(7)"
+
+
+@pytest.mark.parametrize("number", [0, -1, True, 1.0, "a", "", "²"])
+def test_what_is_no_number_of_an_experiment_or_trial_is_refused(attached: Executed, number: Any) -> None:
+    known = det.experimental.Determined()
+    for ask in (det.attach, known.get_experiment, known.get_trial):
+        with pytest.raises(ArgumentError, match=r"_id must be the number .*, from 1 on, not "):
+            ask(number)
+    with pytest.raises(ArgumentError, match=r"det\.attach\('local-1'\)"):
+        known.get_experiment("local-1")
 
 
 def test_events_are_replayed_to_their_end(attached: Executed) -> None:
