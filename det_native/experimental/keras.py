@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, running_execution
+from det_native.client.connect import connect, named_master
 from det_native.errors import of_the_users
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
@@ -81,6 +82,8 @@ def init(
         If the configuration asks for what comes with a later version.
     MissingDependencyError
         If TensorFlow is not installed.
+    MasterUnreachableError
+        If a master is named and does not answer.
     """
     host = active_host()
     if host is not None:
@@ -89,6 +92,8 @@ def init(
     working_directory.leave()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
     complete = check_before_fit(settings)
+    if not settings.place.local and named_master(settings.master_url):
+        connect(settings.master_url)  # a wrong address is told now, not when the model has been built
     with translated("det.experimental.keras.init()"):
         from det_native.keras import TFKerasNativeContext
 

@@ -124,12 +124,12 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
     ),
     "a class without methods": ("create(Tiny, config)", "TrialDefinitionError", ["Tiny", "train_batch"]),
     "a master whose token is not known": (
-        "model_of(init(master_url='http://127.0.0.1:9')).fit(x, y)",
+        "init(master_url='http://127.0.0.1:9')",
         "AuthenticationError",
         ["There is no token for the master at http://127.0.0.1:9: set DET_TOKEN."],
     ),
     "a master that is not there": (
-        "import os; os.environ['DET_TOKEN'] = 'x'; model_of(init(master_url='http://127.0.0.1:9')).fit(x, y)",
+        "import os; os.environ['DET_TOKEN'] = 'x'; init(master_url='http://127.0.0.1:9')",
         "MasterUnreachableError",
         ["No master answers at http://127.0.0.1:9"],
     ),
