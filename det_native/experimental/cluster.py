@@ -9,9 +9,8 @@ from uuid import uuid4
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
 from det_native import PROTOCOL
 from det_native.capture.bundle import assemble
-from det_native.capture.call import capture_call
 from det_native.capture.model import Bundle, Capture
-from det_native.client.connect import connect, named_master
+from det_native.client.connect import connect, locate, named_master
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.session import IDEMPOTENCY_HEADER, Session
@@ -76,18 +75,7 @@ def submit(
     """
     if named_master(settings.master_url):
         connect(settings.master_url)  # an address that is wrong is told before the work of capturing
-    capture = capture_call(
-        kind,
-        payload,
-        framework=framework,
-        init_executions=origin.init_executions,
-        values=settings.values,
-        include=settings.include,
-        context_dir=settings.context_dir,
-        command=settings.command,
-        call=origin.record,
-        init=origin.init,
-    )
+    capture = origin.capture(kind, payload, framework, settings)
     return send_capture(capture, config, framework, settings)
 
 
@@ -95,22 +83,36 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
     """Send what was captured, have it checked, and create its experiment; see :func:`submit`."""
     bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
     shown = show_report(bundle.report, bundle.warnings)
-    session = connect(settings.master_url, framework=framework)
     try:
-        detail = _send(session, config, bundle, shown, test=settings.place.test)
-    except NotFoundError:  # it was there a moment ago, and the master has lost it since
-        forget_bundle(session, bundle.manifest.id)
-        detail = _send(session, config, bundle, shown, test=settings.place.test)
-    print(f"{title_of(detail.id, detail.name)} runs at {session.url}. experiment.wait() waits for its end.")
+        shown.say("Starting a master ..." if locate(settings.master_url) is None else "Asking the master ...")
+        session = connect(settings.master_url, framework=framework)
+        detail = _send_anew(session, config, bundle, shown, test=settings.place.test)
+    except BaseException:
+        shown.say("It ended here; the error says why.")
+        raise
+    shown.say(f"{title_of(detail.id, detail.name)} is submitted. experiment.wait() waits for its end.")
     return Experiment(HttpSource(session), detail.id)
+
+
+def _send_anew(
+    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool
+) -> rest.Experiment:
+    """Send, and once more if the master has lost what it had a moment ago."""
+    try:
+        return _send(session, config, bundle, shown, test=test)
+    except NotFoundError:
+        forget_bundle(session, bundle.manifest.id)
+        return _send(session, config, bundle, shown, test=test)
 
 
 def _send(
     session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool
 ) -> rest.Experiment:
+    shown.say("Sending what the master does not have yet ...")
     created = upload_bundle(session, bundle)
     shown.update()
     if not created.checked:
+        shown.say("Checking it in a fresh process ...")
         _check(session, created.id)
         note_checked(session, created.id)
     return _create(session, config, created.id, bundle, test=test)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from det_native import PROTOCOL
 from det_native.capture.bundle import assemble
-from det_native.capture.call import capture_call
 from det_native.capture.log import current_log
 from det_native.capture.model import Bundle
 from det_native.capture.modules import is_library_file
@@ -62,15 +61,5 @@ def _bundle(kind: CallKind, payload: Any, framework: Framework, settings: Settin
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if (log is None or log.running is None) and script is not None and is_library_file(script):
         raise _NoProgramError(f"the program that runs is a library's: {script}")
-    capture = capture_call(
-        kind,
-        payload,
-        framework=framework,
-        init_executions=origin.init_executions,
-        values=settings.values,
-        include=settings.include,
-        context_dir=settings.context_dir,
-        call=origin.record,
-        init=origin.init,
-    )
+    capture = origin.capture(kind, payload, framework, settings)
     return assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)

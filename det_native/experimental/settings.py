@@ -15,6 +15,7 @@ from det_native.experimental.directory import working_directory
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
+from det_native.schema.manifests import Framework
 from det_native.schema.searcher import SingleSearcher
 
 ConfigInput = Mapping[str, Any] | str | Path | None
@@ -107,7 +108,7 @@ def check_before_fit(settings: Settings) -> dict[str, Any]:
         If it asks for what this version does not run yet.
     """
     loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
-    refuse(loaded, settings, searches=False)
+    refuse(loaded, settings, "keras", searches=False)
     if settings.place.local:  # the master draws one for what it is sent
         loaded = loaded.with_some_seed()
     complete = loaded.model_dump(mode="json")
@@ -169,13 +170,15 @@ def complete_for_fit(settings: Settings, call: Any) -> ExperimentConfig:
     )
 
 
-def refuse(config: ExperimentConfig, settings: Settings, *, searches: bool) -> None:
+def refuse(config: ExperimentConfig, settings: Settings, framework: Framework | None, *, searches: bool) -> None:
     """Refuse what this version does not run.
 
     Parameters
     ----------
     config : ExperimentConfig
     settings : Settings
+    framework : {"torch", "keras", "estimator"} or None
+        What is trained with; None if that is not known yet.
     searches : bool
         Whether a local run of this kind runs the trials of a search; if not, one trial is all it runs, and the searcher
         is not looked at.
@@ -188,7 +191,7 @@ def refuse(config: ExperimentConfig, settings: Settings, *, searches: bool) -> N
     one_trial = settings.place.test or (settings.place.local and not searches)
     if one_trial:
         config = config.model_copy(update={"searcher": SingleSearcher(metric=config.searcher.metric)})
-    refuse_unsupported(config)
+    refuse_unsupported(config, framework)
 
 
 def _snapshot(config: ConfigInput) -> ConfigInput:

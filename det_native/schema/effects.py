@@ -11,7 +11,7 @@ from det_native.schema.manifests import Framework
 
 _CONTAINERS = "trials run as processes, not in containers"
 _MANAGERS = "there are no resource pools or workload managers"
-_ONE_SLOT = "a trial on one slot exchanges no gradients"
+_HOROVOD = "it tunes Horovod, which is not used"
 _KERAS = "for Keras: its optimizer makes a step of every batch"
 _NO_EFFECT = {
     "environment.image": _CONTAINERS,
@@ -31,7 +31,6 @@ _NO_EFFECT = {
     "resources.agent_label": _MANAGERS,
     "resources.resource_pool": _MANAGERS,
     "resources.is_single_node": _MANAGERS,
-    "resources.native_parallel": "a trial on one slot spreads no batch",
     "resources.slots": "it is for notebooks and shells; resources.slots_per_trial is for trials",
     "slurm": _MANAGERS,
     "pbs": _MANAGERS,
@@ -44,15 +43,28 @@ _NO_EFFECT = {
     "log_retention_days": "logs are kept as they are",
     "retention_policy": "logs are kept as they are",
     "integrations": "there are none",
-    "optimizations.tensor_fusion_threshold": _ONE_SLOT,
-    "optimizations.tensor_fusion_cycle_time": _ONE_SLOT,
-    "optimizations.auto_tune_tensor_fusion": _ONE_SLOT,
-    "optimizations.gradient_compression": _ONE_SLOT,
-    "optimizations.average_training_metrics": "a trial on one slot has no others to average with",
+    "optimizations.tensor_fusion_threshold": _HOROVOD,
+    "optimizations.tensor_fusion_cycle_time": _HOROVOD,
+    "optimizations.auto_tune_tensor_fusion": _HOROVOD,
     "tensorboard_storage": "not for users",
     "debug": "not for users",
     "internal": "not for users",
     "security": "not for users",
+}
+_NO_EFFECT_ON_ONE_SLOT = {
+    "resources.native_parallel": "a trial on one slot spreads no batch",
+    "optimizations.gradient_compression": "a trial on one slot exchanges no gradients",
+    "optimizations.average_training_metrics": "a trial on one slot has no others to average with",
+}
+_HERE = "a local run trains in this process, one trial after the other, and keeps its checkpoints with itself"
+_NO_EFFECT_HERE = {
+    "resources.max_slots": _HERE,
+    "resources.priority": _HERE,
+    "resources.weight": _HERE,
+    "max_restarts": _HERE,
+    "checkpoint_storage.host_path": _HERE,
+    "checkpoint_storage.storage_path": _HERE,
+    "environment.environment_variables": "a local run has the environment of this process",
 }
 _NO_EFFECT_FOR: dict[Framework, dict[str, str]] = {
     "keras": {
@@ -62,7 +74,9 @@ _NO_EFFECT_FOR: dict[Framework, dict[str, str]] = {
 }
 
 
-def fields_without_effect(config: ExperimentConfig, framework: Framework | None = None) -> dict[str, str]:
+def fields_without_effect(
+    config: ExperimentConfig, framework: Framework | None = None, *, local: bool = False
+) -> dict[str, str]:
     """Return the fields that differ from their default though they change nothing here, each with the reason.
 
     Parameters
@@ -70,37 +84,47 @@ def fields_without_effect(config: ExperimentConfig, framework: Framework | None 
     config : ExperimentConfig
     framework : {"torch", "keras", "estimator"}, optional
         What is trained with: some fields are without effect for one framework only.
+    local : bool
+        Whether it is trained in the caller's process.
     """
     found = {}
     of_framework = _NO_EFFECT_FOR.get(framework, {}) if framework is not None else {}
-    for path, reason in (_NO_EFFECT | of_framework).items():
+    of_slots = _NO_EFFECT_ON_ONE_SLOT if config.resources.slots_per_trial == 1 else {}
+    here = _NO_EFFECT_HERE if local else {}
+    for path, reason in (_NO_EFFECT | of_slots | of_framework | here).items():
         owner: Any = config
         *sections, name = path.split(".")
         for section in sections:
             owner = getattr(owner, section)
         known = type(owner).model_fields.get(name)
-        if known is None or known.is_required():
+        if known is None:
             continue
-        if getattr(owner, name) != known.get_default(call_default_factory=True):
+        if known.is_required() or getattr(owner, name) != known.get_default(call_default_factory=True):
             found[path] = reason
     return found
 
 
-def refuse_unsupported(config: ExperimentConfig) -> None:
+def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = None) -> None:
     """Refuse what the configuration asks for and this version does not run yet.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+    framework : {"torch", "keras", "estimator"}, optional
+        What is trained with, as far as that is known: it says what runs.
 
     Raises
     ------
     UnsupportedFeatureError
         Naming every such field with its value.
     """
-    found = list(_unsupported(config))
+    found = list(_unsupported(config, framework))
     if found:
         lines = "\n".join(f"  - {line}" for line in found)
         raise UnsupportedFeatureError(f"The configuration asks for what comes with a later version:\n{lines}")
 
 
-def _unsupported(config: ExperimentConfig) -> Iterator[str]:
+def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Iterator[str]:
     searcher = config.searcher
     if searcher.name not in ("single", "random", "grid"):
         yield f"searcher.name: {searcher.name} (single, random and grid run now)"
@@ -108,8 +132,8 @@ def _unsupported(config: ExperimentConfig) -> Iterator[str]:
         yield f"searcher.source_trial_id: {searcher.source_trial_id} (trials start from scratch now)"
     if searcher.source_checkpoint_uuid is not None:
         yield f"searcher.source_checkpoint_uuid: {searcher.source_checkpoint_uuid} (trials start from scratch now)"
-    if config.resources.slots_per_trial > 1:
-        yield f"resources.slots_per_trial: {config.resources.slots_per_trial} (a trial runs on 1 slot now)"
+    if config.resources.slots_per_trial > 1 and framework not in (None, "torch"):
+        yield f"resources.slots_per_trial: {config.resources.slots_per_trial} (of PyTorch only, 1 for {framework} now)"
     if config.checkpoint_storage.type not in (None, "shared_fs"):
         yield f"checkpoint_storage.type: {config.checkpoint_storage.type} (shared_fs and the master's own work now)"
     if config.optimizations.mixed_precision != "O0":

@@ -76,14 +76,15 @@ def load_config(
     _fill(modern.raw, assumed)
     found = [*reading.problems, *unreadable, *unsayable, *unusable, *modern.problems]
     loaded = _validated(modern, reading.title, found, local=local)
-    notes = [note for note in (_contradiction(loaded, contradicted), _no_effect(loaded, framework)) if note]
+    notes = [_contradiction(loaded, contradicted)]
     if local and loaded.resources.slots_per_trial > 1:
         notes.append(
             f"resources.slots_per_trial: {loaded.resources.slots_per_trial} becomes 1: a local run has one slot."
         )
         loaded = loaded.model_copy(update={"resources": loaded.resources.model_copy(update={"slots_per_trial": 1})})
+    notes.append(_no_effect(loaded, framework, local))
     if warn:
-        for note in notes:
+        for note in filter(None, notes):
             warnings.warn(note, ConfigurationWarning, stacklevel=_levels_to_the_user())
     return loaded
 
@@ -205,9 +206,9 @@ def _written(value: Any) -> str:
     return repr(value)
 
 
-def _no_effect(loaded: ExperimentConfig, framework: Framework | None) -> str:
+def _no_effect(loaded: ExperimentConfig, framework: Framework | None, local: bool) -> str:
     by_reason: dict[str, list[str]] = {}
-    for path, reason in fields_without_effect(loaded, framework).items():
+    for path, reason in fields_without_effect(loaded, framework, local=local).items():
         by_reason.setdefault(reason, []).append(path)
     if not by_reason:
         return ""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from det_native.errors import ConfigurationError, Problem, UnsupportedFeatureError
 from det_native.schema.loading import ConfigurationWarning, load_config, refuse_unsupported
+from det_native.schema.manifests import Framework
 from det_native.schema.reading import read
 
 YAML = """
@@ -266,6 +267,23 @@ def test_fields_without_effect_for_one_framework_are_listed_there_and_say_so() -
     load_config({**config, "slurm": None}, framework="torch")
 
 
+def test_fields_without_effect_in_a_local_run_are_listed_there_and_say_so() -> None:
+    config = {
+        **FIELDS,
+        "environment": {"environment_variables": ["A=1"]},
+        "resources": {"priority": 5, "weight": 2, "max_slots": 3},
+        "checkpoint_storage": {"type": "shared_fs", "host_path": "/a"},
+        "max_restarts": 0,
+    }
+    load_config(config, framework="torch")
+    with pytest.warns(ConfigurationWarning) as caught:
+        load_config(config, framework="torch", local=True)
+    (text,) = [str(each.message) for each in caught]
+    assert "resources.max_slots, resources.priority, resources.weight, max_restarts" in text
+    assert "checkpoint_storage.host_path (a local run trains in this process" in text
+    assert "environment.environment_variables (a local run has the environment of this process)" in text
+
+
 def test_fields_at_their_default_are_not_listed() -> None:
     load_config({**FIELDS, "bind_mounts": [], "environment": {"force_pull_image": False}, "internal": None})
 
@@ -298,7 +316,7 @@ REFUSED = [
 @pytest.mark.parametrize(("fields", "text"), REFUSED)
 def test_what_comes_later_is_refused_by_name(fields: dict[str, Any], text: str) -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
-        refuse_unsupported(load_config({**FIELDS, **fields}))
+        refuse_unsupported(load_config({**FIELDS, **fields}), "keras")
     assert text in str(caught.value)
 
 
@@ -310,10 +328,12 @@ def test_what_comes_later_is_refused_by_name(fields: dict[str, Any], text: str) 
         {"searcher": {"name": "grid", "metric": "m", "max_length": 5}},
         {"optimizations": {"aggregation_frequency": 4}},
         {"checkpoint_storage": {"type": "shared_fs", "host_path": "/data"}},
+        {"resources": {"slots_per_trial": 2}},
     ],
 )
-def test_what_runs_now_is_not_refused(fields: dict[str, Any]) -> None:
-    refuse_unsupported(load_config({**FIELDS, **fields}))
+@pytest.mark.parametrize("framework", ["torch", None])
+def test_what_runs_now_is_not_refused(fields: dict[str, Any], framework: Framework | None) -> None:
+    refuse_unsupported(load_config({**FIELDS, **fields}), framework)
 
 
 def problems_found(config: Any, **arguments: Any) -> Sequence[Problem]:
