@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -106,6 +107,16 @@ def test_backward_passes_per_step_must_agree() -> None:
     made.backward(model(torch.ones(1, 2)).sum())
     with pytest.raises(ArgumentError, match="contradicts"):
         made.step_optimizer(optimizer, backward_passes_per_step=3)
+
+
+def test_data_of_any_nesting_goes_to_the_device() -> None:
+    made = context()
+    made.device = torch.device("meta")
+    data = {"image": np.ones((2, 3), "float32"), "rest": [torch.ones(2), (torch.zeros(1),)], "name": "a"}
+    moved = made.to_device(data)
+    assert moved["image"].device == moved["rest"][0].device == moved["rest"][1][0].device == torch.device("meta")
+    assert (moved["image"].shape, moved["image"].dtype, moved["name"]) == ((2, 3), torch.float32, "a")
+    assert isinstance(data["image"], np.ndarray)
 
 
 def test_the_place_in_the_epoch() -> None:

@@ -29,8 +29,10 @@ class TorchWriter:
     ...         self.logger.writer.add_scalar("my_metric", np.random.random(), batch_idx)
     """
 
+    writer: Any
+
     def __init__(self) -> None:
-        self.writer: Any = _summary_writer()(log_dir=str(place.get_base_path()))
+        self.writer = _summary_writer()(log_dir=str(place.get_base_path()))
         place.opened(self.writer)
 
     def add_scalar(self, name: str, value: Any, step: int) -> None:

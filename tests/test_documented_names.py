@@ -1,0 +1,44 @@
+"""Every name of the documents is there and has its test, and the tables in ``docs/names`` say so."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from documented_names import NAMES, entries, missing, names_of_document, table, unproved  # noqa: E402
+
+SOURCES = sorted(NAMES.glob("*.toml"))
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+def test_the_table_is_the_one_that_the_list_makes(source: Path) -> None:
+    written = source.with_suffix(".md").read_text()
+    assert written == table(source), "run: python tools/documented_names.py"
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+def test_every_name_has_a_test(source: Path) -> None:
+    listed = entries(source)
+    assert len({entry.name for entry in listed}) == len(listed)
+    assert [problem for problem in map(unproved, listed) if problem] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+def test_every_name_is_there_with_its_parameters(source: Path) -> None:
+    listed = [entry for entry in entries(source) if entry.is_looked_up]
+    assert [problem for problem in map(missing, listed) if problem] == []
+
+
+def test_names_are_found_in_a_document() -> None:
+    text = (
+        "class determined.pytorch.Reducer\n\nAVG\nabstract reset() → None\n"
+        "class Mine(PyTorchTrial):\n    def f(self):\n"
+        "class StepMode\nwrap_model(model: nn.Module) → nn.Module\nGradient Clipping\n"
+    )
+    assert list(names_of_document(text)) == ["Reducer", "AVG", "reset", "StepMode", "wrap_model"]
