@@ -211,3 +211,35 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, list | tuple):
         return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
     return bool(first == second)
+
+
+class Full(PyTorchTrial):
+    """Evaluates the whole data set at once, and returns a lone loss."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.model = context.wrap_model(nn.Linear(64, 10))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
+
+    def build_training_data_loader(self) -> DataLoader:
+        return DataLoader(Digits(True), batch_size=64, shuffle=True)
+
+    def build_validation_data_loader(self) -> DataLoader:
+        return DataLoader(Digits(False), batch_size=64)
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        images, labels = batch
+        loss = nn.functional.cross_entropy(self.model(images), labels)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return loss
+
+    def evaluate_full_dataset(self, data_loader: torch.utils.data.DataLoader[Any]) -> dict[str, Any]:
+        assert isinstance(data_loader, torch.utils.data.DataLoader)
+        assert not self.model.training
+        return {"loss": sum(len(labels) for _, labels in data_loader)}
+
+
+def with_method(**methods: Any) -> type[PyTorchTrial]:
+    """Return ``Broken``: `Full` with these methods."""
+    return type("Broken", (Full,), methods)

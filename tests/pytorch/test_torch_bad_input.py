@@ -1,0 +1,215 @@
+"""What a PyTorchTrial does wrong is told in one sentence that names the place, before any long work where it can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from det_harness.controllers.torch_checks import check_trial_class
+from digits_trials import Full, LocalRun, with_method
+from torch import nn
+
+from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.pytorch import DataLoader, LRScheduler, PyTorchTrial, Reducer
+
+pytestmark = pytest.mark.slow
+
+
+def wraps_nothing(self: Any, context: Any) -> None:
+    self.context = context
+
+
+def wraps_no_optimizer(self: Any, context: Any) -> None:
+    context.wrap_model(nn.Linear(1, 1))
+
+
+def foreign_parameters(self: Any, context: Any) -> None:
+    context.wrap_model(nn.Linear(1, 1))
+    context.wrap_optimizer(torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0))
+
+
+class Endless(torch.utils.data.IterableDataset[Any]):
+    def __iter__(self) -> Any:
+        return iter(range(10**9))
+
+
+def wraps_a_list(self: Any, context: Any) -> None:
+    context.wrap_model([nn.Linear(1, 1)])
+
+
+def wraps_optimizers(self: Any, context: Any) -> None:
+    model = context.wrap_model(nn.Linear(1, 1))
+    context.wrap_optimizer({"one": torch.optim.SGD(model.parameters(), lr=1.0)})
+
+
+def schedules_foreign(self: Any, context: Any) -> None:
+    model = context.wrap_model(nn.Linear(1, 1))
+    context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=1.0))
+    foreign = torch.optim.SGD(model.parameters(), lr=1.0)
+    context.wrap_lr_scheduler(torch.optim.lr_scheduler.StepLR(foreign, 1), LRScheduler.StepMode.MANUAL_STEP)
+
+
+def asks_for_the_epoch(self: Any, context: Any) -> None:
+    context.is_epoch_end()
+
+
+def steps_unlike_wrapped(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    self.context.backward(self.model(batch[0]).sum())
+    self.context.step_optimizer(self.optimizer, backward_passes_per_step=2)
+
+
+def evaluates(*metrics: Any) -> dict[str, Any]:
+    """Return methods that evaluate batch by batch, with these metrics one after the other."""
+    found = iter([*metrics, *[metrics[-1]] * 100])
+    return {
+        "evaluate_batch": lambda self, batch: next(found),
+        "evaluate_full_dataset": PyTorchTrial.evaluate_full_dataset,
+    }
+
+
+def steps_without_backward(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    self.context.step_optimizer(self.optimizer)
+
+
+def changes_names(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    return {"loss": 1.0} if batch_idx == 0 else {"other": 1.0}
+
+
+def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    self.context.step_optimizer(torch.optim.SGD(self.model.parameters(), lr=1.0))
+
+
+@pytest.mark.parametrize(
+    ("methods", "kind", "words"),
+    [
+        ({"__init__": wraps_nothing}, TrialDefinitionError, r"Broken\.__init__\(\) wrapped no model"),
+        ({"__init__": wraps_no_optimizer}, TrialDefinitionError, "wrapped no optimizer"),
+        ({"__init__": foreign_parameters}, TrialDefinitionError, "belong to no wrapped model"),
+        ({"evaluate_batch": lambda self, batch: {}}, TrialDefinitionError, "both are there"),
+        ({"train_batch": steps_without_backward}, TrialDefinitionError, "before any gradient"),
+        ({"train_batch": steps_foreign}, ArgumentError, "not wrapped"),
+        ({"train_batch": changes_names}, TrialDefinitionError, "metrics other for batch 2, but loss before"),
+        ({"train_batch": lambda *a: None}, TrialDefinitionError, "returned NoneType"),
+        (
+            {"build_training_data_loader": lambda self: [1]},
+            TypeError,
+            r"Broken.build_training_data_loader\(\) must return a det.pytorch.DataLoader .* not list",
+        ),
+        ({"build_validation_data_loader": lambda self: None}, TypeError, r"Broken.build_validation.*not NoneType"),
+        ({"build_training_data_loader": lambda self: DataLoader([], 4)}, TrialDefinitionError, "without batches"),
+        ({"build_training_data_loader": lambda self: DataLoader(Endless())}, TrialDefinitionError, "records_per_epoch"),
+        ({"__init__": wraps_a_list}, ArgumentError, r"wrap_model\(\) takes one torch.nn.Module, not list"),
+        (
+            {"__init__": wraps_optimizers},
+            ArgumentError,
+            r"wrap_optimizer\(\) takes one torch.optim.Optimizer, not dict",
+        ),
+        ({"__init__": schedules_foreign}, ArgumentError, "optimizer of this StepLR is not wrapped"),
+        ({"__init__": asks_for_the_epoch}, TrialDefinitionError, r"Broken called context.is_epoch_end\(\)"),
+        ({"train_batch": lambda *a: [1.0]}, TrialDefinitionError, r"Broken.train_batch\(\) returned list"),
+        ({"train_batch": steps_unlike_wrapped}, ArgumentError, "contradicts.*set it in wrap_optimizer"),
+        ({"evaluate_full_dataset": lambda *a: 1.0}, TrialDefinitionError, "returned float; return metrics by name"),
+        ({"evaluate_full_dataset": lambda *a: {"loss": {"a": 1}}}, TrialDefinitionError, "searcher's metric 'loss'"),
+        (evaluates({"loss": 1.0}, {"lost": 1.0}), TrialDefinitionError, "metrics lost for one batch and loss for"),
+        (evaluates("loss"), TrialDefinitionError, r"Broken.evaluate_batch\(\) returned str; return metrics by name"),
+        (evaluates({"loss": float("nan")}), TrialDefinitionError, r"Broken.evaluate_batch\(\) returned nan"),
+        (
+            {**evaluates({"loss": 1.0}), "evaluation_reducer": lambda self: {"other": Reducer.SUM}},
+            TrialDefinitionError,
+            r"Broken.evaluation_reducer\(\) has no det.pytorch.Reducer for the metric 'loss'",
+        ),
+        ({"evaluate_full_dataset": lambda *a: {"val": 1.0}}, TrialDefinitionError, "searcher.metric is 'loss'.*val"),
+        ({"evaluate_full_dataset": lambda *a: {"loss": torch.ones(3)}}, TrialDefinitionError, r"shape \(3,\)"),
+        ({"evaluate_full_dataset": lambda *a: {"loss": float("nan")}}, TrialDefinitionError, "not a number"),
+        ({"evaluate_full_dataset": lambda *a: {"loss": 1.0, "b": None}}, TrialDefinitionError, "metric 'b'"),
+        ({"build_callbacks": lambda self: [1]}, TrialDefinitionError, "dictionary of det.pytorch.PyTorchCallback"),
+    ],
+)
+def test_bad_input_is_one_sentence_that_names_the_place(
+    tmp_path: Path, methods: dict[str, Any], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        LocalRun(tmp_path, batches=3).run(with_method(**methods))
+
+
+def test_missing_methods_and_the_old_interface_are_named_before_anything_runs(tmp_path: Path) -> None:
+    incomplete = type("Incomplete", (PyTorchTrial,), {"__init__": wraps_nothing})
+    with pytest.raises(TrialDefinitionError, match=r"Incomplete lacks build_training_data_loader\(\)"):
+        LocalRun(tmp_path).run(incomplete)
+    with pytest.raises(TrialDefinitionError, match="neither is there"):
+        LocalRun(tmp_path).run(with_method(evaluate_full_dataset=PyTorchTrial.evaluate_full_dataset))
+
+
+class OldTrial(PyTorchTrial):
+    """As the tutorials of Determined 0.12.12 had it."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def build_training_data_loader(self) -> Any: ...
+
+    def build_validation_data_loader(self) -> Any: ...
+
+    def build_model(self) -> nn.Module:
+        return nn.Linear(1, 1)
+
+    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), lr=1.0)
+
+    def train_batch(self, batch: Any, model: nn.Module, epoch_idx: int, batch_idx: int) -> Any: ...  # type: ignore[override]
+
+    def evaluate_batch(self, batch: Any, model: nn.Module) -> Any: ...  # type: ignore[override]
+
+
+class OldTrialWithoutInit(OldTrial):
+    __init__ = PyTorchTrial.__init__
+    __abstractmethods__ = frozenset({"__init__"})
+
+    def create_lr_scheduler(self, optimizer: Any) -> Any: ...
+
+
+def test_the_old_interface_is_refused_with_the_steps_of_the_migration() -> None:
+    with pytest.raises(TrialDefinitionError) as caught:
+        check_trial_class(OldTrial)
+    assert str(caught.value) == (
+        "OldTrial uses the interface of Determined 0.12.12 and earlier (build_model(), optimizer()). "
+        "1. Make in __init__(self, context) what build_model(), optimizer() made, wrap it there with "
+        "context.wrap_model() and context.wrap_optimizer(), keep it in self, and remove build_model(), optimizer(). "
+        "2. If optimizations.mixed_precision is set, remove it from the configuration, and call "
+        "context.configure_apex_amp() in __init__(). "
+        "3. Remove the argument `model` of train_batch(), evaluate_batch(); use the model that is kept in self. "
+        "4. In train_batch(), call context.backward(loss), then context.step_optimizer(optimizer)."
+    )
+    with pytest.raises(TrialDefinitionError, match=r"create_lr_scheduler\(\)\).*context.wrap_lr_scheduler\(\)"):
+        check_trial_class(OldTrialWithoutInit)
+
+
+def test_a_helper_of_the_old_name_is_no_old_interface(tmp_path: Path) -> None:
+    helpers = {"build_model": lambda self: nn.Linear(64, 10), "build_callbacks": lambda self: {}}
+    LocalRun(tmp_path, batches=1).run(with_method(**helpers))
+    unwrapped = {**helpers, "optimizer": lambda self: None, "__init__": wraps_nothing}
+    with pytest.raises(TrialDefinitionError, match=r"^Broken uses the interface.*Give clip_grads= to it"):
+        LocalRun(tmp_path, batches=1).run(with_method(**unwrapped))
+
+
+def test_a_training_metric_that_is_no_number_is_told_with_the_way_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def counts(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        return {"loss": Full.train_batch(self, batch, epoch_idx, batch_idx), "matrix": torch.ones(3, 3)}
+
+    run = LocalRun(tmp_path, batches=2)
+    run.run(with_method(train_batch=counts))
+    assert [list(row.metrics) for row in run.reporter.training_rows] == [["loss"]] * 2
+    assert caplog.text.count("Broken.train_batch() returned Tensor for the metric 'matrix'") == 1
+    assert "context.experimental.wrap_reducer()" in caplog.text
+
+
+def test_a_metric_that_comes_late_is_a_change_of_names(tmp_path: Path) -> None:
+    def late(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        return {"loss": 1.0} if batch_idx else {}
+
+    with pytest.raises(TrialDefinitionError, match="metrics loss for batch 2, but none before"):
+        LocalRun(tmp_path, batches=3).run(with_method(train_batch=late))
