@@ -310,7 +310,7 @@ def _rows(
 def _program_row(program: Program) -> CaptureRow:
     if program.kind == "script":
         return CaptureRow(what=" ".join(program.command), how="script", size=0)
-    numbers = [str(cell.number) for cell in program.cells if cell.number is not None]
+    numbers = [f"[{cell.number}]" for cell in program.cells if cell.number is not None]
     count = len(program.cells)
     return CaptureRow(
         what="1 cell" if count == 1 else f"{count} cells",

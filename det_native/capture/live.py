@@ -41,6 +41,8 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
     if failed and logged.error_line is not None:
         body = max(logged.files.values(), default=0) > 0
         failed_line = cell_line(transformed.kernel_lines, logged.source, logged.error_line, body)
+        if logged.refused:
+            taken |= {failed_line}
     return Execution(
         logged.index,
         logged.number,

@@ -1,6 +1,6 @@
 """The log of what a notebook's kernel executed, kept from the moment that det_native is imported.
 
-Only the standard library is imported here, and IPython not before there is one running.
+Only the standard library and our errors are imported here, and IPython not before there is one running.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
+
+from det_native.errors import DetError
 
 _SHELL_MODULE = "IPython.core.interactiveshell"
 _TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
@@ -66,6 +68,8 @@ class LoggedExecution:
         False if it did not even compile.
     error_line : int or None
         Line (of IPython's transformed text) of the cell's top level at which it failed.
+    refused : bool
+        It failed because det_native refused a call: nothing was done by it.
     files : dict
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     title : str
@@ -83,6 +87,7 @@ class LoggedExecution:
     recorded: bool = True
     ran: bool = True
     error_line: int | None = None
+    refused: bool = False
     files: dict[str, int] = field(default_factory=dict)
     clock: float | None = None
     title: str = ""
@@ -204,6 +209,7 @@ class ExecutionLog:
         execution.ran = result.error_before_exec is None
         error = result.error_in_exec
         execution.error_line = _top_line(error, execution.files) if error is not None else None
+        execution.refused = isinstance(error, DetError)
 
 
 def _running_cell() -> dict[str, Any] | None:

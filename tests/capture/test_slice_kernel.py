@@ -186,6 +186,19 @@ def test_a_name_that_was_changed_when_its_cell_failed_is_a_warning(kernel: Kerne
     assert any("Cell [3] failed at line 1 while it was using `model`" in warning for warning in found.warnings)
 
 
+def test_a_training_call_that_was_refused_has_changed_nothing(kernel: Kernel) -> None:
+    kernel.cells(
+        "from det_native.errors import ArgumentError",
+        "model = Model()",
+        "def refuse(*_):\n    raise ArgumentError('no')\nmodel.fit = refuse",
+        "history = model.fit(1)",
+        "fit(model)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 6]
+    assert found.warnings == []
+
+
 def test_a_cell_that_adds_up_when_run_again_is_a_question(kernel: Kernel) -> None:
     kernel.run("counter = 0", cell="a")
     for _ in range(3):
