@@ -19,7 +19,7 @@ from det_native.schema.rest import SlotInfo
 class SpokenFor:
     """A launcher that starts nothing: it says who the run is, and the benchmark reports in its name."""
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind) -> dict[str, Any]:
+    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
         """Say the run's token."""
         if isinstance(job, TrialJob):
             print(json.dumps({"run_id": run_id, "trial_id": job.trial_id, "token": job.token}), flush=True)
@@ -32,7 +32,7 @@ class SpokenFor:
     def kill(self, run_id: str, *, grace: float = 0.0) -> None:
         """There is nothing to end."""
 
-    def logs(self, run_id: str, offset: int) -> Output:
+    def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
         """Return no output."""
         return Output("", offset)
 

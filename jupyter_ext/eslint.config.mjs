@@ -16,7 +16,10 @@ export default tseslint.config(
   ...tseslint.configs.recommendedTypeChecked,
   {
     languageOptions: {
-      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname }
+      parserOptions: {
+        projectService: true,
+        tsconfigRootDir: import.meta.dirname
+      }
     },
     rules: {
       '@typescript-eslint/explicit-member-accessibility': 'off',
@@ -28,14 +31,35 @@ export default tseslint.config(
       '@typescript-eslint/no-unused-vars': ['error', { args: 'none' }],
       '@typescript-eslint/no-floating-promises': 'error',
       '@typescript-eslint/no-explicit-any': 'error',
+      // As JupyterLab has them; what differs, and why: docs/decisions/0010-rules-of-the-front-end.md.
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      'id-match': ['error', '^[a-zA-Z_]+[a-zA-Z0-9_]*$'],
+      'sort-imports': [
+        'error',
+        {
+          ignoreCase: true,
+          ignoreDeclarationSort: true,
+          memberSyntaxSortOrder: ['none', 'all', 'multiple', 'single'],
+          allowSeparatedGroups: false
+        }
+      ],
       curly: ['error', 'all'],
       eqeqeq: 'error',
       'max-lines': ['error', { max: 400, skipBlankLines: true }],
       'no-restricted-properties': [
         'error',
-        { property: 'innerHTML', message: 'What comes from outside is text: use textContent.' },
-        { property: 'outerHTML', message: 'What comes from outside is text: use textContent.' },
-        { property: 'insertAdjacentHTML', message: 'What comes from outside is text: use append.' }
+        {
+          property: 'innerHTML',
+          message: 'What comes from outside is text: use textContent.'
+        },
+        {
+          property: 'outerHTML',
+          message: 'What comes from outside is text: use textContent.'
+        },
+        {
+          property: 'insertAdjacentHTML',
+          message: 'What comes from outside is text: use append.'
+        }
       ],
       'prefer-arrow-callback': 'error'
     }
@@ -54,7 +78,8 @@ export default tseslint.config(
           patterns: [
             {
               group: ['@jupyterlab/*', '@lumino/*', '../lab/*'],
-              message: 'shared/ is also built into the widget, where there is no JupyterLab.'
+              message:
+                'shared/ is also built into the widget, where there is no JupyterLab.'
             }
           ]
         }

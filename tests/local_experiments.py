@@ -51,6 +51,7 @@ def write_experiment(
             best_validation=1.0 / trials,
             error=error,
             created=now(),
+            started=now(),
             ended=now(),
         )
     )

@@ -197,6 +197,7 @@ def test_no_framework_is_imported_at_module_level_outside_its_room() -> None:
         "det_native.keras",
         "det_native.estimator",
         "det_harness.controllers",
+        "det_harness.gradients",
         "det_harness.recorder",
         "det_harness.torch_state",
     )

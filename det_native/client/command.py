@@ -7,7 +7,7 @@ import signal
 import sys
 import warnings
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,10 @@ from det_native.errors import DetError, MasterError, MasterUnreachableError
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.processes import wait_until_gone
 
+if TYPE_CHECKING:
+    from det_native.schema.rest import SlotInfo
+
+_SLOTS_HELP = 'Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.'
 _FAILED = 1
 _NOT_RUNNING = 3
 _INTERRUPTED = 130
@@ -50,8 +54,19 @@ def cli(context: click.Context, master: str | None) -> None:
     context.obj = master or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR")
 
 
+def _slots(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    from det_native.schema.resources import SLOTS_SETTING
+
+    match = SLOTS_SETTING.fullmatch(value.strip().lower()) if value else None
+    if value is not None and (match is None or int(match[2]) == 0):
+        raise click.BadParameter(f'{value!r} is no number of slots; write "4", "cpu:4" or "cuda:4".')
+    return value
+
+
 @cli.command()
-@click.option("--slots", metavar="N", help='Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.')
+@click.option(
+    "--slots", metavar="N", callback=_slots, help='Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.'
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; that of the last start by default.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address; others than this machine's need TLS.")
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Certificate, PEM.")
@@ -142,11 +157,21 @@ def status(context: click.Context) -> None:
                 ("version", f"{info.version} (protocol {info.protocol}), {info.python}"),
                 ("home", info.home),
                 ("slots", f"{busy} of {len(info.slots)} busy ({', '.join(f'{n} {d}' for d, n in devices.items())})"),
+                *_held(info.slots),
                 ("standbys", standbys or "none"),
                 ("active experiments", info.active_experiments),
             ]
         )
     )
+
+
+def _held(slots: list[SlotInfo]) -> list[tuple[str, str]]:
+    """Return who holds which slots, a line for each trial."""
+    held: dict[int, list[str]] = {}
+    for slot in slots:
+        if slot.trial_id is not None:
+            held.setdefault(slot.trial_id, []).append(slot.id)
+    return [(f"  trial {trial}", ", ".join(ids)) for trial, ids in sorted(held.items())]
 
 
 @cli.command()

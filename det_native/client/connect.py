@@ -144,7 +144,7 @@ def _start(home: Home, framework: str | None) -> RuntimeFile:
 
     started = ensure_master(home, ("--warm", framework) if framework else ())
     if started.fresh:
-        print(f"Started a master on this machine ({started.runtime.url}). It keeps running; `det down` stops it.")
+        print("Started a master on this machine. It keeps running; `det down` stops it, `det status` tells of it.")
     return started.runtime
 
 

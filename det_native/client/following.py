@@ -11,6 +11,7 @@ from typing import TextIO
 
 import click
 
+from det_native.client.logs import shown
 from det_native.client.session import Session
 from det_native.errors import MasterError
 from det_native.schema.rest import ExperimentDetail, LogLine, Trial
@@ -29,10 +30,10 @@ def print_file(path: Path, lines: int, *, follow: bool) -> None:
     """
     if not path.exists():
         raise MasterError(f"There is no log {path}: no master was started there yet.")
-    shown = lines
+    newest = lines
     while True:
         with path.open(encoding="utf-8", errors="replace") as file:
-            for line in deque(file, maxlen=shown):
+            for line in deque(file, maxlen=newest):
                 click.echo(line, nl=False)
             while follow and _same_file(path, file):
                 time.sleep(_INTERVAL_SECONDS)
@@ -40,7 +41,7 @@ def print_file(path: Path, lines: int, *, follow: bool) -> None:
                     click.echo(line, nl=False)
         if not follow:
             return
-        shown = _PAGE  # of the file that took its place
+        newest = _PAGE  # of the file that took its place
 
 
 def _same_file(path: Path, file: TextIO) -> bool:
@@ -60,7 +61,7 @@ def print_logs(session: Session, number: int, *, is_trial: bool, lines: int | No
         new = [line for trial in trials for line in _new_lines(session, trial, after)]
         new.sort(key=lambda line: line.id)
         for line in new[-lines:] if first and lines else new:
-            click.echo(f"[trial {line.trial_id}] {line.text}" if len(trials) > 1 else line.text)
+            click.echo(shown(line, of_several=len(trials) > 1))
         first = False
         if ended or not follow:
             return

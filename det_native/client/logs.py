@@ -26,7 +26,7 @@ class Logs(Sequence[LogLine]):
         if not self._lines:
             return self._empty
         several = len({line.trial_id for line in self._lines}) > 1
-        return "\n".join(f"[trial {line.trial_id}] {line.text}" if several else line.text for line in self._lines)
+        return "\n".join(shown(line, of_several=several) for line in self._lines)
 
     def __repr__(self) -> str:
         return str(self) or "(no log lines)"
@@ -49,3 +49,11 @@ class Logs(Sequence[LogLine]):
     def tail(self, count: int) -> Logs:
         """Return the last `count` lines."""
         return self[-count:] if count > 0 else Logs([])
+
+
+def shown(line: LogLine, *, of_several: bool) -> str:
+    """Return a line as text, with the trial where there are several, and the process where the trial has several."""
+    marks = [f"trial {line.trial_id}"] if of_several else []
+    if line.rank is not None:
+        marks.append(f"rank {line.rank}")
+    return f"[{', '.join(marks)}] {line.text}" if marks else line.text

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from det_native.client.history import as_number
+from det_native.client.state_words import experiment_word
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
 
@@ -55,7 +56,7 @@ class ExperimentProgress:
     def text(self) -> str:
         """State, trials done and the newest metrics, in a few words."""
         state = self.experiment.state
-        words = [PAUSED if state is ExperimentState.PAUSED else state.value.lower()]
+        words = [PAUSED if state is ExperimentState.PAUSED else experiment_word(self.experiment).lower()]
         if self.experiment.trials > 1:
             done = sum(trial.state.terminal for trial in self.trials.values())
             words.append(f"{done}/{self.experiment.trials} trials")

@@ -25,6 +25,10 @@ class Source(Protocol):
         """Address of the master; empty for a run in a process of this machine."""
         return ""
 
+    def shown_id(self, experiment_id: int) -> int | str:
+        """Return the experiment's number as the user knows it: ``3``, or ``"local-3"``."""
+        return experiment_id
+
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
         """Return the experiment as it is now."""
 

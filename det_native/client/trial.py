@@ -55,6 +55,11 @@ class Trial:
         return self.detail().state
 
     @property
+    def slots(self) -> list[str]:
+        """Slots that it holds at this moment, such as ``cuda:0``: it runs as one process on each."""
+        return list(self.detail().slots)
+
+    @property
     def best_validation(self) -> float | None:
         """Best value of the searcher's metric so far."""
         return self.detail().best_validation
@@ -140,6 +145,9 @@ class Trial:
 
     def __repr__(self) -> str:
         return f"Trial({self.id})"
+
+    def __str__(self) -> str:
+        return rendering.line_of(self)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         return rendering.current().mimebundle(self)

@@ -156,11 +156,12 @@ def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool =
 
 
 def _place(error: rest.UserErrorInfo) -> str:
-    """Return `` in cell [3], line 2``; empty if it is not known."""
+    """Return `` in cell [3], line 2, on rank 1``; empty if nothing is known."""
     place = [f"cell [{error.cell}]" if error.cell is not None else "", error.file or ""]
     where = ", ".join(part for part in place if part)
     line = f", line {error.line}" if where and error.line is not None else ""
-    return f" in {where}{line}" if where else ""
+    rank = f" on rank {error.rank}" if error.rank is not None else ""
+    return (f" in {where}{line}{',' if rank else ''}" if where else "") + rank
 
 
 def _not_ended(source: Source, experiment_id: int | str, timeout: float | None) -> str:

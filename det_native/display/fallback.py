@@ -37,7 +37,9 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
         html = experiment_html(handle, png, note="" if detail.state.terminal else f"as of {as_of}")
     else:
         trial = handle.detail()
-        line = trial_line(trial, handle.metric, "" if trial.state.terminal else as_of)
+        line = trial_line(
+            trial, handle.source.shown_id(trial.experiment_id), handle.metric, "" if trial.state.terminal else as_of
+        )
         html = trial_html(handle, png, note="" if trial.state.terminal else f"as of {as_of}")
     bundle = {"text/plain": line, "text/html": html}
     if png is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from det_native.client.handles import Experiment, Trial
+from det_native.client.state_words import trial_word
 from det_native.display.text import experiment_facts, format_hparams, format_value, shown_trials, title_of, trial_facts
 from det_native.schema import rest
 
@@ -49,7 +50,7 @@ def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "") ->
         Said after the facts.
     """
     detail = trial.detail()
-    heading = _heading(f"Trial {detail.id}", f"of experiment {detail.experiment_id}")
+    heading = _heading(f"Trial {detail.id}", f"of experiment {trial.source.shown_id(detail.experiment_id)}")
     return _box([heading, _facts(trial_facts(detail, trial.metric), note), _error(detail.error), _picture(picture)])
 
 
@@ -61,7 +62,7 @@ def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _trial_row(trial: rest.Trial) -> tuple[str, ...]:
     best = "" if trial.best_validation is None else format_value(trial.best_validation)
     batches = f"{trial.batches}/{trial.target_batches}"
-    return str(trial.id), trial.state.value, batches, best, format_hparams(trial.hparams)
+    return str(trial.id), trial_word(trial), batches, best, format_hparams(trial.hparams)
 
 
 def _box(parts: Iterable[str]) -> str:

@@ -236,7 +236,7 @@ class LiveView:
 def _ids(handle: Experiment | Trial) -> tuple[int | str, int]:
     if isinstance(handle, Experiment):
         return handle.id, 0
-    return handle.source.experiment(handle.experiment_id).id, handle.id
+    return handle.source.shown_id(handle.experiment_id), handle.id
 
 
 def _cell() -> str:

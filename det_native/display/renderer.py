@@ -33,7 +33,8 @@ class DisplayRenderer:
 
         if isinstance(handle, Experiment):
             return experiment_line(handle.id, handle.detail())
-        return trial_line(handle.detail(), handle.metric)
+        trial = handle.detail()
+        return trial_line(trial, handle.source.shown_id(trial.experiment_id), handle.metric)
 
     def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> CurvesFigure:
         """Return the figure of the handle's curves."""

@@ -12,6 +12,7 @@ from det_native.schema.rest import CaptureRow
 
 TITLES = ("what", "how", "size", "cell", "status", "note")
 MAX_ROWS = 40
+RUNS_AGAIN = "runs again"
 
 
 def format_size(size: int) -> str:
@@ -76,17 +77,22 @@ class ReportView:
         return f'<div style="font-size:13px"><details open>{summary}{table}{rest}</details>{warnings}</div>'
 
     def _entries(self, row: CaptureRow) -> tuple[str, ...]:
-        status = row.status if self._sent or row.status == "not sent" else "to send"
-        return row.what, row.how, format_size(row.size) if row.size else "", row.cell, status, row.note
+        return row.what, row.how, format_size(row.size) if row.size else "", row.cell, self._status(row), row.note
+
+    def _status(self, row: CaptureRow) -> str:
+        if row.how == RUNS_AGAIN:
+            return ""  # that a cell runs is no thing to send: its source is in a row of its own
+        return row.status if self._sent or row.status == "not sent" else "to send"
 
 
 class ShownReport:
-    """A report that is on the screen; ``update`` says of each thing whether it was new."""
+    """A report that is on the screen; ``update`` says of each thing whether it was new, ``say`` what happens now."""
 
     def __init__(self, rows: Sequence[CaptureRow], warnings: Sequence[str]) -> None:
         self._rows = rows
         self._warnings = warnings
         self._handle: Any = None
+        self._line: Any = None
         if in_notebook():
             from IPython.display import display
 
@@ -101,6 +107,19 @@ class ShownReport:
             self._handle.update(view)
         else:
             print(f"Sent: {view.summary}.")
+
+    def say(self, text: str) -> None:
+        """Say below the report what happens now: in a notebook in place of what was said before."""
+        if self._handle is None:
+            print(text, flush=True)
+            return
+        data = {"text/plain": text}
+        if self._line is None:
+            from IPython.display import display
+
+            self._line = display(data, raw=True, display_id=True)
+        else:
+            self._line.update(data, raw=True)
 
 
 def show_report(rows: Sequence[CaptureRow], warnings: Sequence[str] = ()) -> ShownReport:

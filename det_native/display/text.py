@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from det_native.client.handles import Experiment, Trial
+from det_native.client.state_words import experiment_word, failed_trials_text, trial_word
 from det_native.schema import rest
 
 MAX_ROWS = 12
@@ -31,7 +32,7 @@ def title_of(experiment_id: int | str, name: str) -> str:
 
 def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
     """Return what is said of an experiment, as label and value."""
-    facts = {"state": detail.state.value}
+    facts = {"state": ", ".join(filter(None, (experiment_word(detail), failed_trials_text(detail))))}
     if not detail.state.terminal:
         facts["progress"] = f"{detail.progress:.0%}"
     searcher = (detail.config.get("searcher") or {}).get("name", "single")
@@ -43,7 +44,9 @@ def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
 
 def trial_facts(trial: rest.Trial, metric: str) -> dict[str, str]:
     """Return what is said of a trial, as label and value; `metric` is the searcher's."""
-    facts = {"state": trial.state.value, "batches": f"{trial.batches}/{trial.target_batches}"}
+    facts = {"state": trial_word(trial), "batches": f"{trial.batches}/{trial.target_batches}"}
+    if len(trial.slots) > 1:
+        facts["slots"] = ", ".join(trial.slots)
     if trial.hparams:
         facts["hyperparameters"] = format_hparams(trial.hparams)
     if trial.best_validation is not None:
@@ -73,23 +76,23 @@ def experiment_line(experiment_id: int | str, detail: rest.ExperimentDetail, as_
     as_of : str
         Time for which it is said; empty for what stays as it is.
     """
-    words = [detail.state.value.lower()]
+    words = [experiment_word(detail).lower()]
     if not detail.state.terminal:
         words.append(f"{detail.progress:.0%} done")
         words += [f"about {format_seconds(detail.seconds_left)} left"] if detail.seconds_left is not None else []
     if detail.trials > 1:
-        words.append(f"{detail.trials} trials")
+        words.append(failed_trials_text(detail) or f"{detail.trials} trials")
     if detail.best_validation is not None:
         words.append(f"best {detail.metric or 'validation'} {format_value(detail.best_validation)}")
     return _line(title_of(experiment_id, detail.name), words, detail.error, as_of)
 
 
-def trial_line(trial: rest.Trial, metric: str, as_of: str = "") -> str:
+def trial_line(trial: rest.Trial, experiment_id: int | str, metric: str, as_of: str = "") -> str:
     """Return a trial in one line; see ``experiment_line``."""
-    words = [trial.state.value.lower(), f"{trial.batches}/{trial.target_batches} batches"]
+    words = [trial_word(trial).lower(), f"{trial.batches}/{trial.target_batches} batches"]
     if trial.best_validation is not None:
         words.append(f"best {metric or 'validation'} {format_value(trial.best_validation)}")
-    return _line(f"Trial {trial.id} of experiment {trial.experiment_id}", words, trial.error, as_of)
+    return _line(f"Trial {trial.id} of experiment {experiment_id}", words, trial.error, as_of)
 
 
 def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, as_of: str) -> str:
@@ -115,7 +118,7 @@ def experiment_text(experiment: Experiment) -> str:
     for trial in trials:
         facts = trial_facts(trial, detail.metric)
         said = ", ".join(f"{label} {value}" for label, value in facts.items() if label != "state")
-        lines.append(f"  trial {trial.id}: {trial.state.value}, {said}")
+        lines.append(f"  trial {trial.id}: {trial_word(trial)}, {said}")
     if more:
         lines.append(f"  ... and {more} more trials")
     if detail.error is not None:
@@ -126,7 +129,7 @@ def experiment_text(experiment: Experiment) -> str:
 def trial_text(trial: Trial) -> str:
     """Return a trial as text."""
     detail = trial.detail()
-    lines = [f"Trial {detail.id} of experiment {detail.experiment_id}"]
+    lines = [f"Trial {detail.id} of experiment {trial.source.shown_id(detail.experiment_id)}"]
     lines += [f"  {label}: {value}" for label, value in trial_facts(detail, trial.metric).items()]
     if detail.error is not None:
         lines.append(detail.error.traceback or f"{detail.error.type}: {detail.error.message}")

@@ -209,7 +209,7 @@ class _Planner:
             loaded = self._complete(settings)
             if loaded is None:
                 return
-            refuse(loaded, settings, searches=True)
+            refuse(loaded, settings, "keras" if self.call.kind == "fit" else None, searches=True)
         except DetError as error:
             self._refused(error)
             return

@@ -141,6 +141,7 @@ class _LocalExperiment:
             best_validation=None,
             error=None,
             created=now(),
+            started=now(),
             ended=None,
         )
 

@@ -38,6 +38,10 @@ class LocalSource(Source):
         self._store = store
         self._loader = loader
 
+    def shown_id(self, experiment_id: int) -> str:
+        """Return ``"local-<n>"``."""
+        return self._store.id
+
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
         """Return the experiment as it is now."""
         return self._store.experiment()

@@ -22,7 +22,7 @@ from det_native.master.flow.experiments import Experiments, Idempotency
 from det_native.master.flow.jobs import Places, worker_kind
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.runs import Runs
-from det_native.master.flow.scheduling import pending_trials, running_trials
+from det_native.master.flow.scheduling import pending_trials, running_trials, tell_who_cannot_run
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.launch.base import Exit, Launcher
 from det_native.master.scheduling.plan import plan
@@ -239,6 +239,7 @@ class Service:
         over = self._experiments.take_up_all({run.trial_id for run in self._runs.active.values()})
         for experiment_id in {*ended, *over}:
             self._collect(experiment_id)
+        tell_who_cannot_run(self.database, len(self.places.slots))
         self._unscheduled = True
 
     def _begin(self, experiment_id: int) -> None:

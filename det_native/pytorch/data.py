@@ -6,6 +6,7 @@ import random
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,14 @@ import torch
 import torch.utils.data as torch_data
 
 from det_native.errors import InvalidDataError
-from det_native.pytorch.samplers import EpochOrder, IsolatedOrder, PlainOrder, adapt_batch_sampler, seed_for
+from det_native.pytorch.samplers import (
+    EpochOrder,
+    IsolatedOrder,
+    PlainOrder,
+    adapt_batch_sampler,
+    own_generators,
+    seed_for,
+)
 from det_native.pytorch.streams import StreamLoader
 
 TorchData = dict[str, Any] | Sequence[Any] | torch.Tensor
@@ -140,13 +148,16 @@ class DataLoader:
         batching = (
             {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
         )
-        return torch_data.DataLoader(
+        loader: torch_data.DataLoader[Any] = torch_data.DataLoader(
             dataset,
             # An iterator draws one number when it starts: from here, not from the generator that the model uses.
             generator=torch.Generator().manual_seed(seed_for(seed, rank)),
             **batching,
             **self._same_settings(persistent_workers=base.persistent_workers),
         )
+        if num_replicas > 1 and base.num_workers == 0:
+            return ReplicaLoader(loader, seed_for(seed, rank), skip)
+        return loader
 
     def _same_settings(self, *, persistent_workers: bool) -> dict[str, Any]:
         """Return what a loader made from this one has of it. The order of batches is always kept."""
@@ -260,6 +271,49 @@ class _WorkerStart:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if self.function is not None:
             self.function(worker)
+
+
+class ReplicaLoader:
+    """A torch loader without workers, of one replica of several: each batch is loaded under generators of its own.
+
+    The generators of the process are seeded alike on all replicas, so that random decisions in training are the same
+    everywhere. What is drawn while loading, to change the records, has to differ.
+
+    Attributes that it does not have itself are the loader's.
+
+    Parameters
+    ----------
+    loader : torch.utils.data.DataLoader
+    seed : int
+        Of this replica.
+    first : int
+        Number of its first batch.
+    """
+
+    def __init__(self, loader: torch_data.DataLoader[Any], seed: int, first: int) -> None:
+        self._loader = loader
+        self._seed = seed
+        self._first = first
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_loader":
+            raise AttributeError(name)
+        return getattr(self._loader, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator = iter(self._loader)
+        for number in count(self._first):
+            with own_generators(seed_for(self._seed, number), None):
+                batch = next(iterator, _END)
+            if batch is _END:
+                return
+            yield batch
+
+
+_END = object()
 
 
 class SeededDataset:

@@ -17,6 +17,9 @@ class Gradients(Protocol):
     def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
         """An optimizer was wrapped; `backward_passes` passes of a batch add to the gradients of one step."""
 
+    def start(self) -> None:
+        """Training begins: models and optimizers are what they will be, on their devices."""
+
     def enter_batch(self, *, stepped: bool) -> None:
         """A batch begins; with `stepped` False its gradients are only added up, and nothing is exchanged.
 
@@ -32,6 +35,9 @@ class LocalGradients(Gradients):
 
     def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
         """Do nothing: there is nobody to exchange gradients with."""
+
+    def start(self) -> None:
+        """Do nothing."""
 
     def enter_batch(self, *, stepped: bool) -> None:
         """Do nothing."""

@@ -71,8 +71,8 @@ class OptimizerSteps:
         passes: int | None,
     ) -> None:
         """Step an optimizer, if this batch is one that is stepped."""
-        if id(optimizer) not in self._checked:
-            self._check_first(optimizer)
+        if id(optimizer) not in self._passes:
+            raise ArgumentError(self._not_wrapped(optimizer))
         if passes is not None:
             self._check_passes(optimizer, passes)
         aggregates = self.aggregates
@@ -82,6 +82,8 @@ class OptimizerSteps:
             if not self._stepped_batch:
                 return
         self._gradients.wait(optimizer)
+        if id(optimizer) not in self._checked:
+            self._check_first(optimizer)
         if aggregates and self._average:
             _divide_gradients(optimizer, self._frequency)
         amp = self.amp
@@ -123,17 +125,18 @@ class OptimizerSteps:
             optimizer.step()
 
     def _check_first(self, optimizer: torch.optim.Optimizer) -> None:
-        if id(optimizer) not in self._passes:
-            raise ArgumentError(
-                f"{self._owner}.train_batch() gave step_optimizer() a {type(optimizer).__name__} that is not wrapped: "
-                "pass the optimizer that context.wrap_optimizer() returned."
-            )
         if all(parameter.grad is None for parameter in parameters_of(optimizer)):
             raise TrialDefinitionError(
                 f"{self._owner}.train_batch() called step_optimizer() for {type(optimizer).__name__} before any "
                 "gradient of its parameters was computed: call context.backward(loss) first."
             )
         self._checked.add(id(optimizer))
+
+    def _not_wrapped(self, optimizer: torch.optim.Optimizer) -> str:
+        return (
+            f"{self._owner}.train_batch() gave step_optimizer() a {type(optimizer).__name__} that is not wrapped: "
+            "pass the optimizer that context.wrap_optimizer() returned."
+        )
 
     def _check_passes(self, optimizer: torch.optim.Optimizer, passes: int) -> None:
         told = self._passes[id(optimizer)]

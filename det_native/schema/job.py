@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from det_native.schema.manifests import BundleManifest, CheckpointManifest
 
+# Exit code of a process that ended because another one of its trial had failed.
+EXIT_PEER_FAILED = 4
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -21,6 +24,30 @@ class CheckJob(_Model):
     directory: str
     blobs: str
     bundle: BundleManifest
+
+
+class Gang(_Model):
+    """The place of one process among those that run a trial together, and where they meet.
+
+    Attributes
+    ----------
+    rank, size : int
+        Of all processes of the trial; rank 0 reports to the master.
+    local_rank, local_size : int
+        Of those on this machine.
+    cross_rank, cross_size : int
+        This machine among the machines.
+    rendezvous : str
+        Path of a file that rank 0 writes atomically: the ``host:port`` of its store. The others wait for it.
+    """
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    cross_rank: int = 0
+    cross_size: int = 1
+    rendezvous: str
 
 
 class TrialJob(_Model):
@@ -41,6 +68,8 @@ class TrialJob(_Model):
         Bearer token of this run; it is good for this run's routes only.
     config, hparams, trial_seed
         See ``TrialEnvironment``.
+    gang : Gang or None
+        This process among those of the run; None if it is the only one.
     test : bool
         One minimal loop: one batch of validation is enough.
     devices : list of str
@@ -63,8 +92,7 @@ class TrialJob(_Model):
     config: dict[str, Any]
     hparams: dict[str, Any]
     trial_seed: int
-    rank: int = 0
-    size: int = 1
+    gang: Gang | None = None
     test: bool = False
     devices: list[str] = Field(default_factory=list)
     threads: int = 1

@@ -11,6 +11,9 @@ from det_native.schema.section import Positive, Secret, Section, Whole
 
 Device = Literal["cpu", "cuda", "rocm"]
 
+#: What a master is told of its slots: "4", "cpu:4", "cuda:4".
+SLOTS_SETTING = re.compile(r"(?:(cpu|cuda):)?(\d+)")
+
 _SIZE = re.compile(r"(\d*\.)?\d+ ?([kmgtp](i?b)?|b)?", re.IGNORECASE)
 _VARIABLE = re.compile(r"[^=\s\0]+=[^\0]*", re.DOTALL)
 

@@ -112,7 +112,7 @@ class UserErrorInfo(_Model):
     """What made a run fail: an exception of the user's code, or something else.
 
     `traceback` is the text to show: the user's frames, with cells by number and line. It is empty for what is not the
-    user's: a worker that was killed, say.
+    user's: a worker that was killed, say. `rank` is the process in which it was raised, None where there was one only.
     """
 
     type: str
@@ -122,6 +122,7 @@ class UserErrorInfo(_Model):
     file: str | None = None
     line: int | None = None
     batch: int = 0
+    rank: int | None = None
 
 
 class Experiment(_Answer):
@@ -129,6 +130,7 @@ class Experiment(_Answer):
 
     `started` is when its first trial got slots, None before. `seconds_left` is how long it will take from here if it
     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
+    `failed_trials` are among `trials`: a search goes on without them.
     """
 
     id: int
@@ -142,6 +144,7 @@ class Experiment(_Answer):
     progress: float = Field(ge=0, le=1)
     test: bool = False
     trials: int
+    failed_trials: int = 0
     best_validation: float | None
     error: UserErrorInfo | None
     created: str
@@ -157,7 +160,7 @@ class ExperimentDetail(Experiment):
 
 
 class Trial(_Answer):
-    """A trial of an experiment."""
+    """A trial of an experiment. `slots` are those that it holds at the moment: it runs as one process on each."""
 
     id: int
     experiment_id: int
@@ -173,6 +176,7 @@ class Trial(_Answer):
     created: str
     started: str | None
     ended: str | None
+    slots: list[str] = Field(default_factory=list)
 
 
 class MetricRow(_Answer):
@@ -229,7 +233,10 @@ class Checkpoint(_Answer):
 
 
 class LogLine(_Answer):
-    """A line of a trial's log; `id` increases over the whole master."""
+    """A line of a trial's log; `id` increases over the whole master.
+
+    `rank` is the process that has written it, None where there was one only, and for the master's own lines.
+    """
 
     id: int
     trial_id: int
@@ -237,6 +244,7 @@ class LogLine(_Answer):
     time: str
     stream: Literal["stdout", "stderr", "system"]
     text: str
+    rank: int | None = None
 
 
 class Event(_Answer):

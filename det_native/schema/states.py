@@ -67,10 +67,19 @@ class MetricKind(StrEnum):
 
 
 class ExitReason(StrEnum):
-    """Why an attempt ended, as its harness says; a process that just vanishes says nothing."""
+    """Why an attempt ended, as its harness says; a process that just vanishes says nothing.
+
+    PEER_FAILED is the end of a process that could not go on because another one of the same trial had failed.
+    """
 
     COMPLETED = "COMPLETED"
     STOPPED = "STOPPED"
     USER_ERROR = "USER_ERROR"
     INVALID_HYPERPARAMETERS = "INVALID_HYPERPARAMETERS"
     HARNESS_ERROR = "HARNESS_ERROR"
+    PEER_FAILED = "PEER_FAILED"
+
+    @property
+    def failed(self) -> bool:
+        """Whether something went wrong."""
+        return self not in {ExitReason.COMPLETED, ExitReason.STOPPED}

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import hmac
+import pickle
+from collections.abc import Callable
 from typing import Any, Protocol
 
-from det_native.errors import UnsupportedFeatureError
-from det_native.schema.environment import TrialEnvironment
+from det_native.errors import PeerLostError
+
+_DIGEST = "sha256"
+_DIGEST_BYTES = 32
 
 
 class Exchange(Protocol):
-    """Collective calls: every rank makes each of them, in the same order."""
+    """Collective calls: every rank makes each of them, in the same order.
+
+    Attributes
+    ----------
+    rank, size : int
+    """
+
+    rank: int
+    size: int
 
     def gather(self, value: Any) -> list[Any]:
         """Return the (picklable) values of all ranks, by rank, on every rank."""
@@ -17,9 +30,15 @@ class Exchange(Protocol):
     def from_chief(self, value: Any) -> Any:
         """Return the first rank's value, on every rank."""
 
+    def ask(self, *flags: bool) -> Callable[[], list[bool]]:
+        """Begin to find out which flags are set on any rank; what is returned waits for the answer."""
+
 
 class OneProcess(Exchange):
     """A trial of one rank."""
+
+    def __init__(self) -> None:
+        self.rank, self.size = 0, 1
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value alone."""
@@ -29,17 +48,136 @@ class OneProcess(Exchange):
         """Return the value."""
         return value
 
+    def ask(self, *flags: bool) -> Callable[[], list[bool]]:
+        """Answer with the flags themselves."""
+        return lambda: list(flags)
 
-def exchange_of(environment: TrialEnvironment) -> Exchange:
-    """Return what connects the ranks of a trial.
+
+class GroupExchange(Exchange):
+    """The ranks of a process group of ``torch.distributed``, over its CPU backend.
+
+    What is unpickled was signed with a secret that only the ranks have: the group's ports are open to every process of
+    the machine.
+
+    Parameters
+    ----------
+    rank, size : int
+    secret : bytes
+    """
+
+    def __init__(self, rank: int, size: int, secret: bytes) -> None:
+        import torch
+        import torch.distributed
+
+        self.rank, self.size = rank, size
+        self._secret = secret
+        self._torch = torch
+        self._distributed = torch.distributed
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all ranks, by rank, on every rank.
+
+        Raises
+        ------
+        PeerLostError
+            If another rank is gone.
+        """
+        torch, own = self._torch, self._packed(value)
+        lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
+        self._wait(lambda: self._distributed.all_gather(lengths, torch.tensor([len(own)]), async_op=True))
+        most = max(int(length) for length in lengths)
+        padded = torch.zeros(most, dtype=torch.uint8)
+        padded[: len(own)] = own
+        found = [torch.empty(most, dtype=torch.uint8) for _ in range(self.size)]
+        self._wait(lambda: self._distributed.all_gather(found, padded, async_op=True))
+        return [self._unpacked(one[: int(length)]) for one, length in zip(found, lengths, strict=True)]
+
+    def from_chief(self, value: Any) -> Any:
+        """Return the first rank's value, on every rank; what the others give is not sent.
+
+        Raises
+        ------
+        PeerLostError
+            If another rank is gone.
+        """
+        torch = self._torch
+        own = self._packed(value) if self.rank == 0 else torch.empty(0, dtype=torch.uint8)
+        length = torch.tensor([len(own)])
+        self._wait(lambda: self._distributed.broadcast(length, 0, async_op=True))
+        sent = own if self.rank == 0 else torch.empty(int(length), dtype=torch.uint8)
+        self._wait(lambda: self._distributed.broadcast(sent, 0, async_op=True))
+        return value if self.rank == 0 else self._unpacked(sent)
+
+    def ask(self, *flags: bool) -> Callable[[], list[bool]]:
+        """Begin to find out which flags are set on any rank; what is returned waits for the answer.
+
+        Raises
+        ------
+        PeerLostError
+            If another rank is gone.
+        """
+        asked = self._torch.tensor(flags, dtype=self._torch.uint8)
+        work = begin(lambda: self._distributed.all_reduce(asked, self._distributed.ReduceOp.MAX, async_op=True))
+
+        def answer() -> list[bool]:
+            finish(work)
+            return [bool(flag) for flag in asked.tolist()]
+
+        return answer
+
+    def _wait(self, call: Callable[[], Any]) -> None:
+        finish(begin(call))
+
+    def _packed(self, value: Any) -> Any:
+        try:
+            content = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            import cloudpickle  # for classes and functions that no other process can import
+
+            content = cloudpickle.dumps(value)
+        signed = bytearray(hmac.digest(self._secret, content, _DIGEST) + content)
+        return self._torch.frombuffer(signed, dtype=self._torch.uint8)
+
+    def _unpacked(self, sent: Any) -> Any:
+        signed = sent.numpy().tobytes()
+        digest, content = signed[:_DIGEST_BYTES], signed[_DIGEST_BYTES:]
+        if not hmac.compare_digest(digest, hmac.digest(self._secret, content, _DIGEST)):
+            raise PeerLostError("Something that is no process of this trial has joined its exchange: it was refused.")
+        return pickle.loads(content)
+
+
+def begin(call: Callable[[], Any]) -> Any:
+    """Start a collective operation and return its handle.
 
     Raises
     ------
-    UnsupportedFeatureError
-        For more than one rank.
+    PeerLostError
+        If another rank is gone.
     """
-    if environment.ranks.size > 1:
-        raise UnsupportedFeatureError(
-            f"resources.slots_per_trial: {environment.ranks.size} comes with a later version."
-        )
-    return OneProcess()
+    try:
+        return call()
+    except RuntimeError as error:
+        raise lost(error) from error
+
+
+def finish(work: Any) -> None:
+    """Wait for a collective operation.
+
+    Raises
+    ------
+    PeerLostError
+        If another rank is gone.
+    """
+    try:
+        work.wait()
+    except RuntimeError as error:
+        raise lost(error) from error
+
+
+def lost(error: Exception) -> PeerLostError:
+    """Return the error that says that a rank is gone, for one of the backend's."""
+    reason = str(error).partition("\n")[0].partition(". This is typically")[0]
+    return PeerLostError(
+        "Another process of this trial has ended or does not answer, so this one cannot go on; what went wrong is in "
+        f"the output of that process. ({reason})"
+    )

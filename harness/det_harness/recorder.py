@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
+from det_harness.averages import Columns
 from det_harness.metrics import scalar
 from det_harness.services import Reporter
 from det_native.errors import TrialDefinitionError
@@ -30,6 +31,8 @@ class TrainingRecorder:
     reporter : Reporter
     owner : str
         What returns the metrics, for messages.
+    average : callable, optional
+        Makes columns of numbers the means over all ranks, which then report at the same batches.
 
     Attributes
     ----------
@@ -39,8 +42,9 @@ class TrainingRecorder:
         Monotonic time after which it is due in any case, should the batches have become slower.
     """
 
-    def __init__(self, reporter: Reporter, owner: str) -> None:
+    def __init__(self, reporter: Reporter, owner: str, average: Callable[[Columns], Columns] | None = None) -> None:
         self._reporter = reporter
+        self._average = average
         self._owner = owner
         self._columns: dict[str, list[Any]] = {"": []}  # unlike whatever the first batch has
         self._named = False
@@ -77,6 +81,11 @@ class TrainingRecorder:
                 value = value.detach() if value.requires_grad else value.clone()
             columns[name].append(value)
 
+    def report_alone(self) -> None:
+        """Report what was kept since the last time, after an error: other ranks may be gone."""
+        self._average = None
+        self.report()
+
     def report(self, workload: Mapping[str, Any] | None = None) -> None:
         """Report what was kept since the last time.
 
@@ -98,17 +107,21 @@ class TrainingRecorder:
             return
         rate = len(batches) / elapsed
         self.due = batches[-1] + min(max(int(rate * REPORT_SECONDS), 1), _MOST_BATCHES)
-        columns: dict[str, list[float | None]] = {}
-        for name, values in self._columns.items():
-            numbers = self._numbers(name, values)
-            if numbers is not None:
-                columns[name] = numbers
+        columns = self._as_numbers()
         if not self._columns:
             batches = batches[-1:]  # nothing but what the workload as a whole has
         self._columns = {name: [] for name in self._columns}
         self._add_workload(columns, workload or {}, len(batches))
         if columns:
             self._reporter.training(batches, columns)
+
+    def _as_numbers(self) -> Columns:
+        columns: Columns = {}
+        for name, values in self._columns.items():
+            numbers = self._numbers(name, values)
+            if numbers is not None:
+                columns[name] = numbers
+        return columns if self._average is None else self._average(columns)
 
     def _add_workload(self, columns: dict[str, list[float | None]], workload: Mapping[str, Any], rows: int) -> None:
         for name, value in workload.items():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from det_harness.exchange import Exchange, OneProcess
 from det_harness.schedule import Schedule
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
@@ -78,6 +79,9 @@ class Services:
         Batches of one validation; None for all of the validation data. A minimal loop (``test=True``) takes 1.
     tensorboard : Path or None
         Where event files of TensorBoard go, the same for every run of the trial.
+    exchange : Exchange
+        Connects the ranks of the trial. On other ranks than the first, nothing is reported and nothing published: of
+        the checkpoints only ``restore`` is used there.
     """
 
     environment: TrialEnvironment
@@ -87,6 +91,7 @@ class Services:
     stop_requested: Callable[[], bool]
     validation_batches: int | None = None
     tensorboard: Path | None = None
+    exchange: Exchange = field(default_factory=OneProcess)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@
     See ``state_files``.
 ``rng.npz``, ``state.json``
     Random number generators; the schedule, the position in the data, and the checkpoint's uuid.
+``ranks/<rank>/``
+    Of a trial on several slots: what the other ranks have of their own (see `save_own`), in the same files.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ _FILES = {
     "callbacks": "callbacks",
     "reducers": "reducers",
 }
+# What is equal on all ranks.
+_COMMON = ("models_state_dict", "optimizers_state_dict", "lr_schedulers_state_dict", "scalers_state_dict")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, torch.device)
 
 
@@ -77,9 +81,27 @@ def save(folder: Path, state: dict[str, Any], schedule: dict[str, Any], position
     position : optional
         Place in the training data, where it cannot be told from the number of batches.
     """
+    _write_state(folder, state)
+    _write_facts(folder, {"schedule": schedule, "position": position})
+
+
+def save_own(folder: Path, state: dict[str, Any]) -> None:
+    """Write what a rank other than the first has of its own into an empty folder.
+
+    Parameters
+    ----------
+    folder : Path
+    state : dict
+        From :func:`collect`, and whatever callbacks have put in.
+    """
+    _write_state(folder, {key: value for key, value in state.items() if key not in _COMMON})
+
+
+def _write_state(folder: Path, state: dict[str, Any]) -> None:
     state = dict(state)
     for name, key in _FILES.items():
-        state_files.dump(folder, name, state.pop(key, None))
+        if key in state:
+            state_files.dump(folder, name, state.pop(key))
     objects: dict[str, Any] = {}
     torch.save(_split(state, "", objects), folder / _WEIGHTS)
     if objects:
@@ -87,7 +109,6 @@ def save(folder: Path, state: dict[str, Any], schedule: dict[str, Any], position
 
         (folder / _OBJECTS).write_bytes(cloudpickle.dumps(objects))
     rng.save(folder)
-    _write_facts(folder, {"schedule": schedule, "position": position})
 
 
 def note_uuid(folder: Path, uuid: str) -> None:

@@ -17,9 +17,12 @@ from pydantic import BaseModel
 
 from det_harness import rng
 from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.exchange import Exchange
+from det_harness.group import joined
 from det_harness.host import WorkerHost
 from det_harness.lengths import periods_of
 from det_harness.link import MasterLink
+from det_harness.peers import Failures, SilentReporter, last_word, ranks_of, run_folder
 from det_harness.program import ProgramRunner, check_versions
 from det_harness.publications import Publications
 from det_harness.report import SpoolReporter, open_reporter
@@ -32,10 +35,11 @@ from det_native.errors import (
     CheckpointError,
     MasterError,
     MissingDependencyError,
+    PeerLostError,
     StorageError,
 )
-from det_native.schema.environment import Ranks, TrialEnvironment
-from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.job import EXIT_PEER_FAILED, CheckJob, TrialJob
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
@@ -58,6 +62,7 @@ _RARELY_THE_USERS = (
     CheckpointError,
     MasterError,
     MissingDependencyError,
+    PeerLostError,
     StorageError,
 )
 
@@ -97,16 +102,12 @@ class _TrialRun:
             experiment_id=job.experiment_id,
             trial_id=job.trial_id,
             trial_seed=job.trial_seed,
-            ranks=Ranks(rank=job.rank, size=job.size),
+            ranks=ranks_of(job.gang),
         )
-        searcher = job.config.get("searcher") or {}
+        self._failures = Failures(job.gang)
         self._publications = Publications(self._directory, job.run_id, job.checkpoints)
-        self._reporter: SpoolReporter = open_reporter(
-            MasterLink(job.master_url, job.token, job.run_id),
-            self._directory / "spool",
-            metric=searcher.get("metric"),
-            smaller_is_better=bool(searcher.get("smaller_is_better", True)),
-            on_checkpoint=self._publications.end,
+        self._reporter: SpoolReporter | SilentReporter = (
+            SilentReporter() if self._environment.ranks.rank else self._open_reporter()
         )
         self._schedule: Schedule | None = None
         self._runner: ProgramRunner | None = None
@@ -121,6 +122,17 @@ class _TrialRun:
                 return self._failed(error)
             return self._ended(outcome)
 
+    def _open_reporter(self) -> SpoolReporter:
+        job = self._job
+        searcher = job.config.get("searcher") or {}
+        return open_reporter(
+            MasterLink(job.master_url, job.token, job.run_id),
+            self._directory / "spool",
+            metric=searcher.get("metric"),
+            smaller_is_better=bool(searcher.get("smaller_is_better", True)),
+            on_checkpoint=self._publications.end,
+        )
+
     def _train(self) -> Outcome:
         job = self._job
         blobs = BlobStore(job.blobs)
@@ -130,19 +142,27 @@ class _TrialRun:
         importlib.import_module(_FRAMEWORKS[job.bundle.program.framework])
         self._runner = runner = ProgramRunner(job.bundle, blobs.read, self._work)
         self._schedule = Schedule(periods_of(self._environment))
+        with joined(job.gang, job.bundle.program.framework) as exchange:
+            return self._run_program(runner, self._schedule, exchange)
+
+    def _run_program(self, runner: ProgramRunner, schedule: Schedule, exchange: Exchange) -> Outcome:
+        job = self._job
+        folder = run_folder(self._directory, job.gang)
         services = Services(
             environment=self._environment,
-            schedule=self._schedule,
+            schedule=schedule,
             reporter=self._reporter,
             checkpoints=self._checkpoints(),
             stop_requested=self._must_stop,
             validation_batches=1 if job.test else None,
-            tensorboard=self._directory.parent.parent / "tensorboard" / str(job.experiment_id) / str(job.trial_id),
+            tensorboard=folder.parent.parent / "tensorboard" / str(job.experiment_id) / str(job.trial_id),
+            exchange=exchange,
         )
         self._host = host = WorkerHost(self._environment, runner.calls, services)
         rng.seed_process(job.trial_seed)
         try:
-            return host.run(runner.run)
+            with self._failures.noted():
+                return host.run(runner.run)
         finally:
             services.checkpoints.wait()
 
@@ -162,7 +182,7 @@ class _TrialRun:
             self._reporter,
             resume=job.resume,
             on_start=self._reporter.started,
-            journal=self._publications,
+            journal=None if self._environment.ranks.rank else self._publications,
         )
 
     def _must_stop(self) -> bool:
@@ -178,14 +198,22 @@ class _TrialRun:
 
     def _failed(self, error: BaseException) -> int:
         done = self._schedule.progress.batches if self._schedule is not None else 0
+        first = self._failures.is_first(error)
         runner = self._runner
         if runner is None or (isinstance(error, _RARELY_THE_USERS) and not raised_by_user(error, runner.source)):
-            logger.error("The worker failed.", exc_info=error)
+            if isinstance(error, PeerLostError):
+                logger.error("%s", error)
+            else:
+                logger.error("The worker failed.", exc_info=error)
             info = UserErrorInfo(type=type(error).__name__, message=str(error), traceback="", batch=done)
-            return self._exit(ExitReason.HARNESS_ERROR, done, info, EXIT_HARNESS_ERROR)
-        info = describe(error, runner.source, self._failing_batch(done))
-        print(info.traceback, file=sys.stderr, flush=True)
-        return self._exit(ExitReason.USER_ERROR, done, info, EXIT_USER_ERROR)
+            reason, code = ExitReason.HARNESS_ERROR, EXIT_HARNESS_ERROR
+        else:
+            info = describe(error, runner.source, self._failing_batch(done))
+            print(info.traceback, file=sys.stderr, flush=True)
+            reason, code = ExitReason.USER_ERROR, EXIT_USER_ERROR
+        if not first:
+            reason, code = ExitReason.PEER_FAILED, EXIT_PEER_FAILED
+        return self._exit(reason, done, self._failures.name(info), code)
 
     def _failing_batch(self, done: int) -> int:
         """Return the batch in which an exception was raised: one that was not completed, if it was one of training."""
@@ -194,7 +222,10 @@ class _TrialRun:
         return done + 1 if isinstance(self._schedule.next(), Train) else done
 
     def _exit(self, reason: ExitReason, batches: int, error: UserErrorInfo | None, code: int) -> int:
-        report = self._reporter.exit(reason, batches, error)
+        if reason is ExitReason.PEER_FAILED:  # the master hears of the failure from the process that it was in
+            report = last_word(reason, batches, error)
+        else:
+            report = self._reporter.exit(reason, batches, error)
         write_atomically(self._directory / "exit.json", report)
         if not self._reporter.close(CLOSE_SECONDS):
             logger.warning("The master did not take the last reports; they are in the run's spool.")

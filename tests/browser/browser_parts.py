@@ -287,7 +287,12 @@ class Screen:
         return self.cell(number).locator(".jp-InputPrompt").inner_text().strip()
 
     def save(self) -> None:
-        """Save the notebook."""
+        """Save the notebook, until nothing in it is unsaved."""
+        assert self.ask_to_save().ok
+        self.page.locator(".jp-mod-dirty, .jp-DocumentTitle-dirty").first.wait_for(state="detached")
+
+    def ask_to_save(self) -> Response:
+        """Save the notebook and return the server's answer; live views may have changed it again by then."""
         self.page.locator(".jp-Notebook").first.click(position={"x": 3, "y": 3})
 
         def is_answer(response: Response) -> bool:
@@ -303,8 +308,8 @@ class Screen:
                 return expected.value
             return None
 
-        assert wait_until(answer, "the notebook is saved").ok
-        self.page.locator(".jp-mod-dirty, .jp-DocumentTitle-dirty").first.wait_for(state="detached")
+        response: Response = wait_until(answer, "the notebook is saved")
+        return response
 
     def execute(self, command: str, **arguments: Any) -> None:
         """Execute a command of JupyterLab, as its palette does."""
@@ -328,6 +333,19 @@ class Screen:
     def asked(self, part: str) -> list[str]:
         """Return the addresses of the extension's requests that have `part` in them, in order."""
         return [request.url for request in self.requests if "/det-native/" in request.url and part in request.url]
+
+    def watch_streams(self) -> Callable[[], int]:
+        """Return what counts the event streams of the master that this page has open."""
+        ended: list[Request] = []
+        for event in ("requestfailed", "requestfinished"):
+            self.page.on(event, lambda request: ended.append(request))
+
+        def count() -> int:
+            self.page.evaluate("0")  # what has happened in the page is told when it is asked for something
+            streams = [request for request in self.requests if "/master/events" in request.url]
+            return len([stream for stream in streams if stream not in ended])
+
+        return count
 
     @property
     def other_origins(self) -> list[str]:

@@ -129,6 +129,30 @@ def test_trials_are_told_apart_and_the_page_comes_back_with_the_workspace(
     expect(page.locator(".det-chart canvas").first).to_be_visible()
 
 
+def test_the_log_of_any_trial_is_read_back_to_its_begin(
+    search: int, screen: Screen, master: Session, keep: Keep
+) -> None:
+    screen.open()
+    page = open_page(screen, search)
+    log = section(page, "Log")
+    lines, choice = log.locator(".det-log"), log.get_by_role("combobox", name="Trial whose log is shown")
+    for trial in (each["id"] for each in master.get(f"/experiments/{search}/trials")):
+        choice.select_option(label=f"Trial {trial}: Completed")
+        expect(log.locator("summary")).to_have_text(f"Log of trial {trial}")
+        expect(lines).to_contain_text("trains batch 149")
+        assert at_end(lines), "the newest line is seen"
+        assert "trains batch 10\n" not in lines.inner_text(), "only the end is loaded"
+        first = lines.inner_text().splitlines()[0]
+        lines.evaluate("log => { log.scrollTop = 0; }")
+        expect(lines).to_contain_text("trains batch 10\n")
+        assert lines.evaluate("log => log.scrollTop") > 0, "what was read stays in its place"
+        written = [line["text"] for line in master.get(f"/trials/{trial}/logs")]
+        assert lines.inner_text().strip().splitlines() == written, "no line is missing or there twice"
+        assert first in written
+        expect(log.get_by_role("button", name="Earlier lines")).to_be_hidden()
+    keep(screen, "page-log")
+
+
 def test_load_into_notebook_inserts_a_cell_that_gives_a_trained_model(search: int, screen: Screen, keep: Keep) -> None:
     screen.open()
     page = open_page(screen, search)

@@ -104,12 +104,12 @@ def test_a_finished_training_stays_after_its_kernel(
     lab.end_kernels()
 
     screen.open(path)
-    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "finished", "COMPLETED", "best error")
+    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "finished", "Completed", "best error")
     screen.cell(2).locator("img").scroll_into_view_if_needed()
     keep(screen, "saved-and-reopened")
 
     viewer.goto(convert(path, tmp_path).as_uri())
-    shows_last_state(viewer.locator(".jp-OutputArea-output").last, "finished", "COMPLETED", "best error")
+    shows_last_state(viewer.locator(".jp-OutputArea-output").last, "finished", "Completed", "best error")
     assert not REPR.search(viewer.locator("body").inner_text())
 
 
@@ -126,9 +126,9 @@ def test_a_training_that_goes_on_is_saved_with_the_time(
     lab.end_kernels()
 
     screen.open(path)
-    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "going-on", "ACTIVE", "as of 20")
+    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "going-on", "Running", "as of 20")
     viewer.goto(convert(path, tmp_path).as_uri())
-    shows_last_state(viewer.locator(".jp-OutputArea-output").last, "going-on", "ACTIVE", "as of 20")
+    shows_last_state(viewer.locator(".jp-OutputArea-output").last, "going-on", "Running", "as of 20")
 
     # Somebody else's JupyterLab does not trust it: shown without anything that could run.
     other = nbformat.read(path, 4)
@@ -157,11 +157,11 @@ def test_an_experiment_that_had_ended_and_one_executed_without_a_front_end(
 
     viewer.goto(convert(path, tmp_path).as_uri())
     outputs = viewer.locator(".jp-OutputArea-output:has(img)")
-    for number, words in enumerate((["headless", "COMPLETED"], ["headless", "COMPLETED"], ["Trial", "60/60"])):
+    for number, words in enumerate((["headless", "Completed"], ["headless", "Completed"], ["Trial", "60/60"])):
         shows_last_state(outputs.nth(number), *words)
     assert not REPR.search(viewer.locator("body").inner_text())
 
     screen = opened(lab)
     screen.open(path)
-    for cell, word in ((2, "COMPLETED"), (4, "COMPLETED"), (5, "60/60")):
+    for cell, word in ((2, "Completed"), (4, "Completed"), (5, "60/60")):
         shows_last_state(screen.cell(cell).locator(".jp-OutputArea-output").last, word)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browser_masters import start_master, stop_master
+from browser_masters import stop_master
 from browser_parts import Keep, Lab, Opened, Screen, training_cells, wait_until, write_notebook
 from contrast import check_contrast
-from playwright.sync_api import Locator, Request, expect
+from playwright.sync_api import Locator, Route, expect
 from stand_in import StandIn
 
+from det_native import __version__
 from det_native.client.session import Session
 from det_native.schema.home import Home, read_runtime
 
@@ -137,6 +138,32 @@ def test_a_master_that_cannot_be_used_is_explained_and_tried_again(
         both_themes(screen, panel, f"panel-{mode}")
 
 
+def test_a_page_of_another_version_than_its_server_says_so_and_is_reloaded(
+    opened: Opened, lab: Lab, both_themes: Both
+) -> None:
+    screen = opened(lab)
+
+    def of_a_later_release(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "version": "9.9.9"})
+
+    screen.page.route("**/det-native/api/status", of_a_later_release)
+    screen.open()
+    panel = screen.open_panel()
+    message = panel.locator(".det-Panel-message")
+    expect(message.get_by_role("heading")).to_have_text("Versions do not match")
+    expect(message).to_contain_text(f"This page has det_native {__version__}, the Jupyter server has 9.9.9.")
+    both_themes(screen, panel, "panel-versions")
+
+    # The next page that is loaded is the server's own.
+    screen.page.unroute("**/det-native/api/status")
+    with screen.page.expect_navigation():
+        message.get_by_role("button", name="Reload the page").click()
+    screen.page.wait_for_function("() => window.jupyterapp?.restored.then(() => true)")
+    screen.execute("det-native:show-experiments")  # it may have come back with the layout
+    expect(panel.get_by_role("status")).to_contain_text("Master running")
+
+
 def test_a_running_a_lost_and_a_failed_experiment_can_be_read_and_used_by_keyboard(
     opened: Opened, lab: Lab, home: Home, both_themes: Both
 ) -> None:
@@ -163,7 +190,7 @@ def test_a_running_a_lost_and_a_failed_experiment_can_be_read_and_used_by_keyboa
     expect(failed.get_by_role("alert").first).to_contain_text("in cell [4], line")
     expect(failed).to_contain_text("Traceback")
     problem = panel.locator(".det-Row-problem", has_text="on purpose")
-    expect(problem).to_contain_text("Cell 4: AssertionError")
+    expect(problem).to_contain_text("Cell [4]: AssertionError")
     both_themes(screen, failed, "view-failed")
     both_themes(screen, panel, "panel-failed")
 
@@ -177,9 +204,10 @@ def test_a_running_a_lost_and_a_failed_experiment_can_be_read_and_used_by_keyboa
     expect(view.get_by_role("button", name="Try now")).to_be_visible()
     both_themes(screen, panel, "panel-lost")
     both_themes(screen, view, "view-lost")
-    start_master(home)
-    for root in (panel, view):
+    view.get_by_role("button", name="Start a master").click()
+    for root in (view, panel):
         expect(root.get_by_text("Connection lost since")).to_be_hidden(timeout=60_000)
+    stop_master(home)  # it is a child of JupyterLab, which goes on: the next test gets one of its own
 
 
 def acts_by_keyboard(screen: Screen, view: Locator) -> None:
@@ -222,14 +250,7 @@ def unnamed(root: Locator) -> list[str]:
 
 def test_what_is_hidden_asks_nothing(opened: Opened, lab: Lab, master: Session) -> None:
     screen = opened(lab)
-    ended: list[Request] = []
-    for event in ("requestfailed", "requestfinished"):
-        screen.page.on(event, lambda request: ended.append(request))
-
-    def open_streams() -> int:
-        screen.page.evaluate("0")  # what has happened in the page is told when it is asked for something
-        streams = [request for request in screen.requests if "/master/events" in request.url]
-        return len([stream for stream in streams if stream not in ended])
+    open_streams = screen.watch_streams()
 
     def check_silence() -> None:
         wait_until(lambda: open_streams() == 0, "the stream is closed", 15)

@@ -226,7 +226,9 @@ def execute(home: Home, tmp_path: Path) -> Iterator[Callable[..., str]]:
             reply = client.get_iopub_msg(timeout=90)
             if reply["parent_header"].get("msg_id") != message["header"]["msg_id"]:
                 continue
-            printed.append(reply["content"].get("text", "") + "\n".join(reply["content"].get("traceback", [])))
+            content = reply["content"]
+            printed.append(content.get("text", "") + "\n".join(content.get("traceback", [])))
+            printed.append(content.get("data", {}).get("text/plain", ""))
             if reply["content"].get("execution_state") == "idle":
                 return "".join(printed)
 
@@ -249,9 +251,11 @@ def test_here_trains_in_the_kernel_until_the_call_has_run(send: Send, execute: C
             execute(here["before"])
             execute("1 / 0", "id-1")
         # It has ended by itself: the same cell submits again.
-        assert "runs at http" in execute("other = det.experimental.create(Line, config)", "id-4")
+        said = execute("other = det.experimental.create(Line, config)", "id-4")
+        steps = [said.index(step) for step in ("Asking the master", "Sending what", "is submitted.")]
+        assert steps == sorted(steps), "no wait without a word"
         assert execute("other.kill()", "kill") == ""
     execute(here["before"])
     assert execute(here["after"]) == ""
-    assert "runs at http" in execute(sources[4], "id-4")
+    assert "is submitted." in execute(sources[4], "id-4")
     execute("experiment.kill()", "kill")

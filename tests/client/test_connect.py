@@ -248,6 +248,9 @@ class TestCommand:
         assert again.returncode == 0
         assert "runs already" in again.stdout
         assert "no effect" in again.stderr
+        wrong = det("up", "--slots", "foo")
+        assert wrong.returncode == 2
+        assert "'foo' is no number of slots" in wrong.stderr
 
     def test_errors_are_one_sentence(self, det: Det, shared: Home) -> None:
         missing = det("experiment", "kill", "7")

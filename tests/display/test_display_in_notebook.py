@@ -41,6 +41,25 @@ def run(*sources: str) -> list[list[Any]]:
     return [cell.outputs for cell in notebook.cells]
 
 
+SUBMIT = """
+from det_native.display.report import show_report
+from det_native.schema.rest import CaptureRow
+
+shown = show_report([CaptureRow(what="2 cells", how="source", size=9, cell="1", status="new", note="")])
+shown.say("Sending ...")
+print("beside it")
+shown.say("It is submitted.")
+"""
+
+
+def test_what_happens_after_the_report_is_said_in_one_place() -> None:
+    (outputs,) = run(SUBMIT)
+    report, said, beside = outputs
+    assert "2 cells" in report["data"]["text/plain"]
+    assert said["data"] == {"text/plain": "It is submitted."}, "each word takes the place of the one before"
+    assert beside["text"] == "beside it\n"
+
+
 def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
     write_experiment(name="digits & <b>bold</b>", trials=2)
     write_experiment(name="second")

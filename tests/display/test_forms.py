@@ -41,7 +41,7 @@ def test_experiment_bundle_has_text_html_and_the_curves() -> None:
     bundle = write_experiment(name="digits", trials=1)._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html", "image/png"}
     assert "digits" in bundle["text/plain"]
-    assert "COMPLETED" in bundle["text/plain"]
+    assert "state: Completed" in bundle["text/plain"]
     assert base64.b64decode(bundle["image/png"]).startswith(PNG)
     assert bundle["image/png"] in bundle["text/html"]
 
@@ -49,7 +49,7 @@ def test_experiment_bundle_has_text_html_and_the_curves() -> None:
 def test_search_lists_its_trials_and_says_how_many_are_left_out() -> None:
     experiment = write_experiment(trials=15)
     bundle = experiment._repr_mimebundle_()
-    assert "trial 12: COMPLETED" in bundle["text/plain"]
+    assert "trial 12: Completed" in bundle["text/plain"]
     assert "best val_loss 0.5" in bundle["text/plain"].partition("trial 2:")[2].partition("trial 3:")[0]
     assert "and 3 more trials" in bundle["text/plain"]
     assert "and 3 more trials" in parse(bundle["text/html"]).text
@@ -58,7 +58,8 @@ def test_search_lists_its_trials_and_says_how_many_are_left_out() -> None:
 
 def test_trial_bundle() -> None:
     bundle = write_experiment(trials=2).trials[1]._repr_mimebundle_()
-    assert "Trial 2 of experiment" in bundle["text/plain"]
+    assert "Trial 2 of experiment local-1" in bundle["text/plain"]
+    assert "of experiment local-1" in parse(bundle["text/html"]).text
     assert "lr=0.2" in bundle["text/plain"]
     assert "best val_loss: 0.5" in bundle["text/plain"]
     assert "4/4" in parse(bundle["text/html"]).text

@@ -169,7 +169,7 @@ def test_a_view_is_a_widget_beside_what_is_saved_and_its_cell_ends_at_once(watch
     assert time.monotonic() - begin < PATIENCE / 2, "the cell does not wait for the experiment"
     data = display["content"]["data"]
     assert set(data) == {WIDGET_TYPE, VIEW_TYPE, "text/plain", "text/html"}
-    assert data["text/plain"].startswith("Experiment local-1: first: active, 50% done")
+    assert data["text/plain"].startswith("Experiment local-1: first: running, 50% done")
     assert watched.value("a.experiment.state.value") == "'ACTIVE'"
     place = len(watched.published)
     watched.run("a.finish.set()")

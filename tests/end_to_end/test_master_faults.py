@@ -49,7 +49,7 @@ def test_training_goes_on_without_a_master(kernel: Kernel, cluster: Cluster, gat
     long = _submit(kernel, stops="4 8 12", port=gate.port)
     second = gate.next()
     waiting = kernel.begin("experiment.wait()")
-    kernel.shows(waiting, "active")
+    kernel.shows(waiting, "running")
     ending = psutil.Process(first.pid)
     master = cluster.master
 

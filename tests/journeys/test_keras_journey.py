@@ -217,7 +217,7 @@ def test_a_loop_in_a_cell_makes_an_experiment_of_each_turn(notebook: Notebook) -
 def test_what_is_shown_stays_in_the_saved_notebook(notebook: Notebook) -> None:
     data = notebook.run("experiment").shown[-1]
     assert re.search(r"Experiment \d+", data["text/plain"])
-    assert "state: COMPLETED" in data["text/plain"]
+    assert "state: Completed" in data["text/plain"]
     assert "<script" not in data["text/html"]
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     trial = notebook.run("experiment.trials[0]").shown[-1]

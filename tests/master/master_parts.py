@@ -45,8 +45,8 @@ class MemoryLauncher:
         self.exit_on_kill = True
         self.check_result: dict[str, Any] | None = {"ok": True}
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind) -> dict[str, Any]:
-        """Put a worker into the world."""
+    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
+        """Put a worker into the world; the first one speaks for all `ranks`."""
         Path(job.directory).mkdir(parents=True, exist_ok=True)
         with self._lock:
             self._own.add(run_id)
@@ -55,6 +55,7 @@ class MemoryLauncher:
                 (Path(job.directory) / "result.json").write_text(json.dumps(self.check_result))
             self.end(run_id, 0)
         else:
+            self.world.ranks[run_id] = ranks
             self.world.add(run_id, job)
         return {"run": run_id}
 
@@ -76,9 +77,9 @@ class MemoryLauncher:
         if self.exit_on_kill and (run_id in self.world.alive or run_id not in self.world.jobs):
             self.end(run_id, -15, "ended on request (SIGTERM)")
 
-    def logs(self, run_id: str, offset: int) -> Output:
-        """Return output that the test has put into the world."""
-        text = self.world.output.get(run_id, "")[offset:]
+    def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
+        """Return output that the test has put into the world, by run, or by run and rank."""
+        text = self.world.output.get(f"{run_id}/{rank}" if rank else run_id, "")[offset:]
         return Output(text, offset + len(text))
 
     def adopt(self, run_id: str, handle: dict[str, Any]) -> bool:
@@ -105,6 +106,7 @@ class World:
     """Workers that outlive a launcher."""
 
     jobs: dict[str, TrialJob] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
     alive: set[str] = field(default_factory=set)
     output: dict[str, str] = field(default_factory=dict)
     changed: threading.Condition = field(default_factory=threading.Condition)

@@ -15,7 +15,7 @@ from master_parts import manifest
 from sqlalchemy import Connection, create_engine, text
 
 from det_native.errors import MasterStartError
-from det_native.master.store import bundles, experiments, runs
+from det_native.master.store import bundles, experiments, logs, runs
 from det_native.master.store.database import Database
 from det_native.master.store.migrate import configuration
 from det_native.master.store.migrations import HEAD
@@ -49,7 +49,8 @@ def test_what_an_older_version_has_written_stays(database_url: str) -> None:
             "started) VALUES (1, 1, 0, 'RUNNING', '{}', 7, 0, 100, 'then', 'later')",
             "INSERT INTO runs (run_id, trial_id, number, state, start_batch, last_seq, batches, training_rows, "
             "training_last, validation_rows, validation_last, token_hash, slots, log_offset, created) "
-            "VALUES ('r', 1, 1, 'RUNNING', 0, 0, 0, 0, -1, 0, -1, 'h', '[]', 0, 'then')",
+            "VALUES ('r', 1, 1, 'RUNNING', 0, 0, 0, 0, -1, 0, -1, 'h', '[]', 42, 'then')",
+            "INSERT INTO logs (trial_id, run_id, time, stream, text) VALUES (1, 'r', 'then', 'stdout', 'a line')",
         ):
             connection.exec_driver_sql(statement)
     engine.dispose()
@@ -57,7 +58,8 @@ def test_what_an_older_version_has_written_stays(database_url: str) -> None:
     with database.write() as transaction:
         old = experiments.get(transaction.connection, 1)
         assert (old.name, old.started, old.seconds_left) == ("old", "later", None)
-        assert [run.stop_asked for run in runs.alive(transaction.connection)] == [False]
+        assert [(run.stop_asked, run.log_offsets) for run in runs.alive(transaction.connection)] == [(False, [42])]
+        assert [(line.text, line.rank) for line in logs.after(transaction.connection, 1)] == [("a line", None)]
         assert bundles.is_checked(transaction.connection, "b")
         assert not bundles.add(transaction, manifest())
     database.close()

@@ -114,6 +114,18 @@ def test_a_name_that_comes_and_goes_is_found_again(tmp_path: Path) -> None:
     assert found.batch[-1] <= 128
 
 
+def test_means_of_the_largest_numbers_are_numbers(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    fixture = Fixture(database)
+    largest = [1e308] * 64
+    column = [*largest, *(-value for value in largest), *([1.0, 3.0] * 32)]
+    fixture.run().say(metrics_report("training", list(range(1, len(column) + 1)), loss=column))
+    three, one = read(database, fixture, 3), read(database, fixture, 1)
+    database.close()
+    assert three.mean == [1e308, -1e308, 2.0], "a mean lies between minimum and maximum"
+    assert one.mean == [0.0]
+
+
 def test_not_a_numbers_leave_a_gap_and_infinities_stay(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'det.db'}")
     fixture = Fixture(database)

@@ -45,8 +45,18 @@ def test_every_problem_of_a_configuration_is_told(master: Master) -> None:
 
 def test_what_comes_later_is_refused_by_name(master: Master) -> None:
     config = configuration(resources={"slots_per_trial": 2})
-    told = refused(master.client.post("/api/v1/experiments", json=body(master, config=config)), 422)
+    wanted = body(master, config=config, bundle_id=master.bundle("keras"))
+    told = refused(master.client.post("/api/v1/experiments", json=wanted), 422)
     assert "slots_per_trial" in told.error
+    assert "1 for keras now" in told.error
+
+
+def test_more_slots_than_there_are_is_refused_with_what_to_do(master: Master) -> None:
+    config = configuration(resources={"slots_per_trial": 3})
+    told = refused(master.client.post("/api/v1/experiments", json=body(master, config=config)), 400)
+    assert "3 slots for each trial, but the cluster has 2 slots" in told.error
+    assert "`det up --slots 3`" in told.error
+    assert master.get("/experiments") == []
 
 
 def test_other_refusals_of_an_experiment(master: Master) -> None:
@@ -152,6 +162,10 @@ def test_logs_are_read_from_either_end(master: Master) -> None:
     assert texts(last=3) == ["8", "9", "10"]
     assert texts(last=100, limit=1) == [str(number) for number in range(1, 11)]
     assert texts(last=3, after=lines[8]["id"]) == ["10"]
+    assert texts(last=3, before=lines[7]["id"]) == ["5", "6", "7"], "paged back from the eighth"
+    assert texts(last=3, before=lines[1]["id"]) == ["1"]
+    assert texts(last=3, before=lines[0]["id"]) == []
+    assert texts(last=5, after=lines[4]["id"], before=lines[7]["id"]) == ["6", "7"]
     refused(master.client.get("/api/v1/trials/9/logs?last=1"), 404)
     refused(master.client.get("/api/v1/trials/1/logs?last=0"), 422)
 

@@ -30,7 +30,7 @@ def test_a_single_trial_runs_to_its_end(master: Master) -> None:
     )
     assert created["state"] == "ACTIVE"
     (job,) = master.world.wait_for_jobs(1)
-    assert (job.trial_id, job.experiment_id, job.rank, job.size) == (1, created["id"], 0, 1)
+    assert (job.trial_id, job.experiment_id, job.gang) == (1, created["id"], None)
     assert (job.variables, job.devices, job.resume) == ({"A": "b"}, [], None)
     assert job.config["reproducibility"]["experiment_seed"] == 5
     worker = Worker(master, job)

@@ -178,6 +178,22 @@ def test_terminal_states_absorb(fixture: Fixture) -> None:
         assert experiments.uncollected(connection) == [fixture.experiment_id]
 
 
+def test_an_experiment_tells_how_many_of_its_trials_failed(fixture: Fixture) -> None:
+    fixture.add_trial(2)
+    third = fixture.add_trial(3)
+
+    def counts() -> list[tuple[int, int]]:
+        with fixture.database.read() as connection:
+            listed = experiments.listing(connection, OWNER, limit=10)
+            one = experiments.get_detail(connection, fixture.experiment_id, OWNER)
+        return [(found.trials, found.failed_trials) for found in (*listed, one)]
+
+    assert counts() == [(3, 0), (3, 0)]
+    with fixture.database.write() as transaction:
+        trials.set_state(transaction, third, TrialState.ERROR)
+    assert counts() == [(3, 1), (3, 1)]
+
+
 def test_nobody_sees_what_belongs_to_another(fixture: Fixture) -> None:
     run = fixture.run()
     run.say(checkpoint_report(fixture, run.run_id, "00000000-0000-4000-8000-000000000001", 3))
@@ -200,7 +216,7 @@ def test_nobody_sees_what_belongs_to_another(fixture: Fixture) -> None:
 def test_output_becomes_lines_and_is_stored_once(fixture: Fixture) -> None:
     run = fixture.run()
     with fixture.database.write() as transaction:
-        logs.add_output(transaction, fixture.trial_id, run.run_id, "one\r\n10%\r20%\rdone\n\nnul \x00 \udc80\n", 40)
+        logs.add_output(transaction, fixture.trial_id, run.run_id, "one\r\n10%\r20%\rdone\n\nnul \x00 \udc80\n", [40])
         logs.add(transaction, fixture.trial_id, run.run_id, "system", ["x" * 20_000])
     with fixture.database.read() as connection:
         lines = logs.after(connection, fixture.trial_id, owner=OWNER)
@@ -211,7 +227,8 @@ def test_output_becomes_lines_and_is_stored_once(fixture: Fixture) -> None:
         ]
         stored = runs.get(connection, run.run_id)
     assert stored is not None
-    assert stored.log_offset == 40
+    assert stored.log_offsets == [40]
+    assert {line.rank for line in lines} == {None}
 
 
 def test_events_come_in_order_and_old_hints_go(fixture: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 from det_native.errors import DetError
 from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import checkpoint_uri
+from det_native.master.launch.ranks import rank_folder
 from det_native.master.store import bundles, checkpoints, events, experiments, runs
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.manifests import BundleManifest
 from det_native.schema.retention import superfluous
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import safe_join
@@ -51,15 +53,20 @@ def collect(context: Context, experiment_id: int) -> None:
 
 
 def clear_work(context: Context, run_id: str, experiment_id: int) -> None:
-    """Remove the bundle's files from the working directory of a run that has ended; what the code wrote there stays.
+    """Remove the bundle's files from the working directories of a run that has ended; what the code wrote there stays.
 
     Where it wrote nothing, the directory goes too.
     """
-    work = context.places.run(run_id) / "work"
     with context.database.read() as connection:
         bundle_id = experiments.get(connection, experiment_id).bundle_id
         assert bundle_id is not None
         bundle = bundles.get(connection, bundle_id)
+        run = runs.get(connection, run_id)
+    for rank in range(len(run.log_offsets) if run is not None else 1):
+        _clear_work(rank_folder(context.places.run(run_id), rank) / "work", bundle)
+
+
+def _clear_work(work: Path, bundle: BundleManifest) -> None:
     folders: set[Path] = set()
     try:
         for file in bundle.files:
@@ -73,7 +80,7 @@ def clear_work(context: Context, run_id: str, experiment_id: int) -> None:
         if work.is_dir() and not any(work.iterdir()):
             work.rmdir()
     except (DetError, OSError) as error:
-        logger.warning("The working directory of run %s is not tidied: %s", run_id, error)
+        logger.warning("The working directory %s is not tidied: %s", work, error)
 
 
 def clear_old_runs(context: Context) -> None:

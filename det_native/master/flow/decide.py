@@ -114,7 +114,10 @@ def decide(facts: Facts) -> Decision:
 
 
 def fingerprint_of(error: UserErrorInfo) -> str:
-    """Return what is the same for errors that are the same: type, message without addresses, and batch."""
+    """Return what is the same for errors that are the same: type, message without addresses, and batch.
+
+    Not the rank: of processes that all fail by the same error, another one may be the first next time.
+    """
     message = _ADDRESS.sub("0x", error.message)
     return hashlib.sha256(f"{error.type}\0{message}\0{error.batch}".encode("utf-8", "replace")).hexdigest()
 
@@ -141,4 +144,6 @@ def _how_suspended(exit: ExitReport | None) -> str:
 def _why(error: UserErrorInfo, facts: Facts) -> str:
     first = error.message.splitlines()[0] if error.message else ""
     what = f"{error.type}: {first}" if first and facts.exit is not None else first or error.type
+    if error.rank is not None:
+        what = f"[rank {error.rank}] {what}"
     return f"{what} Restart {facts.restarts + 1} of at most {facts.max_restarts}."

@@ -56,6 +56,8 @@ def create(
     ------
     ConfigurationError, UnsupportedFeatureError
         If the configuration is not valid, or asks for what this version does not run.
+    ArgumentError
+        If a trial needs more slots than there are.
     ProtocolMismatchError
         If the client speaks another protocol.
     NotFoundError
@@ -76,6 +78,8 @@ def create(
             if known is not None:
                 return experiments.get(transaction.connection, known, owner), False
         bundle = bundles.get(transaction.connection, body.bundle_id)
+        refuse_unsupported(config, bundle.program.framework)
+        _refuse_too_large(config, len(context.places.slots))
         new = experiments.NewExperiment(
             owner=owner,
             name=config.title,
@@ -100,11 +104,21 @@ def _configuration(body: rest.ExperimentCreate) -> ExperimentConfig:
         raise
     except (ValueError, TypeError) as error:
         raise ArgumentError(f"The configuration cannot be read: {error}") from error
-    refuse_unsupported(config)
+    refuse_unsupported(config)  # before anything is made of it; what hangs on the framework is looked at later
     if not config.metric:
         raise ArgumentError("searcher.metric is missing: name the validation metric that trials are compared by.")
     config = config.with_some_seed()
     return testing_config(config) if body.test else config
+
+
+def _refuse_too_large(config: ExperimentConfig, slots: int) -> None:
+    wanted = config.resources.slots_per_trial
+    if wanted > slots:
+        has = f"{slots} slot" if slots == 1 else f"{slots} slots"
+        raise ArgumentError(
+            f"resources.slots_per_trial: {wanted} slots for each trial, but the cluster has {has}: ask for at most "
+            f"{slots}, or start it again with more: `det down`, then `det up --slots {wanted}`."
+        )
 
 
 class Experiments:

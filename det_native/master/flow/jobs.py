@@ -116,6 +116,11 @@ def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJ
     return CheckJob(protocol=PROTOCOL, directory=str(directory), blobs=places.blobs, bundle=bundle)
 
 
+def ranks_of(config: ExperimentConfig, slots: tuple[str, ...]) -> int:
+    """Return how many processes run a trial: one on each slot, or one on all where the framework spreads the work."""
+    return 1 if config.resources.native_parallel else max(1, len(slots))
+
+
 def trial_job(
     places: Places,
     experiment: rest.Experiment,
@@ -127,7 +132,7 @@ def trial_job(
     slots: tuple[str, ...],
     resume: CheckpointManifest | None,
 ) -> TrialJob:
-    """Return the job of one run of a trial."""
+    """Return the job of one run of a trial on all its slots, which the launcher divides where there are several."""
     config = ExperimentConfig.model_validate(experiment.config)
     devices = [device for device in map(device_of, slots) if device is not None]
     kind: Device = "cuda" if devices else "cpu"

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from det_native.errors import DetError, RequestError
 from det_native.master.flow import spool
-from det_native.master.flow.context import OPEN_STATES, Context, tell_trial
+from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, Facts, Fail, Restart, Suspend, decide
-from det_native.master.flow.jobs import checkpoint_uri, trial_job, worker_kind
+from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
 from det_native.master.flow.thread import Waiter
 from det_native.master.launch.base import Exit
+from det_native.master.launch.last_word import run_word
 from det_native.master.store import bundles, checkpoints, experiments, logs, reports, trials
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
@@ -41,10 +42,15 @@ class Active:
     trial_id: int
     experiment_id: int
     slots: tuple[str, ...]
-    log_offset: int = 0
+    log_offsets: list[int]
     killed: bool = False
     linger_until: float = field(default=float("inf"))
     pause_until: float = field(default=float("inf"))
+
+    @property
+    def ranks(self) -> int:
+        """How many processes it has."""
+        return len(self.log_offsets)
 
 
 class Runs:
@@ -68,7 +74,7 @@ class Runs:
             left = run_store.alive(connection)
         for run in left:
             self.active[run.run_id] = Active(
-                run.run_id, run.trial_id, run.experiment_id, tuple(run.slots), run.log_offset
+                run.run_id, run.trial_id, run.experiment_id, tuple(run.slots), run.log_offsets
             )
             if run.stop_asked:
                 self.active[run.run_id].pause_until = time.monotonic() + PAUSE_GRACE_SECONDS
@@ -94,6 +100,7 @@ class Runs:
             assert experiment.bundle_id is not None
             bundle = bundles.get(connection, experiment.bundle_id)
         resume = self._latest(experiment, trial)
+        ranks = ranks_of(ExperimentConfig.model_validate(experiment.config), slots)
         with database.write() as transaction:
             number = run_store.create(
                 transaction,
@@ -101,6 +108,7 @@ class Runs:
                 run_id,
                 token_hash=token_hash,
                 slots=list(slots),
+                ranks=ranks,
                 start_batch=resume.batch if resume else 0,
                 resume=resume.uuid if resume else None,
             )
@@ -109,7 +117,9 @@ class Runs:
                 where = f"checkpoint {resume.uuid} at batch {resume.batch}" if resume else "the beginning"
                 logs.add(transaction, trial_id, run_id, "system", [f"Attempt {number} continues from {where}."])
             tell_trial(transaction, trial_id)
-        self.active[run_id] = Active(run_id, trial_id, trial.experiment_id, slots)
+            if experiment.started is None:
+                tell_experiment(transaction, experiment.id)
+        self.active[run_id] = Active(run_id, trial_id, trial.experiment_id, slots, [0] * ranks)
         job = trial_job(
             self._context.places,
             experiment,
@@ -121,7 +131,7 @@ class Runs:
             resume=resume,
         )
         try:
-            handle = self._context.launcher.start(run_id, job, worker_kind(bundle))
+            handle = self._context.launcher.start(run_id, job, worker_kind(bundle), ranks=ranks)
         except OSError as error:
             self.ended(Exit(run_id, None, f"it could not be started: {error}"))
             return
@@ -133,7 +143,7 @@ class Runs:
             trial_id,
             trial.experiment_id,
             ", ".join(slots),
-            handle.get("pid"),
+            ", ".join(str(one.get("pid")) for one in [handle, *handle.get("peers", [])]),
             handle.get("standby", "unknown"),
         )
 
@@ -229,13 +239,13 @@ class Runs:
         return storage.latest_complete(known)
 
     def _store_output(self, run: Active) -> None:
-        while True:
-            output = self._context.launcher.logs(run.run_id, run.log_offset)
-            if output.offset == run.log_offset:
-                return
-            with self._context.database.write() as transaction:
-                logs.add_output(transaction, run.trial_id, run.run_id, output.text, output.offset)
-            run.log_offset = output.offset
+        for rank, offset in enumerate(run.log_offsets):
+            while (output := self._context.launcher.logs(run.run_id, offset, rank)).offset != offset:
+                offset = output.offset
+                offsets = [*run.log_offsets[:rank], offset, *run.log_offsets[rank + 1 :]]
+                with self._context.database.write() as transaction:
+                    logs.add_output(transaction, run.trial_id, run.run_id, output.text, offsets, rank)
+                run.log_offsets = offsets
 
     def _store_left_reports(self, run: Active) -> None:
         """Take what the worker could not send before it ended."""
@@ -251,7 +261,7 @@ class Runs:
                     reports.accept(transaction, run.run_id, batch)
         except RequestError as error:
             logger.warning("Reports that run %s left on disk are not taken: %s", run.run_id, error)
-        exit_report = spool.left_exit(directory)
+        exit_report = run_word(directory, run.ranks)
         if exit_report is not None:
             with database.write() as transaction:
                 reports.accept_exit(transaction, run.run_id, exit_report)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
 from det_native.master.flow.runs import Active
 from det_native.master.scheduling.plan import Pending, Running
-from det_native.master.store import experiments, trials
+from det_native.master.store import experiments, logs, trials
+from det_native.master.store.database import Database
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.states import ExperimentState, TrialState
+
+logger = logging.getLogger(__name__)
 
 
 def pending_trials(connection: Connection, live: set[int]) -> list[Pending]:
     """Return the trials that wait for slots; those in `live` still have a worker."""
     found: list[Pending] = []
     resources = {}
-    for trial in trials.in_state(connection, TrialState.QUEUED):
+    queued = trials.in_state(connection, TrialState.QUEUED)
+    served = trials.last_runs(connection, {trial.experiment_id for trial in queued})
+    for trial in queued:
         if trial.id in live:
             continue
         if trial.experiment_id not in resources:
@@ -36,9 +42,24 @@ def pending_trials(connection: Connection, live: set[int]) -> list[Pending]:
                     priority=wanted.priority,
                     weight=wanted.weight,
                     max_slots=wanted.max_slots,
+                    served=served.get(trial.experiment_id, ""),
                 )
             )
     return found
+
+
+def tell_who_cannot_run(database: Database, slots: int) -> None:
+    """Tell trials that wait for more slots than this cluster has, since it was started with fewer, what to do."""
+    with database.read() as connection:
+        large = [trial for trial in pending_trials(connection, set()) if trial.slots > slots]
+    for trial in large:
+        text = (
+            f"It waits: it needs {trial.slots} slots, and the cluster was started with {slots}. `det down`, then "
+            f"`det up --slots {trial.slots}`, starts it with enough."
+        )
+        logger.warning("trial %d of experiment %d: %s", trial.trial_id, trial.experiment_id, text)
+        with database.write() as transaction:
+            logs.add(transaction, trial.trial_id, "", "system", [text])
 
 
 def running_trials(active: Iterable[Active]) -> list[Running]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from det_native.schema.rest import ExitReport, Report, ReportBatch
+from det_native.schema.rest import Report, ReportBatch
 
 logger = logging.getLogger(__name__)
 
@@ -27,18 +27,6 @@ def left_batches(directory: Path) -> Iterator[ReportBatch]:
             batch = []
     if batch:
         yield ReportBatch(reports=batch)
-
-
-def left_exit(directory: Path) -> ExitReport | None:
-    """Return the run's last word from ``exit.json``, None if it left none."""
-    path = directory / "exit.json"
-    try:
-        return ExitReport.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValidationError) as error:
-        logger.warning("%s cannot be read: %s", path, error)
-        return None
 
 
 def _reports(spool: Path) -> Iterator[Report]:

@@ -23,7 +23,11 @@ class WorkerKind:
 
 @dataclass(frozen=True)
 class Exit:
-    """A worker process is gone. `code` is negative for a signal and None if the launcher was not its parent."""
+    """All processes of a run are gone.
+
+    `code` and `detail` are of the one that failed first, by itself. `code` is negative for a signal and None if the
+    launcher was not its parent.
+    """
 
     run_id: str
     code: int | None
@@ -40,23 +44,27 @@ class Output:
 
 class Launcher(Protocol):
     """Runs worker processes somewhere. All methods return quickly, are called from one thread, and never raise for a
-    worker that is already gone.
+    run that is already over.
     """
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind) -> dict[str, Any]:
-        """Start one worker on `job`; return a JSON-able handle from which ``adopt`` finds it again."""
+    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
+        """Start `ranks` workers on `job`; return a JSON-able handle from which ``adopt`` finds them again.
+
+        Each gets its place, its share of devices and threads, and a folder of its own, by ``ranks.rank_jobs``. They
+        live and die together: once one has failed the others have a few seconds to end by themselves.
+        """
 
     def poll(self) -> list[Exit]:
-        """Return the workers that ended since the last call, each once. Tops up the standbys."""
+        """Return the runs that ended since the last call, each once. Tops up the standbys."""
 
     def kill(self, run_id: str, *, grace: float = 0.0) -> None:
-        """SIGTERM now and SIGKILL after `grace` seconds (``poll`` does the second), the worker's children included."""
+        """SIGTERM now and SIGKILL after `grace` seconds (``poll`` does the second), the workers' children included."""
 
-    def logs(self, run_id: str, offset: int) -> Output:
-        """Return what the worker has written since `offset` bytes, whole lines only unless it has ended."""
+    def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
+        """Return what a worker has written since `offset` bytes, whole lines only unless it has ended."""
 
     def adopt(self, run_id: str, handle: dict[str, Any]) -> bool:
-        """Take up a worker started by an earlier master; False if it is gone."""
+        """Take up the workers started by an earlier master; False if all are gone."""
 
     def warm(self, kind: WorkerKind) -> None:
         """Have a standby of this kind ready soon."""

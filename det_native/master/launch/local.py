@@ -3,48 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
-import re
 import selectors
-import signal
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from det_native.master.launch.base import Exit, Output, WorkerKind
 from det_native.master.launch.imports import well_known_imports
+from det_native.master.launch.local_run import OUTPUT_NAME, LocalRun, Worker, append_output
 from det_native.master.launch.output import read_output
 from det_native.master.launch.policy import Policy
 from det_native.master.launch.pool import StandbyPool
-from det_native.master.launch.process import Ended, WorkerProcess
-from det_native.master.launch.standby import Recipe, SpawnError, Standby, job_line, resolved
+from det_native.master.launch.process import WorkerProcess
+from det_native.master.launch.ranks import rank_folder, rank_jobs
+from det_native.master.launch.standby import Recipe, SpawnError, job_line, resolved
 from det_native.schema.job import CheckJob, TrialJob
 
-logger = logging.getLogger(__name__)
-
 ENTRY = "det_harness.worker:run_job"
-OUTPUT_NAME = "output.log"
 _CANNOT_EXECUTE = 127
 _CLOSE_SECONDS = 10.0
 _WITHOUT_PIDFD_SECONDS = 0.05
-_MIB = 1 << 20
-_MISSING = re.compile(r"No module named '?det_(harness|native)\b")
-
-
-@dataclass
-class _Worker:
-    """A running worker. `standby` is None for an adopted one; `kill_at` is when SIGKILL is due."""
-
-    run_id: str
-    process: WorkerProcess
-    kind: WorkerKind | None
-    standby: Standby | None
-    directory: Path
-    asked_to_end: bool = False
-    kill_at: float | None = None
 
 
 class LocalLauncher:
@@ -91,7 +71,7 @@ class LocalLauncher:
         base = os.environ if environment is None else environment
         recipe = Recipe(directory, device, self.threads, entry, base, umask)
         self._pool = StandbyPool(recipe, slots, self._policy, clock)
-        self._workers: dict[str, _Worker] = {}
+        self._runs: dict[str, LocalRun] = {}
         self._stillborn: list[Exit] = []
         self._directories: dict[str, Path] = {}
         self._settling: dict[str, float] = {}
@@ -100,30 +80,33 @@ class LocalLauncher:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind) -> dict[str, Any]:
-        """Start one worker on `job`; return a JSON-able handle from which ``adopt`` finds it again.
+    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
+        """Start `ranks` workers on `job`; return a JSON-able handle from which ``adopt`` finds them again.
 
         A program that cannot be executed is reported by the next ``poll``, like any other end.
         """
         directory = Path(job.directory)
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        jobs = rank_jobs(job, ranks)
+        for one in jobs:
+            Path(one.directory).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directories[run_id] = directory
         kind = resolved(kind)
-        at_once = 1 + sum(worker.kind == kind for worker in self._workers.values())
+        at_once = ranks + sum(len(run.workers) for run in self._runs.values() if run.kind == kind)
         self._pool.want(kind, at_once, well_known_imports(job.bundle))
         waiting = self._pool.standbys
         try:
-            standby = self._pool.take(kind)
+            standbys = self._pool.take(kind, ranks)
         except SpawnError as error:
             self._stillborn.append(Exit(run_id, _CANNOT_EXECUTE, str(error)))
-            self._append_output(directory, f"{error}\n")
+            append_output(directory, f"{error}\n")
             self.wake()
             return {"pid": None, "directory": str(directory)}
-        standby.give(job_line(job.model_dump_json()))
-        self._workers[run_id] = _Worker(run_id, standby.process, kind, standby, directory)
+        run = self._runs[run_id] = LocalRun(run_id, directory, ranks, kind)
+        for rank, (standby, one) in enumerate(zip(standbys, jobs, strict=True)):
+            run.add(rank, standby, job_line(one.model_dump_json()))
         self._settling[run_id] = time.monotonic() + self._policy.settle
-        warmth = "ready" if standby.ready else "warming" if standby in waiting else "cold"
-        return {**standby.process.handle, "directory": str(directory), "standby": warmth}
+        warmth = ["ready" if one.ready else "warming" if one in waiting else "cold" for one in standbys]
+        return {**run.handle, "standby": ", ".join(warmth)}
 
     def settled(self, run_id: str) -> None:
         """Say that a worker is through its start: standbys may warm up again, ``Policy.settle`` over or not."""
@@ -133,14 +116,13 @@ class LocalLauncher:
         """Return the workers that ended since the last call, each once. Tops up the standbys."""
         self._pump()
         exits, self._stillborn = self._stillborn, []
-        now = time.monotonic()
-        for worker in list(self._workers.values()):
-            ended = worker.process.ended()
+        for run in list(self._runs.values()):
+            ended = run.poll()
             if ended is not None:
-                exits.append(self._ended(worker, ended))
-            elif worker.kill_at is not None and now >= worker.kill_at:
-                worker.kill_at = None
-                worker.process.signal(signal.SIGKILL)
+                del self._runs[run.run_id]
+                self._settling.pop(run.run_id, None)
+                exits.append(ended)
+        now = time.monotonic()
         self._settling = {run_id: until for run_id, until in self._settling.items() if now < until}
         self._pool.maintain(quiet=not self._settling)
         return exits
@@ -177,37 +159,29 @@ class LocalLauncher:
                 os.write(self._wake_write, b"w")
 
     def kill(self, run_id: str, *, grace: float = 0.0) -> None:
-        """SIGTERM now and SIGKILL after `grace` seconds (``poll`` does the second), the worker's children included."""
-        worker = self._workers.get(run_id)
-        if worker is None:
-            return
-        worker.asked_to_end = True
-        if grace > 0 and (worker.standby is None or worker.standby.picked_up):
-            worker.process.signal(signal.SIGTERM)
-            due = time.monotonic() + grace
-            worker.kill_at = due if worker.kill_at is None else min(due, worker.kill_at)
-        else:
-            worker.process.signal(signal.SIGKILL)
+        """SIGTERM now and SIGKILL after `grace` seconds (``poll`` does the second), the workers' children included."""
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.kill(grace)
 
-    def logs(self, run_id: str, offset: int) -> Output:
-        """Return what the worker has written since `offset` bytes, whole lines only unless it has ended."""
+    def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
+        """Return what a worker has written since `offset` bytes, whole lines only unless it has ended."""
         directory = self._directories.get(run_id)
         if directory is None:
             return Output("", offset)
-        return read_output(directory / OUTPUT_NAME, offset, ended=run_id not in self._workers)
+        run = self._runs.get(run_id)
+        ended = run is None or rank not in run.workers
+        return read_output(rank_folder(directory, rank) / OUTPUT_NAME, offset, ended=ended)
 
     def adopt(self, run_id: str, handle: dict[str, Any]) -> bool:
-        """Take up a worker started by an earlier master; False if it is gone. Its output can be read in either case."""
-        directory = Path(handle["directory"])
-        self._directories[run_id] = directory
-        if run_id in self._workers:
+        """Take up the workers started by an earlier master; False if all are gone. Their output can be read anyway."""
+        self._directories[run_id] = Path(handle["directory"])
+        if run_id in self._runs:
             return True
-        if handle.get("pid") is None:
+        run = LocalRun.adopt(run_id, handle)
+        if not run.workers:
             return False
-        process = WorkerProcess.adopt(handle)
-        if process is None:
-            return False
-        self._workers[run_id] = _Worker(run_id, process, None, None, directory)
+        self._runs[run_id] = run
         return True
 
     def warm(self, kind: WorkerKind) -> None:
@@ -222,10 +196,10 @@ class LocalLauncher:
     def close(self, *, kill_workers: bool) -> None:
         """Stop all standbys; running workers live on unless `kill_workers`."""
         self._pool.close()
-        workers = list(self._workers.values())
+        workers = list(self._workers())
         for worker in workers:
             if kill_workers:
-                worker.process.signal(signal.SIGKILL)
+                worker.kill(0.0)
             elif worker.standby is not None:
                 self._finish_handover(worker)
         for worker in workers:
@@ -234,13 +208,13 @@ class LocalLauncher:
             worker.process.release()
             if worker.standby is not None:
                 worker.standby.close()
-        self._workers = {}
+        self._runs = {}
         if not self._closed:
             self._closed = True
             os.close(self._wake_read)
             os.close(self._wake_write)
 
-    def _finish_handover(self, worker: _Worker) -> None:
+    def _finish_handover(self, worker: Worker) -> None:
         """Let a worker that has not taken all of its job yet do so, or it would end with us."""
         assert worker.standby is not None
         deadline = time.monotonic() + _CLOSE_SECONDS
@@ -251,27 +225,17 @@ class LocalLauncher:
                 selector.select(deadline - time.monotonic())
             worker.standby.pump()
 
-    def _ended(self, worker: _Worker, ended: Ended) -> Exit:
-        del self._workers[worker.run_id]
-        self._settling.pop(worker.run_id, None)
-        detail = _describe(ended, asked_to_end=worker.asked_to_end)
-        standby = worker.standby
-        if standby is not None:
-            standby.pump()
-            if not standby.picked_up and not worker.asked_to_end:
-                startup = standby.startup_output()
-                self._append_output(worker.directory, startup)
-                detail = _failed_start(standby.kind, startup, detail)
-            standby.close()
-        return Exit(worker.run_id, ended.code, detail)
+    def _workers(self) -> Iterator[Worker]:
+        for run in self._runs.values():
+            yield from run.workers.values()
 
     def _processes(self) -> list[WorkerProcess]:
         standbys = [standby.process for standby in self._pool.standbys]
-        return [*(worker.process for worker in self._workers.values()), *standbys]
+        return [*(worker.process for worker in self._workers()), *standbys]
 
     def _next_due(self) -> float:
         """Return when ``poll`` has something to do though nothing happens, by the monotonic clock."""
-        kills = [worker.kill_at for worker in self._workers.values() if worker.kill_at is not None]
+        kills = [worker.kill_at for worker in self._workers() if worker.kill_at is not None]
         return min([*kills, *self._settling.values(), time.monotonic() + self._pool.next_change()])
 
     def _selector(self) -> selectors.BaseSelector:
@@ -281,7 +245,7 @@ class LocalLauncher:
         for process in self._processes():
             if process.descriptor is not None:
                 selector.register(process.descriptor, selectors.EVENT_READ, True)
-        handed_over = [worker.standby for worker in self._workers.values() if worker.standby is not None]
+        handed_over = [worker.standby for worker in self._workers() if worker.standby is not None]
         for standby in [*self._pool.standbys, *handed_over]:
             if standby.status_pipe >= 0:
                 selector.register(standby.status_pipe, selectors.EVENT_READ, False)
@@ -290,7 +254,7 @@ class LocalLauncher:
         return selector
 
     def _pump(self) -> None:
-        for worker in self._workers.values():
+        for worker in self._workers():
             if worker.standby is not None:
                 worker.standby.pump()
         for standby in self._pool.standbys:
@@ -300,42 +264,3 @@ class LocalLauncher:
         with contextlib.suppress(BlockingIOError):
             while os.read(self._wake_read, 4096):
                 pass
-
-    @staticmethod
-    def _append_output(directory: Path, text: str) -> None:
-        if not text:
-            return
-        try:
-            descriptor = os.open(directory / OUTPUT_NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            with open(descriptor, "a", encoding="utf-8", errors="replace") as file:
-                file.write(text)
-        except OSError as error:  # the folder is gone or the disk full: the exit's detail still says it
-            logger.warning("cannot write the output of a worker to %s: %s", directory, error)
-
-
-def _describe(ended: Ended, *, asked_to_end: bool) -> str:
-    peak = f"peak memory {ended.peak // _MIB} MiB" if ended.peak is not None else ""
-    if ended.code is None:
-        return "the worker is gone; it was started by an earlier master, so its exit code is not known"
-    if ended.code >= 0:
-        return f"exit code {ended.code}" + (f" ({peak})" if peak else "")
-    name = signal.Signals(-ended.code).name
-    if asked_to_end:
-        return f"ended on request ({name})"
-    text = f"killed by signal {-ended.code} ({name}); {peak}"
-    if ended.out_of_memory:
-        return f"{text}; the system had run out of memory"
-    if ended.code == -signal.SIGKILL:
-        return f"{text}; if nobody killed it, the system may have run out of memory"
-    return text
-
-
-def _failed_start(kind: WorkerKind, startup: str, detail: str) -> str:
-    lines = [line for line in startup.splitlines() if line.strip()]
-    if _MISSING.search(startup):
-        return (
-            f"the interpreter {kind.executable} has no det_native: install it there "
-            f"({kind.executable} -m pip install det-native)"
-        )
-    last = f": {lines[-1].strip()}" if lines else ""
-    return f"the worker did not start ({detail}){last}"

@@ -88,22 +88,29 @@ class StandbyPool:
             self._imports[kind] = imports
         self._next_maintenance = 0.0
 
-    def take(self, kind: WorkerKind) -> Standby:
-        """Return a process for a job: the one readiest of its kind, or a new one.
+    def take(self, kind: WorkerKind, count: int = 1) -> list[Standby]:
+        """Return processes for jobs: those readiest of their kind, and new ones where there are not enough.
 
         Raises
         ------
         SpawnError
-            If there is none and a new one cannot be started.
+            If new ones are needed and cannot be started; none is taken then.
         """
         kind = resolved(kind)
-        matching = [standby for standby in self._standbys if _serves(standby.kind, kind)]
         # One that is still importing is ahead of one that has not begun.
-        chosen = next((standby for standby in matching if standby.ready), matching[0] if matching else None)
-        if chosen is None:
-            return Standby(kind, self._recipe)
-        self._standbys.remove(chosen)
-        return chosen
+        matching = sorted(
+            (standby for standby in self._standbys if _serves(standby.kind, kind)),
+            key=lambda standby: not standby.ready,
+        )[:count]
+        new: list[Standby] = []
+        try:
+            for _ in range(count - len(matching)):
+                new.append(Standby(kind, self._recipe))
+        except SpawnError:
+            self._end(new)
+            raise
+        self._standbys = [standby for standby in self._standbys if standby not in matching]
+        return [*matching, *new]
 
     def maintain(self, *, quiet: bool) -> None:
         """Bring the numbers to what the policy wants.

@@ -9,12 +9,12 @@ import subprocess
 from collections.abc import Mapping
 
 from det_native.errors import ArgumentError
+from det_native.schema.resources import SLOTS_SETTING
 from det_native.schema.rest import SlotInfo
 
 _QUERY_SECONDS = 20.0
 _GPU_LINE = re.compile(r"GPU (\d+): ")
 _MIG_LINE = re.compile(r"\s+MIG .*\(UUID: (MIG-[^)]+)\)")
-_SETTING = re.compile(r"(?:(cpu|cuda):)?(\d+)")
 
 
 def discover_slots(setting: str | None = None, environment: Mapping[str, str] = os.environ) -> list[SlotInfo]:
@@ -36,7 +36,7 @@ def discover_slots(setting: str | None = None, environment: Mapping[str, str] = 
     if not setting:
         gpus = visible_gpus(environment)
         return _cuda(gpus) if gpus else _cpu(len(os.sched_getaffinity(0)))
-    match = _SETTING.fullmatch(setting.strip().lower())
+    match = SLOTS_SETTING.fullmatch(setting.strip().lower())
     if match is None or int(match[2]) == 0:
         raise ArgumentError(f'slots: {setting!r} is no number of slots; write "4", "cpu:4" or "cuda:4"')
     device, count = match[1], int(match[2])

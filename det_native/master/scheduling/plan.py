@@ -25,6 +25,8 @@ class Pending:
         Share of the experiment among those of the same priority, above 0.
     max_slots : int or None
         Slots that the experiment may hold at once.
+    served : str
+        When the experiment last got slots, as text that sorts by time; empty for never.
     """
 
     trial_id: int
@@ -34,6 +36,7 @@ class Pending:
     priority: int | None = None
     weight: float = 1.0
     max_slots: int | None = None
+    served: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,12 @@ class Start:
 def plan(pending: Iterable[Pending], running: Iterable[Running], slot_ids: Sequence[str]) -> list[Start]:
     """Share the free slots out.
 
-    Experiments take turns: of those whose first waiting trial fits, the one of the lowest priority number comes first,
-    and among equals the one that holds the least in proportion to its weight (max-min fairness). Within an experiment
-    trials start in order. A trial gets all its slots or none. A trial that does not fit holds back only its own
-    experiment, so no slot stays idle that another experiment could use.
+    Experiments take turns: the one of the lowest priority number comes first, among equals the one that holds the least
+    in proportion to its weight (max-min fairness), or else the one that has waited longest since it last got some.
+    Within an experiment trials start in order. A trial gets all its slots or none. If it is a trial's turn and not
+    enough slots are free, those that are wait with it: given to others, one by one, they would never be enough. A trial
+    that cannot run, by the limit of its experiment or for want of slots in the whole cluster, holds back only its own
+    experiment.
 
     Parameters
     ----------
@@ -76,6 +81,7 @@ def plan(pending: Iterable[Pending], running: Iterable[Running], slot_ids: Seque
         In the order in which to start them; the same for the same facts, whatever their order.
     """
     running = list(running)
+    total = len(set(slot_ids))
     taken = {slot for trial in running for slot in trial.slot_ids}
     free = [slot for slot in dict.fromkeys(slot_ids) if slot not in taken]
     held: dict[int, int] = defaultdict(int)
@@ -84,10 +90,10 @@ def plan(pending: Iterable[Pending], running: Iterable[Running], slot_ids: Seque
     queues = _queues(pending, {trial.trial_id for trial in running})
     starts: list[Start] = []
     while True:
-        heads = [queue[0] for queue in queues.values() if queue and _fits(queue[0], len(free), held)]
-        if not heads:
+        heads = [queue[0] for queue in queues.values() if queue and _fits(queue[0], total, held)]
+        chosen = min(heads, key=lambda trial: _rank(trial, held), default=None)
+        if chosen is None or chosen.slots > len(free):
             return starts
-        chosen = min(heads, key=lambda trial: _rank(trial, held))
         queues[chosen.experiment_id].popleft()
         starts.append(Start(chosen.trial_id, tuple(free[: chosen.slots])))
         del free[: chosen.slots]
@@ -104,11 +110,11 @@ def _queues(pending: Iterable[Pending], running: set[int]) -> dict[int, deque[Pe
     return queues
 
 
-def _fits(trial: Pending, free: int, held: dict[int, int]) -> bool:
+def _fits(trial: Pending, total: int, held: dict[int, int]) -> bool:
     limit = trial.max_slots
-    return trial.slots <= free and (limit is None or held[trial.experiment_id] + trial.slots <= limit)
+    return trial.slots <= total and (limit is None or held[trial.experiment_id] + trial.slots <= limit)
 
 
-def _rank(trial: Pending, held: dict[int, int]) -> tuple[int, float, int]:
+def _rank(trial: Pending, held: dict[int, int]) -> tuple[int, float, str, int]:
     priority = DEFAULT_PRIORITY if trial.priority is None else trial.priority
-    return priority, held[trial.experiment_id] / trial.weight, trial.experiment_id
+    return priority, held[trial.experiment_id] / trial.weight, trial.served, trial.experiment_id

@@ -13,7 +13,7 @@ from det_native.master.store.encoding import now
 from det_native.master.store.tables import experiments, trials
 from det_native.schema import rest
 from det_native.schema.manifests import Framework
-from det_native.schema.states import ExperimentState
+from det_native.schema.states import ExperimentState, TrialState
 
 TERMINAL = [state.value for state in ExperimentState if state.terminal]
 
@@ -193,8 +193,13 @@ def _update(transaction: Transaction, experiment_id: int, **values: Any) -> None
 
 def _query(owner: str | None) -> Select[Any]:
     count = select(func.count()).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
+    failed = (
+        select(func.count())
+        .where(trials.c.experiment_id == experiments.c.id, trials.c.state == TrialState.ERROR)
+        .scalar_subquery()
+    )
     started = select(func.min(trials.c.started)).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
-    query = select(experiments, count.label("trials"), started.label("started"))
+    query = select(experiments, count.label("trials"), failed.label("failed_trials"), started.label("started"))
     return query if owner is None else query.where(experiments.c.owner == owner)
 
 
@@ -218,6 +223,7 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         test=row.test,
         progress=row.progress,
         trials=row.trials,
+        failed_trials=row.failed_trials,
         best_validation=row.best_validation,
         error=row.error,
         created=row.created,

@@ -17,21 +17,26 @@ Stream = Literal["stdout", "stderr", "system"]
 LONGEST_LINE = 16_384
 
 
-def add(transaction: Transaction, trial_id: int, run_id: str, stream: Stream, lines: list[str]) -> None:
+def add(
+    transaction: Transaction, trial_id: int, run_id: str, stream: Stream, lines: list[str], rank: int | None = None
+) -> None:
     """Store lines; what cannot be stored as text is replaced, and an endless line is cut with a note."""
     if not lines:
         return
-    common = {"trial_id": trial_id, "run_id": run_id, "time": now(), "stream": stream}
+    common = {"trial_id": trial_id, "run_id": run_id, "time": now(), "stream": stream, "rank": rank}
     transaction.connection.execute(insert(logs), [{**common, "text": _storable(line)} for line in lines])
 
 
-def add_output(transaction: Transaction, trial_id: int, run_id: str, text: str, offset: int) -> None:
-    """Store a piece of a worker's output, and that everything up to `offset` is stored.
+def add_output(
+    transaction: Transaction, trial_id: int, run_id: str, text: str, offsets: list[int], rank: int = 0
+) -> None:
+    """Store a piece of the output of one of a run's processes, and up to where the output of each is stored now.
 
     A line that was rewritten in place (a progress bar) counts by what it showed last.
     """
-    add(transaction, trial_id, run_id, "stdout", [_last_shown(line) for line in _lines(text)])
-    run_store.update_row(transaction, run_id, log_offset=offset)
+    lines = [_last_shown(line) for line in _lines(text)]
+    add(transaction, trial_id, run_id, "stdout", lines, rank if len(offsets) > 1 else None)
+    run_store.update_row(transaction, run_id, log_offsets=offsets)
 
 
 def after(
@@ -50,9 +55,15 @@ def after(
 
 
 def last(
-    connection: Connection, trial_id: int, count: int, *, owner: str | None = None, line_id: int = 0
+    connection: Connection,
+    trial_id: int,
+    count: int,
+    *,
+    owner: str | None = None,
+    line_id: int = 0,
+    before: int | None = None,
 ) -> list[LogLine]:
-    """Return the last `count` lines of a trial that have an id above `line_id`, oldest first.
+    """Return the last `count` lines of a trial that have an id above `line_id` and below `before`, oldest first.
 
     Raises
     ------
@@ -61,11 +72,21 @@ def last(
     """
     trial_store.get(connection, trial_id, owner)
     query = select(logs).where(logs.c.trial_id == trial_id, logs.c.id > line_id).order_by(logs.c.id.desc()).limit(count)
+    if before is not None:
+        query = query.where(logs.c.id < before)
     return [_line(row) for row in connection.execute(query)][::-1]
 
 
 def _line(row: Row[Any]) -> LogLine:
-    return LogLine(id=row.id, trial_id=row.trial_id, run_id=row.run_id, time=row.time, stream=row.stream, text=row.text)
+    return LogLine(
+        id=row.id,
+        trial_id=row.trial_id,
+        run_id=row.run_id,
+        time=row.time,
+        stream=row.stream,
+        text=row.text,
+        rank=row.rank,
+    )
 
 
 def _last_shown(line: str) -> str:

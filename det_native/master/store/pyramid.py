@@ -65,8 +65,13 @@ class Summary:
 
     @property
     def mean(self) -> float | None:
-        """Mean of the numbers, None if there is none."""
-        return self.total / self.count if self.count else None
+        """Mean of the numbers, None if there is none; where their sum is too large for a float, the middle."""
+        if not self.count:
+            return None
+        mean = self.total / self.count
+        if not math.isfinite(mean) and math.isfinite(self.minimum) and math.isfinite(self.maximum):
+            return self.minimum / 2 + self.maximum / 2
+        return mean
 
 
 class Complete(NamedTuple):

@@ -35,8 +35,8 @@ class Run:
         The harness's own last word.
     stop_asked : bool
         The worker was asked to checkpoint and end, to be continued by a later run.
-    log_offset : int
-        Bytes of the worker's output that are in the logs.
+    log_offsets : list of int
+        Bytes of each process's output that are in the logs, by rank: so many processes has the run.
     """
 
     run_id: str
@@ -50,7 +50,7 @@ class Run:
     handle: dict[str, Any] | None
     exit: ExitReport | None
     stop_asked: bool
-    log_offset: int
+    log_offsets: list[int]
 
 
 def new_id() -> str:
@@ -77,6 +77,7 @@ def create(
     *,
     token_hash: str,
     slots: list[str],
+    ranks: int = 1,
     start_batch: int = 0,
     resume: str | None = None,
 ) -> int:
@@ -98,7 +99,7 @@ def create(
             token_hash=token_hash,
             slots=slots,
             stop_asked=False,
-            log_offset=0,
+            log_offsets=[0] * ranks,
             created=now(),
         )
     )
@@ -178,5 +179,5 @@ def _run(row: Row[Any]) -> Run:
         handle=row.handle,
         exit=None if row.exit is None else ExitReport.model_validate(row.exit),
         stop_asked=row.stop_asked,
-        log_offset=row.log_offset,
+        log_offsets=list(row.log_offsets),
     )

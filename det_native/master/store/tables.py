@@ -129,7 +129,7 @@ runs = Table(
     Column("handle", JSON, nullable=True),
     Column("exit", JSON, nullable=True),
     Column("stop_asked", Boolean, nullable=False),
-    Column("log_offset", BigInteger, nullable=False),
+    Column("log_offsets", JSON, nullable=False),
     Column("created", String(32), nullable=False),
     Column("ended", String(32), nullable=True),
     UniqueConstraint("trial_id", "number"),
@@ -195,6 +195,7 @@ logs = Table(
     Column("time", String(32), nullable=False),
     Column("stream", String(8), nullable=False),
     Column("text", Text, nullable=False),
+    Column("rank", Integer, nullable=True),
     Index("ix_logs_trial_id_id", "trial_id", "id"),
     sqlite_autoincrement=True,
 )

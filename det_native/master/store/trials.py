@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, func, insert, null, select, update
@@ -94,6 +95,14 @@ def in_state(connection: Connection, state: TrialState) -> list[rest.Trial]:
     return [_trial(row) for row in connection.execute(query)]
 
 
+def last_runs(connection: Connection, experiment_ids: Collection[int]) -> dict[int, str]:
+    """Return the latest run of each of these experiments that has had one; its id sorts by time."""
+    latest = func.max(trials.c.run_id)
+    query = select(trials.c.experiment_id, latest).where(trials.c.experiment_id.in_(experiment_ids))
+    rows = connection.execute(query.group_by(trials.c.experiment_id).having(latest.is_not(None)))
+    return {row[0]: row[1] for row in rows}
+
+
 def fingerprint(connection: Connection, trial_id: int) -> str | None:
     """Return what identifies the trial's last error of the user's, None if there was none."""
     found: str | None = connection.execute(select(trials.c.fingerprint).where(trials.c.id == trial_id)).scalar()
@@ -131,7 +140,7 @@ def update_row(transaction: Transaction, trial_id: int, **values: Any) -> None:
 def owned(owner: str | None) -> Select[Any]:
     """Return the query of all trials, those of `owner` only if it is given."""
     done = func.coalesce(runs.c.batches, 0).label("batches")
-    query = select(trials, done).outerjoin(runs, runs.c.run_id == trials.c.run_id)
+    query = select(trials, done, runs.c.slots).outerjoin(runs, runs.c.run_id == trials.c.run_id)
     if owner is None:
         return query
     return query.join(experiments, experiments.c.id == trials.c.experiment_id).where(experiments.c.owner == owner)
@@ -153,4 +162,5 @@ def _trial(row: Row[Any]) -> rest.Trial:
         created=row.created,
         started=row.started,
         ended=row.ended,
+        slots=(row.slots or []) if row.state == TrialState.RUNNING else [],
     )

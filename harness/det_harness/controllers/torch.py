@@ -8,7 +8,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from det_harness import rng, torch_state
+from det_harness import rng
+from det_harness.averages import averaged
+from det_harness.controllers.torch_checkpoints import TorchCheckpoints
 from det_harness.controllers.torch_checks import (
     batches_of_an_epoch,
     check_trial_class,
@@ -17,15 +19,14 @@ from det_harness.controllers.torch_checks import (
 )
 from det_harness.controllers.torch_evaluation import Evaluation
 from det_harness.controllers.torch_hooks import CallbackHooks
+from det_harness.controllers.torch_ranks import RanksInStep
 from det_harness.controllers.torch_reduction import Reduction
-from det_harness.exchange import Exchange, exchange_of
 from det_harness.gradients import gradients_of
 from det_harness.metrics import checked_validation, is_best
 from det_harness.recorder import TrainingRecorder
 from det_harness.schedule import Finish, SaveCheckpoint, Train, Validate
 from det_harness.services import Outcome, Services
 from det_native.pytorch import LRScheduler, PyTorchTrial, PyTorchTrialContext
-from det_native.pytorch.gradients import Gradients
 from det_native.tensorboard import place
 
 __all__ = ["PyTorchTrialController", "check_trial_class", "check_wrapped"]
@@ -39,29 +40,23 @@ class PyTorchTrialController:
     trial_class : type
         The user's class.
     services : Services
-    gradients : Gradients, optional
-        What exchanges gradients between ranks; by default what fits the environment.
-    exchange : Exchange, optional
-        What exchanges everything else; likewise.
     """
 
-    def __init__(
-        self,
-        trial_class: type[PyTorchTrial],
-        services: Services,
-        *,
-        gradients: Gradients | None = None,
-        exchange: Exchange | None = None,
-    ) -> None:
+    def __init__(self, trial_class: type[PyTorchTrial], services: Services) -> None:
         check_trial_class(trial_class)
         environment = services.environment
         self._trial_class = trial_class
         self._name = trial_class.__name__
         self._services = services
         self._schedule = services.schedule
-        self._gradients = gradients or gradients_of(environment)
-        self._exchange = exchange or exchange_of(environment)
-        self._recorder = TrainingRecorder(services.reporter, f"{self._name}.train_batch()")
+        self._exchange = exchange = services.exchange
+        optimizations = environment.config.get("optimizations") or {}
+        averages = exchange.size > 1 and bool(optimizations.get("average_training_metrics", False))
+        self._recorder = TrainingRecorder(
+            services.reporter,
+            f"{self._name}.train_batch()",
+            (lambda columns: averaged(columns, exchange)) if averages else None,
+        )
         searcher = environment.config.get("searcher") or {}
         self._metric: str | None = searcher.get("metric")
         self._smaller_is_better = bool(searcher.get("smaller_is_better", True))
@@ -77,15 +72,16 @@ class PyTorchTrialController:
         Exception
             Whatever the user's code raises.
         """
-        with place.writing_to(self._services.tensorboard):
+        with place.writing_to(self._event_files()):
             self._build()
             with self._shutdown_in_any_case():
                 stopped = self._run()
         return Outcome(batches=self._schedule.progress.batches, stopped=stopped)
 
     def _run(self) -> bool:
-        with self._services.checkpoints.restore() as folder:
-            position = self._restore(folder)
+        position = self._checkpoints.restore()
+        self._done = self._schedule.progress.batches
+        self._ranks.start()
         self._batches = self._training_batches(position)
         try:
             with rng.preserved():  # it runs at every start, also of a trial that is continued
@@ -93,14 +89,22 @@ class PyTorchTrialController:
             stopped = self._follow_schedule()
         finally:
             del self._batches  # ends the loader's workers
-        self._services.checkpoints.wait()
-        self._tell_published()
+        if self._exchange.rank == 0:
+            self._services.checkpoints.wait()
+        self._checkpoints.tell_published()
         return stopped
+
+    def _event_files(self) -> Path | None:
+        """Return the folder for TensorBoard's files: every rank has its own, lest their curves mix."""
+        folder, rank = self._services.tensorboard, self._exchange.rank
+        return folder / f"rank-{rank}" if folder is not None and rank > 0 else folder
 
     def _build(self) -> None:
         environment = self._services.environment
         rng.seed_all(environment.trial_seed)
-        self._context = context = PyTorchTrialContext(environment, gradients=self._gradients, owner=self._name)
+        gradients = gradients_of(self._exchange, environment.config)
+        self._context = context = PyTorchTrialContext(environment, gradients=gradients, owner=self._name)
+        self._ranks = RanksInStep(context, self._exchange, gradients, self._services.stop_requested)
         self._trial = trial = self._trial_class(context)
         check_wrapped(self._name, context, self._trial_class)
         self._training_loader = checked_loader(self._name, trial, "build_training_data_loader")
@@ -124,24 +128,9 @@ class PyTorchTrialController:
         )
         self._hooks = CallbackHooks(self._name, trial.build_callbacks(), chief=ranks.rank == 0)
         context.call_before_steps(self._hooks.of("on_before_optimizer_step"))
+        self._checkpoints = TorchCheckpoints(self._services, context, self._hooks, self._reduction)
         self._epoch_length = batches_of_an_epoch(self._name, self._training_loader, context)
         context.set_epoch_length(self._epoch_length)
-
-    def _restore(self, folder: Path | None) -> Any:
-        """Put the state of a checkpoint back; returns the position in the training data, if there is one to know."""
-        facts = {} if folder is None else torch_state.load_facts(folder)
-        if folder is not None:
-            self._schedule.restore(facts["schedule"])
-        self._done = self._schedule.progress.batches
-        self._hooks.call("on_trial_startup", self._done, facts.get("uuid"))
-        self._reduction.reset()
-        if folder is not None:
-            state = torch_state.read(folder)
-            self._hooks.call("on_checkpoint_load_start", state)
-            torch_state.restore(state, self._context, self._hooks.callbacks)
-            self._reduction.restore(state.get("reducers") or [])
-            rng.load(folder)
-        return facts.get("position")
 
     def _training_batches(self, position: Any) -> Iterator[Any]:
         """Begin the training data at the batch that comes next."""
@@ -161,7 +150,7 @@ class PyTorchTrialController:
                 case Finish(stopped):
                     self._recorder.report()
                     return stopped
-            self._tell_published()
+            self._checkpoints.tell_published()
 
     def _train(self, until: int) -> None:
         for model in self._context.models:
@@ -172,7 +161,7 @@ class PyTorchTrialController:
                 self._train_part(min(until, self._part_end()))
         except BaseException:
             with contextlib.suppress(RuntimeError):  # a broken device must not hide the error itself
-                self._recorder.report()
+                self._recorder.report_alone()
             raise
         finally:
             self._schedule.trained(self._done)
@@ -189,6 +178,7 @@ class PyTorchTrialController:
         """Train up to a batch within one epoch and workload. What is done for every batch is done here."""
         context, train_batch, recorder, batches = self._context, self._train_batch, self._recorder, self._batches
         to_device, enter_batch, stop_requested = context.to_device, context.enter_batch, self._services.stop_requested
+        begin_batch = self._ranks.begin_batch if self._ranks.several else None
         by_batch = self._schedulers(LRScheduler.StepMode.STEP_EVERY_BATCH)
         done = self._done
         epoch, first = divmod(done, self._epoch_length)
@@ -196,6 +186,8 @@ class PyTorchTrialController:
             self._hooks.call("on_training_epoch_start", epoch)
         try:
             while done < end:
+                if begin_batch is not None:
+                    answer = begin_batch(due=done + 1 >= recorder.due or monotonic() >= recorder.late)
                 batch = to_device(next(batches))
                 enter_batch(done)
                 # No name for what comes back: its graph would live, and cost memory, through the next batch.
@@ -203,11 +195,16 @@ class PyTorchTrialController:
                 done += 1
                 for scheduler in by_batch:
                     scheduler.step()
-                if stop_requested() or context.get_stop_requested():
+                if begin_batch is None:
+                    stop = stop_requested() or context.get_stop_requested()
+                    due = done >= recorder.due or monotonic() >= recorder.late
+                else:
+                    stop, due = answer()
+                if stop:
                     self._schedule.request_stop()
                     break
                 # The row of the last batch waits: metrics of the workload belong into it.
-                if (done >= recorder.due or monotonic() >= recorder.late) and done < end:
+                if due and done < end:
                     recorder.report()
         finally:
             self._done = done
@@ -223,9 +220,9 @@ class PyTorchTrialController:
         if self._reduction and self._schedule.ends_workload(self._done):
             self._recorder.report(self._reduction.reduce())
             self._reduction.reset()
-        elif self._done >= self._recorder.due or monotonic() >= self._recorder.late:
+        elif self._ranks.agree(self._done >= self._recorder.due or monotonic() >= self._recorder.late):
             self._recorder.report()
-        if self._context.get_stop_requested():
+        if self._ranks.agree(self._context.get_stop_requested()):
             self._schedule.request_stop()
 
     def _schedulers(self, mode: LRScheduler.StepMode) -> list[LRScheduler]:
@@ -236,15 +233,17 @@ class PyTorchTrialController:
         hooks = self._hooks
         hooks.call("on_validation_step_start")
         hooks.call("on_validation_start")
+        self._ranks.begin_validation()
         for model in self._context.models:
             model.eval()
         metrics = checked_validation(self._evaluation.run(), self._metric, self._evaluation.owner)
-        best = self._exchange.from_chief(self._is_best(metrics))
+        best = self._exchange.from_chief(self._exchange.rank == 0 and self._is_best(metrics))
         self._services.reporter.validation(self._schedule.progress.batches, metrics)
         self._schedule.validated(best=best)
         hooks.call_with_metrics("on_validation_step_end", metrics)
         hooks.call_with_metrics("on_validation_end", metrics)
-        if self._services.stop_requested() or self._context.get_stop_requested():
+        self._ranks.end_validation()
+        if self._ranks.agree(self._ranks.stops):
             self._schedule.request_stop()
 
     def _is_best(self, metrics: dict[str, float]) -> bool:
@@ -255,26 +254,7 @@ class PyTorchTrialController:
 
     def _save(self) -> None:
         self._recorder.report()
-        place.flush()
-        # A trial that was stopped makes checkpoints that another does not: what hooks draw must not change it.
-        with rng.preserved():
-            self._services.checkpoints.save(self._schedule.progress.batches, self._write, on_saved=self._saved)
-        self._schedule.checkpointed()
-
-    def _write(self, folder: Path) -> None:
-        state = torch_state.collect(self._context, self._hooks.callbacks, self._reduction.state())
-        with rng.preserved():
-            self._hooks.call("on_checkpoint_save_start", state)
-        torch_state.save(folder, state, self._schedule.snapshot(), getattr(self._batches, "position", None))
-
-    def _saved(self, uuid: str, folder: Path) -> None:
-        torch_state.note_uuid(folder, uuid)
-        self._hooks.call("on_checkpoint_write_end", str(folder))
-        self._hooks.call("on_checkpoint_end", str(folder))
-
-    def _tell_published(self) -> None:
-        for uuid in self._services.checkpoints.published():
-            self._hooks.call("on_checkpoint_upload_end", uuid)
+        self._checkpoints.save(lambda: getattr(self._batches, "position", None))
 
     @contextlib.contextmanager
     def _shutdown_in_any_case(self) -> Iterator[None]:

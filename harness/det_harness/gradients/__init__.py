@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from det_native.errors import UnsupportedFeatureError
-from det_native.schema.environment import TrialEnvironment
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from det_harness.exchange import Exchange
     from det_native.pytorch.gradients import Gradients
 
 
-def gradients_of(environment: TrialEnvironment) -> Gradients:
-    """Return what exchanges the gradients of a trial.
+def gradients_of(exchange: Exchange, config: dict[str, Any]) -> Gradients:
+    """Return what exchanges the gradients of the ranks that `exchange` connects.
 
-    Raises
-    ------
-    UnsupportedFeatureError
-        For more than one rank.
+    Parameters
+    ----------
+    exchange : Exchange
+    config : dict
+        The experiment configuration; ``optimizations.gradient_compression`` is used.
     """
-    from det_native.pytorch.gradients import LocalGradients
+    if exchange.size == 1:
+        from det_native.pytorch.gradients import LocalGradients
 
-    if environment.ranks.size > 1:
-        raise UnsupportedFeatureError(
-            f"resources.slots_per_trial: {environment.ranks.size} comes with a later version."
-        )
-    return LocalGradients()
+        return LocalGradients()
+    from det_harness.gradients.group import GroupGradients
+
+    optimizations = config.get("optimizations") or {}
+    return GroupGradients(exchange.size, compress=bool(optimizations.get("gradient_compression", False)))

@@ -32,7 +32,9 @@ export async function chooseExperiment(
   const found: Experiment[] = [];
   await tell(async () => {
     const path = 'master/experiments';
-    const all = await transport.get<Experiment[]>(path, { limit: MOST_CHOICES });
+    const all = await transport.get<Experiment[]>(path, {
+      limit: MOST_CHOICES
+    });
     found.push(...all.filter(wanted));
     if (found.length === 0) {
       Notification.info('There is no such experiment.', { autoClose: 4000 });
@@ -42,8 +44,13 @@ export async function chooseExperiment(
     return null;
   }
   const items = found.map(experimentLine);
-  const { button, value } = await InputDialog.getItem({ title, items, current: 0 });
-  const chosen = button.accept && value !== null ? found[items.indexOf(value)] : undefined;
+  const { button, value } = await InputDialog.getItem({
+    title,
+    items,
+    current: 0
+  });
+  const chosen =
+    button.accept && value !== null ? found[items.indexOf(value)] : undefined;
   return chosen?.id ?? null;
 }
 

@@ -42,9 +42,17 @@ export function addToPalette(palette: ICommandPalette): void {
   }
 }
 
-function addNotebookCommands({ app, notebooks, panel, submit, start }: CommandContext): void {
+function addNotebookCommands({
+  app,
+  notebooks,
+  panel,
+  submit,
+  start
+}: CommandContext): void {
   // The button in a toolbar means its own notebook, which need not be the current one.
-  const meant = ({ panelId }: ReadonlyPartialJSONObject): NotebookPanel | null =>
+  const meant = ({
+    panelId
+  }: ReadonlyPartialJSONObject): NotebookPanel | null =>
     typeof panelId === 'string'
       ? (notebooks.find(({ id }) => id === panelId) ?? null)
       : notebooks.currentWidget;
@@ -60,7 +68,9 @@ function addNotebookCommands({ app, notebooks, panel, submit, start }: CommandCo
       }
     }
   });
-  notebooks.currentChanged.connect(() => app.commands.notifyCommandChanged(CommandIds.submit));
+  notebooks.currentChanged.connect(() =>
+    app.commands.notifyCommandChanged(CommandIds.submit)
+  );
   app.commands.addCommand(CommandIds.show, {
     label: 'Show experiments',
     caption: 'Show the panel of experiments',
@@ -73,13 +83,19 @@ function addNotebookCommands({ app, notebooks, panel, submit, start }: CommandCo
   });
 }
 
-function addOpenCommand({ app, pages, panel, transport }: CommandContext): void {
+function addOpenCommand({
+  app,
+  pages,
+  panel,
+  transport
+}: CommandContext): void {
   app.commands.addCommand(CommandIds.open, {
     label: args => (args.fromPanel ? 'Open' : 'Open experiment…'),
     caption: 'Open the page of an experiment',
     execute: async args => {
       const id =
-        givenId(args, panel) ?? (await chooseExperiment(transport, 'Which experiment to open?'));
+        givenId(args, panel) ??
+        (await chooseExperiment(transport, 'Which experiment to open?'));
       if (id !== null) {
         pages.open(id);
       }
@@ -95,10 +111,12 @@ function addAction(
 ): void {
   const wanted = (experiment: Experiment) => fits(action, experiment);
   app.commands.addCommand(command, {
-    label: args => (args.fromPanel ? (label.split(' ')[0] ?? label) : `${label}…`),
+    label: args =>
+      args.fromPanel ? (label.split(' ')[0] ?? label) : `${label}…`,
     caption: label,
     isVisible: args =>
-      !args.fromPanel || (panel.activeExperiment !== null && wanted(panel.activeExperiment)),
+      !args.fromPanel ||
+      (panel.activeExperiment !== null && wanted(panel.activeExperiment)),
     execute: async args => {
       const id =
         givenId(args, panel) ??
@@ -111,7 +129,10 @@ function addAction(
   });
 }
 
-function givenId(args: ReadonlyPartialJSONObject, panel: ExperimentsPanel): number | null {
+function givenId(
+  args: ReadonlyPartialJSONObject,
+  panel: ExperimentsPanel
+): number | null {
   if (args.fromPanel) {
     return panel.activeExperiment?.id ?? null;
   }

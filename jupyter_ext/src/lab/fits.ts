@@ -1,5 +1,5 @@
 /** Which action fits which experiment. */
-import { isTerminal, type Action, type Experiment } from '../shared/model';
+import { type Action, type Experiment, isTerminal } from '../shared/model';
 
 /** Whether an action fits the state of an experiment. */
 export function fits(action: Action, experiment: Experiment): boolean {
@@ -9,6 +9,9 @@ export function fits(action: Action, experiment: Experiment): boolean {
     case 'activate':
       return experiment.state === 'PAUSED';
     case 'kill':
-      return !isTerminal(experiment.state) && !experiment.state.startsWith('STOPPING');
+      return (
+        !isTerminal(experiment.state) &&
+        !experiment.state.startsWith('STOPPING')
+      );
   }
 }

@@ -27,9 +27,13 @@ const STATE_SHAPES = {
   running:
     '<circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-width="1.5" opacity=".35"/>' +
     '<path d="M8 2a6 6 0 0 1 6 6" fill="none" stroke="currentColor" stroke-width="2" class="det-turning"/>',
-  waiting: '<circle cx="8" cy="8" r="5.3" fill="none" stroke="currentColor" stroke-width="1.5"/>',
+  waiting:
+    '<circle cx="8" cy="8" r="5.3" fill="none" stroke="currentColor" stroke-width="1.5"/>',
   paused: '<path d="M4 3h3v10H4zM9 3h3v10H9z" fill="currentColor"/>',
   done: '<path d="M6.4 12.4L2.5 8.5l1.2-1.2 2.7 2.7 6-6 1.2 1.2z" fill="currentColor"/>',
+  partly:
+    '<path d="M4.9 12.4L1 8.5l1.2-1.2 2.7 2.7 5-5 1.2 1.2z" fill="currentColor"/>' +
+    '<path d="M12.6 3h1.6v6.4h-1.6zM12.6 10.8h1.6v1.6h-1.6z" fill="currentColor"/>',
   failed:
     '<path d="M8 1.5l6.8 12.3H1.2z" fill="none" stroke="currentColor" stroke-width="1.5"/>' +
     '<path d="M7.3 6h1.4v4H7.3zM7.3 10.9h1.4v1.4H7.3z" fill="currentColor"/>',
@@ -41,5 +45,8 @@ export type Shape = keyof typeof STATE_SHAPES;
 
 /** Icon of each kind of state. */
 export const stateIcons = Object.fromEntries(
-  Object.entries(STATE_SHAPES).map(([shape, body]) => [shape, icon(shape, '0 0 16 16', body)])
+  Object.entries(STATE_SHAPES).map(([shape, body]) => [
+    shape,
+    icon(shape, '0 0 16 16', body)
+  ])
 ) as Record<Shape, LabIcon>;

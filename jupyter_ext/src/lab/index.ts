@@ -25,7 +25,7 @@ import { addViewOutput } from './output/viewOutput';
 import { ExperimentPages } from './page/pages';
 import { ExperimentsPanel } from './panel/panel';
 import { SlotsWatch } from './panel/slots';
-import { submitNotebook, type SubmitContext } from './submission/submit';
+import { type SubmitContext, submitNotebook } from './submission/submit';
 import { labTransport } from './transport';
 import { VERSION } from './version';
 
@@ -35,10 +35,16 @@ const PANEL_RANK = 600;
 
 const plugin: JupyterFrontEndPlugin<void> = {
   id: '@det-native/labext:plugin',
-  description: 'Experiments of det_native: a panel, their pages, and submitting a notebook.',
+  description:
+    'Experiments of det_native: a panel, their pages, and submitting a notebook.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ILayoutRestorer, ICommandPalette, IToolbarWidgetRegistry, ISessionContextDialogs],
+  optional: [
+    ILayoutRestorer,
+    ICommandPalette,
+    IToolbarWidgetRegistry,
+    ISessionContextDialogs
+  ],
   activate: (
     app: JupyterFrontEnd,
     notebooks: INotebookTracker,
@@ -51,15 +57,20 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const transport = labTransport(serverSettings);
     const executions = new ExecutionTracker(notebooks);
     const loader = new CheckpointLoader(app, notebooks, executions);
-    const pages = new ExperimentPages(app, transport, (experimentId, { uuid, manifest }) => {
-      const { framework } = manifest;
-      void tell(() => loader.load({ experimentId, uuid, framework }));
-    });
+    const pages = new ExperimentPages(
+      app,
+      transport,
+      (experimentId, { uuid, manifest }) => {
+        const { framework } = manifest;
+        void tell(() => loader.load({ experimentId, uuid, framework }));
+      }
+    );
     const submission: SubmitContext = {
       transport: labTransport(serverSettings, DOCUMENT_SECONDS),
       executions,
       contents: app.serviceManager.contents,
-      defaultKernelspec: () => app.serviceManager.kernelspecs.specs?.default ?? 'python3',
+      defaultKernelspec: () =>
+        app.serviceManager.kernelspecs.specs?.default ?? 'python3',
       dialogs: dialogs ?? undefined,
       onOpen: id => pages.open(id)
     };
@@ -67,7 +78,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const start = () => tell(() => feed.start());
     const panel = makePanel(app, notebooks, feed, transport, start);
     app.shell.add(panel, 'left', { rank: PANEL_RANK });
-    const submit = (notebook: NotebookPanel) => submitNotebook(notebook, submission);
+    const submit = (notebook: NotebookPanel) =>
+      submitNotebook(notebook, submission);
     addCommands({ app, notebooks, pages, panel, transport, submit, start });
     restorer?.add(panel, panel.id);
     if (restorer !== null) {
@@ -76,8 +88,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
     if (palette !== null) {
       addToPalette(palette);
     }
-    toolbars?.addFactory<NotebookPanel>('Notebook', 'det-native-submit', ({ id }) =>
-      makeSubmitButton(app, id)
+    toolbars?.addFactory<NotebookPanel>(
+      'Notebook',
+      'det-native-submit',
+      ({ id }) => makeSubmitButton(app, id)
     );
   }
 };
@@ -104,9 +118,17 @@ function makePanel(
   return panel;
 }
 
-function makeSubmitButton({ commands }: JupyterFrontEnd, panelId: string): CommandToolbarButton {
+function makeSubmitButton(
+  { commands }: JupyterFrontEnd,
+  panelId: string
+): CommandToolbarButton {
   const id = CommandIds.submit;
-  const button = new CommandToolbarButton({ commands, id, args: { panelId }, label: 'Submit' });
+  const button = new CommandToolbarButton({
+    commands,
+    id,
+    args: { panelId },
+    label: 'Submit'
+  });
   button.addClass('det-SubmitButton');
   return button;
 }
@@ -118,7 +140,8 @@ const output: JupyterFrontEndPlugin<void> = {
     'Live views of det_native below a cell; what was saved of them where no kernel runs.',
   autoStart: true,
   requires: [IRenderMimeRegistry],
-  activate: (_: JupyterFrontEnd, registry: IRenderMimeRegistry) => addViewOutput(registry)
+  activate: (_: JupyterFrontEnd, registry: IRenderMimeRegistry) =>
+    addViewOutput(registry)
 };
 
 export default [plugin, output];

@@ -19,7 +19,8 @@ export function labTransport(
   const transport = new FetchTransport(
     settings.baseUrl,
     // The page's own `fetch` refuses to be called with the settings as `this`.
-    (url, init) => settings.fetch.call(null, url, { ...settings.init, ...init }),
+    (url, init) =>
+      settings.fetch.call(null, url, { ...settings.init, ...init }),
     () => authorization,
     requestSeconds
   );

@@ -1,7 +1,7 @@
 /** The charts of an experiment: one for each metric. */
 
 import { button, make, setText } from './dom';
-import { bestTrial } from './facts';
+import { bestTrial, curvesText } from './facts';
 import type { ExperimentView, MetricCurve } from './model';
 import { isTerminal } from './model';
 import { Chart } from './plot';
@@ -15,6 +15,7 @@ export class ChartGrid {
   readonly root = make('div', 'det-charts');
   private readonly _grid = make('div', 'det-chart-grid');
   private readonly _empty = make('p', 'det-empty');
+  private readonly _note = make('p', 'det-empty');
   private readonly _more = button('det-button', '', () => this._showAll());
   private readonly _charts = new Map<string, Chart>();
   private readonly _sync = `det-native-${(grids += 1)}`;
@@ -24,13 +25,16 @@ export class ChartGrid {
   private _metric = '';
 
   constructor() {
-    this.root.append(this._grid, this._empty, this._more);
+    this.root.append(this._note, this._grid, this._empty, this._more);
   }
 
   update(view: ExperimentView): void {
     const best = bestTrial(view)?.id ?? null;
     const ended = view.experiment !== null && isTerminal(view.experiment.state);
     setText(this._empty, ended ? TEXTS.noMetricsEnded : TEXTS.noMetrics);
+    const note = curvesText(view);
+    setText(this._note, note);
+    this._note.hidden = note === '' || view.curves.length === 0;
     if (this._curves === view.curves && this._best === best) {
       this._empty.hidden = this._charts.size > 0 || view.experiment === null;
       return;
@@ -49,9 +53,9 @@ export class ChartGrid {
 
   private _draw(metric: string): void {
     const groups = groupCurves(this._curves ?? [], metric);
-    const trials = [...new Set((this._curves ?? []).map(curve => curve.trial_id))].sort(
-      (one, other) => one - other
-    );
+    const trials = [
+      ...new Set((this._curves ?? []).map(curve => curve.trial_id))
+    ].sort((one, other) => one - other);
     const shown = [...groups].slice(0, this._all ? undefined : FIRST_CHARTS);
     const names = new Set(shown.map(([name]) => name));
     for (const [name, chart] of this._charts) {
@@ -62,7 +66,8 @@ export class ChartGrid {
     }
     shown.forEach(([name, curves], index) => {
       const chart =
-        this._charts.get(name) ?? new Chart(this._grid, { title: name, sync: this._sync });
+        this._charts.get(name) ??
+        new Chart(this._grid, { title: name, sync: this._sync });
       this._charts.set(name, chart);
       if (this._grid.children[index] !== chart.root) {
         this._grid.insertBefore(chart.root, this._grid.children[index] ?? null);
@@ -71,7 +76,10 @@ export class ChartGrid {
     });
     const hidden = groups.size - shown.length;
     this._more.hidden = hidden <= 0;
-    setText(this._more, `Show ${hidden} more ${hidden === 1 ? 'metric' : 'metrics'}`);
+    setText(
+      this._more,
+      `Show ${hidden} more ${hidden === 1 ? 'metric' : 'metrics'}`
+    );
   }
 
   private _showAll(): void {

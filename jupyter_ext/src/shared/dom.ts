@@ -28,7 +28,11 @@ export function setText(element: Element, text: string): void {
 }
 
 /** A button with words and what it does. */
-export function button(className: string, label: string, onClick: () => void): HTMLButtonElement {
+export function button(
+  className: string,
+  label: string,
+  onClick: () => void
+): HTMLButtonElement {
   const element = make('button', className, { type: 'button' }, label);
   element.addEventListener('click', onClick);
   return element;

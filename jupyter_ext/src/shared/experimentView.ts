@@ -3,9 +3,10 @@
 import { ChartGrid } from './chartGrid';
 import { button, make, setText } from './dom';
 import { Header } from './header';
+import { LogSection } from './logSection';
 import type { Checkpoint, ExperimentSource, ExperimentView } from './model';
-import { CheckpointsSection, FailureSection, LogSection, TrialsSection } from './sections';
-import { connectionText } from './texts';
+import { CheckpointsSection, FailureSection, TrialsSection } from './sections';
+import { connectionText, TEXTS } from './texts';
 
 export interface ExperimentElementOptions {
   /** Offers "Load into notebook" for each checkpoint. */
@@ -30,16 +31,20 @@ export class ExperimentElement {
   private readonly _unsubscribe: () => void;
   private _frame = 0;
 
-  constructor(host: HTMLElement, source: ExperimentSource, options: ExperimentElementOptions = {}) {
+  constructor(
+    host: HTMLElement,
+    source: ExperimentSource,
+    options: ExperimentElementOptions = {}
+  ) {
     const page = options.page ?? false;
     this._sections = [
       new TrialsSection(),
       new CheckpointsSection(page, options.onLoad),
-      new LogSection(true)
+      new LogSection(source)
     ];
     this._parts = [
       new Header(source, options.confirm),
-      new Notice(() => source.retry()),
+      new Notice(source),
       new FailureSection(),
       this._charts,
       ...this._sections
@@ -79,20 +84,40 @@ export class ExperimentElement {
 class Notice implements Part {
   readonly root = make('div', 'det-notice', { role: 'status' });
   private readonly _text = make('span');
+  private readonly _start: HTMLButtonElement;
   private readonly _retry: HTMLButtonElement;
 
-  constructor(retry: () => void) {
-    this._retry = button('det-button', 'Try now', retry);
-    this.root.append(this._text, this._retry);
+  constructor(private readonly _source: ExperimentSource) {
+    this._start = button('det-button', TEXTS.start, () => void this._begin());
+    this._retry = button('det-button', 'Try now', () => _source.retry());
+    this.root.append(this._text, this._start, this._retry);
   }
 
   update(view: ExperimentView): void {
     const { connection } = view;
     const text =
-      connection.kind === 'connecting' && view.experiment ? '' : connectionText(connection);
+      connection.kind === 'connecting' && view.experiment
+        ? ''
+        : connectionText(connection);
     setText(this._text, text);
+    const lost = connection.kind === 'lost' ? connection.state : '';
     this.root.hidden = text === '';
-    this._retry.hidden = connection.kind !== 'lost' || connection.state === 'gone';
-    this.root.dataset.tone = connection.kind === 'lost' ? 'waiting' : 'neutral';
+    this._start.hidden = lost !== 'none' || this._source.start === undefined;
+    this._retry.hidden = lost === '' || lost === 'gone';
+    this.root.dataset.tone = lost === '' ? 'neutral' : 'waiting';
+  }
+
+  private async _begin(): Promise<void> {
+    this._start.disabled = true;
+    try {
+      await this._source.start?.();
+    } catch (error) {
+      setText(
+        this._text,
+        error instanceof Error ? error.message : String(error)
+      );
+    } finally {
+      this._start.disabled = false;
+    }
   }
 }

@@ -1,11 +1,19 @@
 /** What follows from a view. Pure. */
 
-import type { Checkpoint, ExperimentView, Trial, UserErrorInfo } from './model';
-import { isTerminal } from './model';
+import type {
+  Checkpoint,
+  ExperimentView,
+  LogLine,
+  Trial,
+  UserErrorInfo
+} from './model';
+import { isTerminal, TRIALS_WITH_CURVES } from './model';
 
 /** The trial that the whole view is of; null for that of an experiment. */
 export function shownTrial(view: ExperimentView): Trial | null {
-  return view.trialId > 0 ? (view.trials.find(trial => trial.id === view.trialId) ?? null) : null;
+  return view.trialId > 0
+    ? (view.trials.find(trial => trial.id === view.trialId) ?? null)
+    : null;
 }
 
 /** The trial with the best validation; null while none has been validated. */
@@ -16,7 +24,11 @@ export function bestTrial(view: ExperimentView): Trial | null {
     const value = trial.best_validation;
     if (value !== null && (best?.best_validation ?? null) === null) {
       best = trial;
-    } else if (value !== null && best && sign * value < sign * (best.best_validation ?? 0)) {
+    } else if (
+      value !== null &&
+      best &&
+      sign * value < sign * (best.best_validation ?? 0)
+    ) {
       best = trial;
     }
   }
@@ -27,7 +39,9 @@ function share(trial: Trial): number {
   if (trial.state === 'COMPLETED') {
     return 1;
   }
-  return trial.target_batches > 0 ? Math.min(trial.batches / trial.target_batches, 1) : 0;
+  return trial.target_batches > 0
+    ? Math.min(trial.batches / trial.target_batches, 1)
+    : 0;
 }
 
 /** How much is done, from 0 to 1. */
@@ -40,8 +54,19 @@ export function progressOf(view: ExperimentView): number {
   if (!experiment || experiment.state === 'COMPLETED') {
     return experiment ? 1 : 0;
   }
-  const only = experiment.trials <= 1 && view.trials.length === 1 ? view.trials[0] : undefined;
+  const only =
+    experiment.trials <= 1 && view.trials.length === 1
+      ? view.trials[0]
+      : undefined;
   return Math.min(Math.max(experiment.progress, only ? share(only) : 0), 1);
+}
+
+/** Says that a search has more trials than are drawn; empty where all are. */
+export function curvesText({ trials, curves }: ExperimentView): string {
+  const shown = new Set(curves.map(curve => curve.trial_id)).size;
+  return trials.length > TRIALS_WITH_CURVES && shown < trials.length
+    ? `Curves of ${shown} of ${trials.length} trials: the best and the newest.`
+    : '';
 }
 
 /** Value of the searcher's metric at a checkpoint; of another metric if it has none; null without validation. */
@@ -49,7 +74,8 @@ export function checkpointMetric(
   checkpoint: Checkpoint,
   metric: string
 ): { name: string; value: unknown } | null {
-  const name = metric in checkpoint.metrics ? metric : Object.keys(checkpoint.metrics)[0];
+  const name =
+    metric in checkpoint.metrics ? metric : Object.keys(checkpoint.metrics)[0];
   return name === undefined ? null : { name, value: checkpoint.metrics[name] };
 }
 
@@ -65,7 +91,8 @@ export function bestCheckpoint(
     return typeof value === 'number' ? sign * value : Infinity;
   };
   const best = checkpoints.reduce<Checkpoint | null>(
-    (found, each) => (found === null || valueOf(each) < valueOf(found) ? each : found),
+    (found, each) =>
+      found === null || valueOf(each) < valueOf(found) ? each : found,
     null
   );
   return best !== null && valueOf(best) < Infinity ? best : null;
@@ -90,10 +117,12 @@ export function failuresOf(view: ExperimentView): Failure[] {
       found.set(traceback, known ?? { headline, traceback, others: [] });
     }
   }
-  const failures = [...found.values()].map(({ headline, traceback, others }) => ({
-    headline: headline + othersText(others),
-    traceback
-  }));
+  const failures = [...found.values()].map(
+    ({ headline, traceback, others }) => ({
+      headline: headline + othersText(others),
+      traceback
+    })
+  );
   const error = view.experiment?.error;
   if (error && !found.has(tracebackOf(error))) {
     const headline = `The experiment failed${whereText(error)}`;
@@ -108,17 +137,34 @@ function othersText(trials: readonly number[]): string {
   if (last === undefined) {
     return '';
   }
-  const names = before.length > 0 ? `${before.reverse().join(', ')} and ${last}` : String(last);
+  const names =
+    before.length > 0
+      ? `${before.reverse().join(', ')} and ${last}`
+      : String(last);
   return `; so did trial${before.length > 0 ? 's' : ''} ${names}`;
 }
 
-/** ` at batch 30, in cell [4], line 2`; batches are counted from 1. */
+/** `on 2 slots`; empty for a trial that holds one, or none at the moment. */
+export function slotsText({ slots }: Trial): string {
+  return slots && slots.length > 1 ? `on ${slots.length} slots` : '';
+}
+
+/** `[rank 1] loss 0.3`: a line of a log, with the process that wrote it where there are several. */
+export function lineText({ rank, text }: LogLine): string {
+  return typeof rank === 'number' ? `[rank ${rank}] ${text}` : text;
+}
+
+/** ` at batch 30, in cell [4], line 2, on rank 1`; batches are counted from 1. */
 export function whereText(error: UserErrorInfo): string {
-  const when = error.batch ? ` at batch ${error.batch}` : ' before its first batch';
+  const when = error.batch
+    ? ` at batch ${error.batch}`
+    : ' before its first batch';
   const cell = typeof error.cell === 'number' ? `cell [${error.cell}]` : '';
   const place = [cell, error.file ?? ''].filter(Boolean).join(', ');
-  const line = place && typeof error.line === 'number' ? `, line ${error.line}` : '';
-  return when + (place ? `, in ${place}${line}` : '');
+  const line =
+    place && typeof error.line === 'number' ? `, line ${error.line}` : '';
+  const rank = typeof error.rank === 'number' ? `, on rank ${error.rank}` : '';
+  return when + (place ? `, in ${place}${line}` : '') + rank;
 }
 
 function tracebackOf(error: UserErrorInfo): string {

@@ -1,17 +1,17 @@
 /** Follows one experiment over REST and the event stream. */
 
 import { Follower } from './follower';
+import { LogBook, type LogParts } from './logBook';
 import type {
   Action,
   Checkpoint,
   ExperimentDetail,
   ExperimentSource,
   ExperimentView,
-  LogLine,
   MetricCurve,
   Trial
 } from './model';
-import { isTerminal } from './model';
+import { isTerminal, TRIALS_WITH_CURVES } from './model';
 import type { StreamEvent } from './sse';
 import type { Transport } from './transport';
 import { RequestError } from './transport';
@@ -20,8 +20,6 @@ import {
   changesCurves,
   emptyView,
   hasEnded,
-  logTrial,
-  ViewParts,
   withBest,
   withConnection,
   withEvent,
@@ -31,16 +29,15 @@ import {
 const REFRESH_MILLISECONDS = 1000;
 /** What no event tells of (log lines, time left) is asked for this often while something runs. */
 const CALM_MILLISECONDS = 3000;
-const LOG_LINES = 50;
 const BUCKETS_OF_TRIAL = 1000;
 const BUCKETS_OF_EXPERIMENT = 500;
-const TRIALS_WITH_CURVES = 50;
 
 /** The view of an experiment of the master, or of one trial of it; begins with `resume`, which its constructor calls. */
 export class ExperimentFeed implements ExperimentSource {
   private _view: ExperimentView;
   private readonly _listeners = new Set<(view: ExperimentView) => void>();
   private readonly _follower: Follower;
+  private readonly _log: LogBook;
   private _timer: ReturnType<typeof setTimeout> | null = null;
   private _refreshing = false;
   private _curvesChanged = false;
@@ -54,6 +51,7 @@ export class ExperimentFeed implements ExperimentSource {
     readonly trialId = 0
   ) {
     this._view = emptyView(experimentId, trialId);
+    this._log = new LogBook(_transport);
     this._follower = new Follower(
       _transport,
       { experiment_id: experimentId },
@@ -84,9 +82,25 @@ export class ExperimentFeed implements ExperimentSource {
     const answer = await this._transport.post<Partial<ExperimentDetail>>(path);
     const known = this._view.experiment;
     if (known) {
-      this._emit(withParts(this._view, { experiment: { ...known, ...answer } }));
+      this._emit(
+        withParts(this._view, { experiment: { ...known, ...answer } })
+      );
     }
     this._refreshSoon(0);
+  }
+
+  chooseLog(trialId: number | null): Promise<void> {
+    this._log.choose(trialId);
+    return this._showLog(signal => this._log.newest(this._view, signal));
+  }
+
+  earlierLogs(): Promise<void> {
+    return this._showLog(signal => this._log.earlier(signal));
+  }
+
+  async start(): Promise<void> {
+    await this._transport.post('start');
+    this.retry();
   }
 
   retry(): void {
@@ -118,29 +132,68 @@ export class ExperimentFeed implements ExperimentSource {
   private async _load(signal: AbortSignal): Promise<void> {
     const id = this.experimentId;
     const [experiment, trials, checkpoints, curves] = await Promise.all([
-      this._transport.get<ExperimentDetail>(`master/experiments/${id}`, {}, signal),
+      this._transport.get<ExperimentDetail>(
+        `master/experiments/${id}`,
+        {},
+        signal
+      ),
       this._trials(signal),
       this._checkpoints(signal),
       this._curves(signal)
     ]);
-    const known = withParts(this._view, { experiment, trials, checkpoints, curves });
+    const known = withParts(this._view, {
+      experiment,
+      trials,
+      checkpoints,
+      curves
+    });
     this._curvesChanged = false;
     this._bestChanged = false;
-    this._emit(withParts(known, await this._logs(known, signal)));
+    this._emit(withParts(known, await this._log.newest(known, signal)));
+  }
+
+  private async _showLog(
+    load: (signal: AbortSignal) => Promise<LogParts>
+  ): Promise<void> {
+    const { signal } = this._generation;
+    try {
+      const parts = await load(signal);
+      this._emit(withParts(this._view, parts));
+    } catch (error) {
+      if (!signal.aborted) {
+        throw error;
+      }
+    }
   }
 
   private get _owner(): string {
-    return this.trialId > 0 ? `trials/${this.trialId}` : `experiments/${this.experimentId}`;
+    return this.trialId > 0
+      ? `trials/${this.trialId}`
+      : `experiments/${this.experimentId}`;
   }
 
   private async _trials(signal: AbortSignal): Promise<Trial[]> {
     return this.trialId > 0
-      ? [await this._transport.get<Trial>(`master/trials/${this.trialId}`, {}, signal)]
-      : this._transport.get<Trial[]>(`master/experiments/${this.experimentId}/trials`, {}, signal);
+      ? [
+          await this._transport.get<Trial>(
+            `master/trials/${this.trialId}`,
+            {},
+            signal
+          )
+        ]
+      : this._transport.get<Trial[]>(
+          `master/experiments/${this.experimentId}/trials`,
+          {},
+          signal
+        );
   }
 
   private _checkpoints(signal: AbortSignal): Promise<Checkpoint[]> {
-    return this._transport.get<Checkpoint[]>(`master/${this._owner}/checkpoints`, {}, signal);
+    return this._transport.get<Checkpoint[]>(
+      `master/${this._owner}/checkpoints`,
+      {},
+      signal
+    );
   }
 
   private _best(signal: AbortSignal): Promise<[Trial[], Checkpoint[]]> {
@@ -152,16 +205,11 @@ export class ExperimentFeed implements ExperimentSource {
       this.trialId > 0
         ? { buckets: BUCKETS_OF_TRIAL }
         : { buckets: BUCKETS_OF_EXPERIMENT, trials: TRIALS_WITH_CURVES };
-    return this._transport.get<MetricCurve[]>(`master/${this._owner}/curves`, query, signal);
-  }
-
-  private async _logs(view: ExperimentView, signal: AbortSignal): Promise<ViewParts> {
-    const trial = logTrial(view);
-    if (!trial) {
-      return {};
-    }
-    const path = `master/trials/${trial.id}/logs`;
-    return { logs: await this._transport.get<LogLine[]>(path, { last: LOG_LINES }, signal) };
+    return this._transport.get<MetricCurve[]>(
+      `master/${this._owner}/curves`,
+      query,
+      signal
+    );
   }
 
   private _live(): void {
@@ -191,7 +239,13 @@ export class ExperimentFeed implements ExperimentSource {
     this._lostSince ??= Date.now();
     const { state, message, remedy } = error;
     this._emit(
-      withConnection(this._view, { kind: 'lost', since: this._lostSince, state, message, remedy })
+      withConnection(this._view, {
+        kind: 'lost',
+        since: this._lostSince,
+        state,
+        message,
+        remedy
+      })
     );
   }
 
@@ -207,7 +261,10 @@ export class ExperimentFeed implements ExperimentSource {
     }
     this._stopTimer(false);
     this._due = Date.now() + milliseconds;
-    this._timer = setTimeout(() => void this._refresh(this._generation.signal), milliseconds);
+    this._timer = setTimeout(
+      () => void this._refresh(this._generation.signal),
+      milliseconds
+    );
   }
 
   private _due = 0;
@@ -225,9 +282,13 @@ export class ExperimentFeed implements ExperimentSource {
     } finally {
       this._refreshing = false;
     }
-    const active = this._view.experiment !== null && !isTerminal(this._view.experiment.state);
+    const active =
+      this._view.experiment !== null &&
+      !isTerminal(this._view.experiment.state);
     if (active && !signal.aborted) {
-      this._refreshSoon(this._curvesChanged ? REFRESH_MILLISECONDS : CALM_MILLISECONDS);
+      this._refreshSoon(
+        this._curvesChanged ? REFRESH_MILLISECONDS : CALM_MILLISECONDS
+      );
     }
   }
 
@@ -240,7 +301,7 @@ export class ExperimentFeed implements ExperimentSource {
     const [experiment, curves, logs, best] = await Promise.all([
       this._transport.get<ExperimentDetail>(path, {}, signal),
       changed ? this._curves(signal) : this._view.curves,
-      this._logs(this._view, signal),
+      this._log.newest(this._view, signal),
       validated ? this._best(signal) : null
     ]);
     if (!signal.aborted) {

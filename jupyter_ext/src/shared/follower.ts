@@ -6,6 +6,8 @@ import { RequestError } from './transport';
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10_000;
+/** While the master starts it will be there soon. */
+const STARTING_PAUSE = 700;
 /** A stream that ends sooner counts as one more failure: something in between cuts it at once. */
 const STEADY = 5_000;
 
@@ -98,8 +100,10 @@ export class Follower {
           return;
         }
         failures = Date.now() - since >= STEADY ? 1 : failures + 1;
-        this._handlers.lost(asLoss(error));
-        await this._sleep(pauseAfter(failures));
+        const loss = asLoss(error);
+        this._handlers.lost(loss);
+        const starting = loss.state === 'starting';
+        await this._sleep(starting ? STARTING_PAUSE : pauseAfter(failures));
       }
     }
   }
@@ -176,10 +180,12 @@ export class Follower {
     return new Promise(resolve => {
       const done = () => {
         clearTimeout(timer);
+        forget();
         this._wake = null;
         resolve();
       };
       const timer = setTimeout(done, milliseconds);
+      const forget = this._transport.onHope?.(done) ?? (() => undefined);
       this._wake = done;
     });
   }
@@ -197,5 +203,9 @@ function asLoss(error: unknown): RequestError {
   if (error instanceof RequestError) {
     return error;
   }
-  return new RequestError(error instanceof Error ? error.message : String(error), 0, 'unreachable');
+  return new RequestError(
+    error instanceof Error ? error.message : String(error),
+    0,
+    'unreachable'
+  );
 }

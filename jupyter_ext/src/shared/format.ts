@@ -4,7 +4,12 @@ import type { Trial } from './model';
 
 /** `1:02:03`, `4:05`, `12 s`; an em dash if it is not known. */
 export function formatDuration(seconds: number | null | undefined): string {
-  if (seconds === null || seconds === undefined || !Number.isFinite(seconds) || seconds < 0) {
+  if (
+    seconds === null ||
+    seconds === undefined ||
+    !Number.isFinite(seconds) ||
+    seconds < 0
+  ) {
     return '—';
   }
   const whole = Math.round(seconds);
@@ -12,7 +17,10 @@ export function formatDuration(seconds: number | null | undefined): string {
     return `${whole} s`;
   }
   const two = (part: number) => String(part).padStart(2, '0');
-  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  const [hours, minutes] = [
+    Math.floor(whole / 3600),
+    Math.floor(whole / 60) % 60
+  ];
   if (hours >= 48) {
     return `${Math.floor(hours / 24)} d ${hours % 24} h`;
   }
@@ -45,7 +53,9 @@ export function formatValue(value: unknown): string {
     return formatNumber(value);
   }
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length <= LONGEST_TEXT ? text : `${beginning(text, LONGEST_TEXT - 1)}…`;
+  return text.length <= LONGEST_TEXT
+    ? text
+    : `${beginning(text, LONGEST_TEXT - 1)}…`;
 }
 
 /** The first characters, without half of a pair such as an emoji at the cut. */
@@ -60,7 +70,9 @@ function formatNumber(value: number): string {
       : value.toExponential(3);
   }
   const size = Math.abs(value);
-  return size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
+  return size >= 1e-3 && size < 1e5
+    ? String(Number(value.toPrecision(4)))
+    : value.toExponential(2);
 }
 
 /** Hyperparameters as `name=value` pairs, in alphabetical order. */
@@ -86,7 +98,10 @@ export function formatPercent(fraction: number): string {
 }
 
 /** `just now`, `5 min ago`, `3 h ago`, then the date. */
-export function formatAgo(time: string | number | Date, now: number = Date.now()): string {
+export function formatAgo(
+  time: string | number | Date,
+  now: number = Date.now()
+): string {
   const then = new Date(time);
   const seconds = (now - then.getTime()) / 1000;
   if (Number.isNaN(seconds)) {
@@ -101,7 +116,11 @@ export function formatAgo(time: string | number | Date, now: number = Date.now()
   if (seconds < 86400) {
     return `${Math.floor(seconds / 3600)} h ago`;
   }
-  return then.toLocaleDateString(undefined, { year: 'numeric', month: 'short', day: 'numeric' });
+  return then.toLocaleDateString(undefined, {
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric'
+  });
 }
 
 /** `14:03:27`, in the reader's time zone. */

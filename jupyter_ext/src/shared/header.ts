@@ -1,10 +1,22 @@
 /** Title, state, progress and what can be done: the upper part of an experiment's view. */
 
 import { button, make, setText } from './dom';
-import { formatDuration, formatHparams, formatPercent, formatValue, wholePercent } from './format';
-import type { Action, ExperimentDetail, ExperimentSource, ExperimentView, Trial } from './model';
+import {
+  formatDuration,
+  formatHparams,
+  formatPercent,
+  formatValue,
+  wholePercent
+} from './format';
+import type {
+  Action,
+  ExperimentDetail,
+  ExperimentSource,
+  ExperimentView,
+  Trial
+} from './model';
 import { isTerminal } from './model';
-import { bestTrial, progressOf, shownTrial } from './facts';
+import { bestTrial, progressOf, shownTrial, slotsText } from './facts';
 import type { StateText } from './texts';
 import { experimentStateText, TEXTS, trialStateText } from './texts';
 
@@ -28,9 +40,22 @@ export class Header {
   constructor(source: ExperimentSource, confirm?: Confirm) {
     this._actions = new Actions(source, confirm);
     this._bar.append(this._fill);
-    const line = make('div', 'det-header-line', {}, this._title, this._name, this._badge);
+    const line = make(
+      'div',
+      'det-header-line',
+      {},
+      this._title,
+      this._name,
+      this._badge
+    );
     line.append(this._actions.buttons);
-    this.root.append(line, this._actions.question, this._actions.problem, this._bar, this._facts);
+    this.root.append(
+      line,
+      this._actions.question,
+      this._actions.problem,
+      this._bar,
+      this._facts
+    );
   }
 
   update(view: ExperimentView): void {
@@ -38,12 +63,17 @@ export class Header {
     const trial = shownTrial(view);
     setText(this._title, titleOf(view));
     if (!experiment) {
-      setText(this._facts, view.connection.kind === 'lost' ? '' : TEXTS.loading);
+      setText(
+        this._facts,
+        view.connection.kind === 'lost' ? '' : TEXTS.loading
+      );
       this._bar.hidden = true;
       return;
     }
     setText(this._name, nameOf(view, experiment));
-    const state = trial ? trialStateText(trial) : experimentStateText(experiment);
+    const state = trial
+      ? trialStateText(trial)
+      : experimentStateText(experiment);
     this._showState(state);
     this._showProgress(view, experiment);
     setText(this._facts, factsOf(view, experiment, trial).join(' · '));
@@ -51,27 +81,52 @@ export class Header {
   }
 
   private _showState(state: StateText): void {
-    setText(this._badge, state.word);
+    setText(
+      this._badge,
+      state.note ? `${state.word}, ${state.note}` : state.word
+    );
     this._badge.dataset.tone = state.tone;
   }
 
-  private _showProgress(view: ExperimentView, experiment: ExperimentDetail): void {
+  private _showProgress(
+    view: ExperimentView,
+    experiment: ExperimentDetail
+  ): void {
     const fraction = progressOf(view);
     this._bar.hidden = isTerminal(experiment.state);
     this._fill.style.width = `${fraction * 100}%`;
     this._bar.setAttribute('aria-valuenow', String(wholePercent(fraction)));
-    this._bar.dataset.tone = experiment.state === 'PAUSED' ? 'waiting' : 'active';
+    this._bar.dataset.tone =
+      experiment.state === 'PAUSED' ? 'waiting' : 'active';
   }
 }
 
 /** Stop, Pause and Resume; the first after a question. */
 class Actions {
-  readonly buttons = make('div', 'det-actions', { role: 'group', 'aria-label': 'Actions' });
+  readonly buttons = make('div', 'det-actions', {
+    role: 'group',
+    'aria-label': 'Actions'
+  });
   readonly question = make('div', 'det-question', { role: 'group' });
-  readonly problem = make('div', 'det-notice', { role: 'alert', 'data-tone': 'bad' });
-  private readonly _pause = button('det-button', 'Pause', () => void this._ask('pause'));
-  private readonly _resume = button('det-button', 'Resume', () => void this._ask('activate'));
-  private readonly _stop = button('det-button', 'Stop', () => void this._askStop());
+  readonly problem = make('div', 'det-notice', {
+    role: 'alert',
+    'data-tone': 'bad'
+  });
+  private readonly _pause = button(
+    'det-button',
+    'Pause',
+    () => void this._ask('pause')
+  );
+  private readonly _resume = button(
+    'det-button',
+    'Resume',
+    () => void this._ask('activate')
+  );
+  private readonly _stop = button(
+    'det-button',
+    'Stop',
+    () => void this._askStop()
+  );
   private _asking = false;
 
   constructor(
@@ -101,7 +156,8 @@ class Actions {
   }
 
   private async _askStop(): Promise<void> {
-    const confirm = this._confirm ?? ((question: string) => this._inlineQuestion(question));
+    const confirm =
+      this._confirm ?? ((question: string) => this._inlineQuestion(question));
     if (await confirm(TEXTS.confirmStop)) {
       await this._ask('kill');
     }
@@ -114,7 +170,9 @@ class Actions {
         this._stop.focus();
         resolve(yes);
       };
-      const yes = button('det-button det-danger', 'Stop it', () => answer(true));
+      const yes = button('det-button det-danger', 'Stop it', () =>
+        answer(true)
+      );
       const no = button('det-button', 'Keep running', () => answer(false));
       this.question.onkeydown = event => {
         if (event.key === 'Escape') {
@@ -135,7 +193,10 @@ class Actions {
     try {
       await this._source.act(action);
     } catch (error) {
-      setText(this.problem, error instanceof Error ? problemText(error) : String(error));
+      setText(
+        this.problem,
+        error instanceof Error ? problemText(error) : String(error)
+      );
       this.problem.hidden = false;
     } finally {
       this._asking = false;
@@ -152,7 +213,9 @@ class Actions {
 }
 
 function problemText(error: Error & { remedy?: unknown }): string {
-  return [error.message, typeof error.remedy === 'string' ? error.remedy : ''].join(' ').trim();
+  return [error.message, typeof error.remedy === 'string' ? error.remedy : '']
+    .join(' ')
+    .trim();
 }
 
 function titleOf(view: ExperimentView): string {
@@ -173,32 +236,49 @@ function factsOf(
 ): string[] {
   const active = !isTerminal(experiment.state);
   const facts = active ? [formatPercent(progressOf(view))] : [];
-  if (active && experiment.seconds_left !== null && experiment.seconds_left !== undefined) {
+  if (
+    active &&
+    experiment.seconds_left !== null &&
+    experiment.seconds_left !== undefined
+  ) {
     facts.push(`about ${formatDuration(experiment.seconds_left)} left`);
   }
   facts.push(...(trial ? trialFacts(trial) : searchFacts(view, experiment)));
   const best = trial ? trial.best_validation : experiment.best_validation;
   if (best !== null) {
-    facts.push(`best ${experiment.metric || 'validation'} ${formatValue(best)}${whose(view)}`);
+    facts.push(
+      `best ${experiment.metric || 'validation'} ${formatValue(best)}${whose(view)}`
+    );
   }
-  const [begin, end] = [trial?.started ?? experiment.started, trial?.ended ?? experiment.ended];
+  const [begin, end] = [
+    trial?.started ?? experiment.started,
+    trial?.ended ?? experiment.ended
+  ];
   if (begin && end) {
-    facts.push(`took ${formatDuration((Date.parse(end) - Date.parse(begin)) / 1000)}`);
+    facts.push(
+      `took ${formatDuration((Date.parse(end) - Date.parse(begin)) / 1000)}`
+    );
   }
   return experiment.test ? [...facts, 'test run: one short loop only'] : facts;
 }
 
-function searchFacts(view: ExperimentView, experiment: ExperimentDetail): string[] {
+function searchFacts(
+  view: ExperimentView,
+  experiment: ExperimentDetail
+): string[] {
   const only = view.trials.length === 1 ? view.trials[0] : undefined;
   if (only && experiment.trials <= 1) {
     return trialFacts(only);
   }
   const { searcher } = experiment.config as { searcher?: { name?: unknown } };
-  const name = typeof searcher?.name === 'string' ? `${searcher.name} search, ` : '';
+  const name =
+    typeof searcher?.name === 'string' ? `${searcher.name} search, ` : '';
   const ended = view.trials.filter(trial => isTerminal(trial.state)).length;
   const count = Math.max(experiment.trials, view.trials.length);
   const failed = view.trials.filter(trial => trial.state === 'ERROR').length;
-  return [`${name}${ended} of ${count} trials done${failed > 0 ? `, ${failed} failed` : ''}`];
+  return [
+    `${name}${ended} of ${count} trials done${failed > 0 ? `, ${failed} failed` : ''}`
+  ];
 }
 
 function trialFacts(trial: Trial): string[] {
@@ -206,10 +286,12 @@ function trialFacts(trial: Trial): string[] {
     `batch ${trial.batches.toLocaleString('en')} of ${trial.target_batches.toLocaleString('en')}`
   ];
   const hparams = formatHparams(trial.hparams);
-  return hparams && hparams.length <= 80 ? [...facts, hparams] : facts;
+  const short = hparams.length <= 80 ? hparams : '';
+  return [...facts, slotsText(trial), short].filter(Boolean);
 }
 
 function whose(view: ExperimentView): string {
-  const best = view.trials.length > 1 && view.trialId === 0 ? bestTrial(view) : null;
+  const best =
+    view.trials.length > 1 && view.trialId === 0 ? bestTrial(view) : null;
   return best ? ` (trial ${best.id})` : '';
 }

@@ -34,14 +34,26 @@ export class KeyedTable<T> {
   constructor(private readonly _options: TableOptions<T>) {
     const head = make('tr');
     for (const column of _options.columns) {
-      head.append(make('th', column.numeric ? 'det-numeric' : '', { scope: 'col' }, column.title));
+      head.append(
+        make(
+          'th',
+          column.numeric ? 'det-numeric' : '',
+          { scope: 'col' },
+          column.title
+        )
+      );
     }
     if (_options.action) {
       head.append(make('th', '', { 'aria-label': 'Action' }));
     }
     const table = make('table', 'det-table', { 'aria-label': _options.label });
     table.append(make('thead', '', {}, head), this._body);
-    this.root = make('div', 'det-scroll', { tabindex: '0', role: 'region' }, table);
+    this.root = make(
+      'div',
+      'det-scroll',
+      { tabindex: '0', role: 'region' },
+      table
+    );
     this.root.setAttribute('aria-label', _options.label);
   }
 
@@ -82,7 +94,10 @@ export class KeyedTable<T> {
   }
 
   private _fill(row: Row, item: T): void {
-    row.root.classList.toggle('det-emphasised', this._options.emphasised?.(item) ?? false);
+    row.root.classList.toggle(
+      'det-emphasised',
+      this._options.emphasised?.(item) ?? false
+    );
     this._options.columns.forEach((column, index) => {
       const cell = row.cells[index];
       if (cell) {

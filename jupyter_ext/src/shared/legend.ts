@@ -14,7 +14,9 @@ export class Legend {
   /** Show an entry for each line that stands for itself; the rest is counted. */
   setLines(styles: readonly LineStyle[]): void {
     this._values.length = 0;
-    const shown = styles.filter(style => !style.background).slice(0, MOST_ENTRIES);
+    const shown = styles
+      .filter(style => !style.background)
+      .slice(0, MOST_ENTRIES);
     const entries = shown.map(style => this._entry(style));
     const more = styles.length - shown.length;
     const words = `${more} more ${more === 1 ? 'curve' : 'curves'}`;
@@ -24,17 +26,34 @@ export class Legend {
 
   /** Show values, in the order of the lines that have an entry. */
   setValues(batch: number | null, values: ReadonlyArray<number | null>): void {
-    setText(this._batch, batch === null ? '' : `batch ${batch.toLocaleString('en')}`);
-    this._values.forEach((element, index) => setText(element, formatValue(values[index] ?? null)));
+    setText(
+      this._batch,
+      batch === null ? '' : `batch ${batch.toLocaleString('en')}`
+    );
+    this._values.forEach((element, index) =>
+      setText(element, formatValue(values[index] ?? null))
+    );
   }
 
   private _entry(style: LineStyle): HTMLElement {
-    const swatch = make('span', `det-swatch${style.dashed ? ' det-dashed' : ''}`, {
-      'aria-hidden': 'true'
-    });
+    const swatch = make(
+      'span',
+      `det-swatch${style.dashed ? ' det-dashed' : ''}`,
+      {
+        'aria-hidden': 'true'
+      }
+    );
     swatch.style.borderTopColor = style.colour;
     const value = make('b');
     this._values.push(value);
-    return make('span', 'det-legend-entry', {}, swatch, style.label, ' ', value);
+    return make(
+      'span',
+      'det-legend-entry',
+      {},
+      swatch,
+      style.label,
+      ' ',
+      value
+    );
   }
 }

@@ -7,7 +7,6 @@ import type { Transport } from './transport';
 import { RequestError } from './transport';
 
 const REFRESH_MILLISECONDS = 1500;
-const STARTING_MILLISECONDS = 700;
 const LIMIT = 500;
 
 /** What a list of experiments shows; never changed in place. */
@@ -21,12 +20,15 @@ export interface ListView {
 
 /** The newest experiments of the master, live. Begins with `resume`. */
 export class ExperimentListFeed {
-  private _view: ListView = { status: null, experiments: [], connection: { kind: 'resting' } };
+  private _view: ListView = {
+    status: null,
+    experiments: [],
+    connection: { kind: 'resting' }
+  };
   private readonly _listeners = new Set<(view: ListView) => void>();
   private readonly _follower: Follower;
   private readonly _changed = new Set<number>();
   private _timer: ReturnType<typeof setTimeout> | null = null;
-  private _starting: ReturnType<typeof setTimeout> | undefined;
   private _wasLive = false;
   private _lostSince: number | null = null;
 
@@ -96,7 +98,11 @@ export class ExperimentListFeed {
   }
 
   private async _prepare(signal: AbortSignal): Promise<void> {
-    const status = await this._transport.get<MasterStatus>('status', {}, signal);
+    const status = await this._transport.get<MasterStatus>(
+      'status',
+      {},
+      signal
+    );
     this._emit({ status });
     if (status.state !== 'running') {
       throw new RequestError(status.message, 0, status.state, status.remedy);
@@ -121,9 +127,6 @@ export class ExperimentListFeed {
 
   private _lost(error: RequestError): void {
     this._stopTimer();
-    if (error.state === 'starting') {
-      this._starting = setTimeout(() => this._follower.retry(), STARTING_MILLISECONDS);
-    }
     if (!this._wasLive && isMasterState(error.state)) {
       this._emit({
         connection: { kind: 'connecting' },
@@ -134,18 +137,30 @@ export class ExperimentListFeed {
     this._lostSince ??= Date.now();
     const { state, message, remedy } = error;
     this._emit({
-      connection: { kind: 'lost', since: this._lostSince, state, message, remedy },
+      connection: {
+        kind: 'lost',
+        since: this._lostSince,
+        state,
+        message,
+        remedy
+      },
       status: statusOf(error, this._view.status)
     });
   }
 
   private _take(event: StreamEvent): void {
-    const { experiment_id: id, data } = event.data as { experiment_id: number; data: unknown };
+    const { experiment_id: id, data } = event.data as {
+      experiment_id: number;
+      data: unknown;
+    };
     if (event.event === 'experiment') {
       this._put(data as Experiment);
     }
     this._changed.add(id);
-    this._timer ??= setTimeout(() => void this._refresh(), REFRESH_MILLISECONDS);
+    this._timer ??= setTimeout(
+      () => void this._refresh(),
+      REFRESH_MILLISECONDS
+    );
   }
 
   /** Ask for those experiments of which events told, and only for them: a list of hundreds is large. */
@@ -154,11 +169,7 @@ export class ExperimentListFeed {
     const ids = [...this._changed];
     this._changed.clear();
     try {
-      const paths = ids.map(id => `master/experiments/${id}`);
-      const found = await Promise.all(paths.map(path => this._transport.get<Experiment>(path)));
-      if (this._follower.running) {
-        found.forEach(experiment => this._put(experiment));
-      }
+      await Promise.all(ids.map(id => this._ask(id)));
     } catch (error) {
       if (error instanceof RequestError) {
         this._follower.fail(error);
@@ -169,16 +180,41 @@ export class ExperimentListFeed {
       }
     }
     if (this._changed.size > 0 && this._follower.running) {
-      this._timer ??= setTimeout(() => void this._refresh(), REFRESH_MILLISECONDS);
+      this._timer ??= setTimeout(
+        () => void this._refresh(),
+        REFRESH_MILLISECONDS
+      );
+    }
+  }
+
+  /** Ask for one experiment; one that is gone leaves the list. */
+  private async _ask(id: number): Promise<void> {
+    try {
+      const path = `master/experiments/${id}`;
+      const experiment = await this._transport.get<Experiment>(path);
+      if (this._follower.running) {
+        this._put(experiment);
+      }
+    } catch (error) {
+      const gone =
+        error instanceof RequestError &&
+        error.status === 404 &&
+        error.state === 'refused';
+      if (!gone) {
+        throw error;
+      }
+      const { experiments } = this._view;
+      this._emit({ experiments: experiments.filter(each => each.id !== id) });
     }
   }
 
   private _put(experiment: Experiment): void {
-    this._emit({ experiments: withExperiment(this._view.experiments, experiment) });
+    this._emit({
+      experiments: withExperiment(this._view.experiments, experiment)
+    });
   }
 
   private _stopTimer(): void {
-    clearTimeout(this._starting);
     if (this._timer !== null) {
       clearTimeout(this._timer);
       this._timer = null;
@@ -204,18 +240,32 @@ export function withExperiment(
   return experiments.toSpliced(index, same, experiment);
 }
 
-const STATES = ['none', 'starting', 'unauthorised', 'mismatch', 'unreachable'] as const;
+const STATES = [
+  'none',
+  'starting',
+  'unauthorised',
+  'mismatch',
+  'unreachable'
+] as const;
 
 function isMasterState(state: string): state is (typeof STATES)[number] {
   return STATES.some(each => each === state);
 }
 
 /** What a failed request says of the master, in the shape of its status. */
-function statusOf(error: RequestError, known: MasterStatus | null): MasterStatus | null {
+function statusOf(
+  error: RequestError,
+  known: MasterStatus | null
+): MasterStatus | null {
   const { state } = error;
   if (!isMasterState(state)) {
     return known;
   }
-  const before = known ?? { version: '', protocol: 0, master: null, can_start: false };
+  const before = known ?? {
+    version: '',
+    protocol: 0,
+    master: null,
+    can_start: false
+  };
   return { ...before, state, message: error.message, remedy: error.remedy };
 }

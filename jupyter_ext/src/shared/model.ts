@@ -57,6 +57,15 @@ export type Connection =
       readonly remedy: string;
     };
 
+/** Whose log is shown, and how far back it is loaded. */
+export interface LogState {
+  readonly trialId: number | null;
+  /** The user has chosen this trial; else it is the one of most interest. */
+  readonly chosen: boolean;
+  /** There are no earlier lines than those that are loaded. */
+  readonly atBegin: boolean;
+}
+
 /** Everything that is shown of one experiment; never changed in place. */
 export interface ExperimentView {
   readonly id: ExperimentId;
@@ -67,6 +76,8 @@ export interface ExperimentView {
   readonly checkpoints: readonly Checkpoint[];
   readonly curves: readonly MetricCurve[];
   readonly logs: readonly LogLine[];
+  /** Null where there is nothing to choose: the source tells the last lines only. */
+  readonly log: LogState | null;
   readonly connection: Connection;
 }
 
@@ -77,6 +88,12 @@ export interface ExperimentSource {
   subscribe(listener: (view: ExperimentView) => void): () => void;
   /** Ask for something; rejects with words for the user if it is refused. */
   act(action: Action): Promise<void>;
+  /** Show the log of this trial, null for that of most interest; rejects with words for the user. */
+  chooseLog?(trialId: number | null): Promise<void>;
+  /** Load earlier lines of the log; rejects with words for the user. */
+  earlierLogs?(): Promise<void>;
+  /** Start the master of the Jupyter server's machine; rejects with words for the user. */
+  start?(): Promise<void>;
   /** Try again now, instead of at the end of the pause. */
   retry(): void;
   /** No traffic until `resume`: for what is hidden. */
@@ -85,7 +102,15 @@ export interface ExperimentSource {
   dispose(): void;
 }
 
-const TERMINAL: ReadonlySet<string> = new Set(['CANCELED', 'COMPLETED', 'ERROR', 'DELETED']);
+/** Of more trials than these, the curves of the best one and the newest are asked for. */
+export const TRIALS_WITH_CURVES = 50;
+
+const TERMINAL: ReadonlySet<string> = new Set([
+  'CANCELED',
+  'COMPLETED',
+  'ERROR',
+  'DELETED'
+]);
 
 /** Whether nothing more happens in a state of an experiment or a trial. */
 export function isTerminal(state: ExperimentState | TrialState): boolean {

@@ -57,7 +57,9 @@ export function styleLines(
 ): LineStyle[] {
   const both = new Set(lines.map(line => line.validation)).size === 2;
   return lines.map(line => {
-    const points = line.validation ? line.batch.length <= MOST_POINTS : line.batch.length === 1;
+    const points = line.validation
+      ? line.batch.length <= MOST_POINTS
+      : line.batch.length === 1;
     const dashed = both && !line.validation;
     const kind = line.validation ? 'validation' : 'training';
     if (trials.length <= 1) {
@@ -74,15 +76,28 @@ export function styleLines(
     const isBest = line.trialId === best;
     const crowded = trials.length > palette.trials.length;
     const place = crowded ? 0 : trials.indexOf(line.trialId);
-    const colour = crowded && !isBest ? palette.other : (palette.trials[place] ?? palette.other);
+    const colour =
+      crowded && !isBest
+        ? palette.other
+        : (palette.trials[place] ?? palette.other);
     const label = `trial ${line.trialId}${isBest ? ' (best)' : ''}${both ? `, ${kind}` : ''}`;
     const width = isBest ? 2.25 : 1.25;
-    return { colour, width, dashed, points, label, background: crowded && !isBest };
+    return {
+      colour,
+      width,
+      dashed,
+      points,
+      label,
+      background: crowded && !isBest
+    };
   });
 }
 
 /** Call `listener` when the page's theme changes; returns what ends it. */
-export function watchTheme(document: Document, listener: () => void): () => void {
+export function watchTheme(
+  document: Document,
+  listener: () => void
+): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const observer = new MutationObserver(() => {
     listener();

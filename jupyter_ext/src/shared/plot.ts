@@ -61,8 +61,16 @@ export class Chart {
   ) {
     this._log = button('det-toggle', 'log', () => this._toggleLog());
     this._log.setAttribute('aria-pressed', 'false');
-    this._log.setAttribute('aria-label', `Logarithmic scale for ${_options.title}`);
-    const caption = make('figcaption', 'det-chart-title', {}, make('span', '', {}, _options.title));
+    this._log.setAttribute(
+      'aria-label',
+      `Logarithmic scale for ${_options.title}`
+    );
+    const caption = make(
+      'figcaption',
+      'det-chart-title',
+      {},
+      make('span', '', {}, _options.title)
+    );
     caption.append(this._log);
     this.root.append(caption, this._canvas, this._legend.root);
     host.append(this.root);
@@ -150,7 +158,9 @@ export class Chart {
   }
 
   private _hasBand(index: number): boolean {
-    return this._lines[index]?.band !== null && !this._styles[index]?.background;
+    return (
+      this._lines[index]?.band !== null && !this._styles[index]?.background
+    );
   }
 
   private _build(data: uPlot.AlignedData): void {
@@ -170,7 +180,11 @@ export class Chart {
         bands.push({ series: [series.length - 2, series.length - 1], fill });
       }
     });
-    this._plot = new uPlot({ ...this._plotOptions(), series, bands }, data, this._canvas);
+    this._plot = new uPlot(
+      { ...this._plotOptions(), series, bands },
+      data,
+      this._canvas
+    );
   }
 
   private _plotOptions(): Omit<uPlot.Options, 'series'> {
@@ -188,19 +202,29 @@ export class Chart {
       padding: [6, 16, 0, 0], // on the right, half of the last number on the axis
       scales: { x: { time: false }, y: { distr: this._logarithmic ? 3 : 1 } },
       axes: [
-        { ...axis, size: 24, incrs: WHOLE_STEPS, values: (_, ticks) => ticks.map(tickText) },
+        {
+          ...axis,
+          size: 24,
+          incrs: WHOLE_STEPS,
+          values: (_, ticks) => ticks.map(tickText)
+        },
         { ...axis, size: axisWidth, values: (_, ticks) => ticks.map(tickText) }
       ],
       cursor: {
         y: false,
         points: { size: 6 },
         drag: { x: true, y: false, uni: 20 },
-        ...(this._options.sync ? { sync: { key: this._options.sync, scales: ['x', null] } } : {})
+        ...(this._options.sync
+          ? { sync: { key: this._options.sync, scales: ['x', null] } }
+          : {})
       },
       hooks: {
         setCursor: [() => this._showValues()],
         setSelect: [plot => (this._zoomed ||= plot.select.width > 0)],
-        ready: [plot => plot.over.addEventListener('dblclick', () => (this._zoomed = false))]
+        ready: [
+          plot =>
+            plot.over.addEventListener('dblclick', () => (this._zoomed = false))
+        ]
       }
     };
   }
@@ -210,7 +234,11 @@ export class Chart {
   }
 
   private _fit(): void {
-    if (this._plot && this._canvas.clientWidth > 0 && this._plot.width !== this._width()) {
+    if (
+      this._plot &&
+      this._canvas.clientWidth > 0 &&
+      this._plot.width !== this._width()
+    ) {
       this._plot.setSize({ width: this._width(), height: HEIGHT });
     }
   }
@@ -235,7 +263,9 @@ export class Chart {
     const batches = plot.data[0];
     const under = plot.cursor.idx ?? null;
     const at = under ?? batches.length - 1;
-    const shown = this._means.filter((_, index) => !this._styles[index]?.background);
+    const shown = this._means.filter(
+      (_, index) => !this._styles[index]?.background
+    );
     const batch = batches[at] ?? null;
     this._legend.setValues(
       under === null ? null : batch,
@@ -247,7 +277,9 @@ export class Chart {
     const last = this._means.map(values => valueAt(values, values.length - 1));
     const words = this._styles
       .slice(0, 4)
-      .map((style, index) => `${style.label} ${formatValue(last[index] ?? null)}`);
+      .map(
+        (style, index) => `${style.label} ${formatValue(last[index] ?? null)}`
+      );
     const label = `${this._options.title} over batches; last values: ${words.join('; ')}`;
     this._canvas.setAttribute('aria-label', label);
   }

@@ -48,7 +48,10 @@ export function groupCurves(
   }
   for (const curve of curves) {
     const twin = training.get(`${curve.trial_id} ${curve.name}`);
-    if (curve.batch.length === 0 || (curve.kind === 'validation' && twin && repeats(curve, twin))) {
+    if (
+      curve.batch.length === 0 ||
+      (curve.kind === 'validation' && twin && repeats(curve, twin))
+    ) {
       continue;
     }
     const panel = panelOf(curve.name);
@@ -58,21 +61,29 @@ export function groupCurves(
 }
 
 function repeats(curve: MetricCurve, training: MetricCurve): boolean {
-  const known = new Map(training.batch.map((batch, index) => [batch, training.mean[index]]));
-  return curve.batch.every((batch, index) => known.get(batch) === curve.mean[index]);
+  const known = new Map(
+    training.batch.map((batch, index) => [batch, training.mean[index]])
+  );
+  return curve.batch.every(
+    (batch, index) => known.get(batch) === curve.mean[index]
+  );
 }
 
 /** Turn a curve into a line; in a logarithmic chart there is nothing at or below zero. */
 export function asLine(curve: MetricCurve, logarithmic = false): Line {
   const clean = (values: readonly unknown[]): Values =>
     values.map(value =>
-      typeof value === 'number' && Number.isFinite(value) && (!logarithmic || value > 0)
+      typeof value === 'number' &&
+      Number.isFinite(value) &&
+      (!logarithmic || value > 0)
         ? value
         : null
     );
   const mean = clean(curve.mean);
   const [minimum, maximum] = [clean(curve.minimum), clean(curve.maximum)];
-  const flat = mean.every((value, index) => minimum[index] === value && maximum[index] === value);
+  const flat = mean.every(
+    (value, index) => minimum[index] === value && maximum[index] === value
+  );
   return {
     key: `${curve.trial_id} ${curve.kind} ${curve.name}`,
     trialId: curve.trial_id,
@@ -86,7 +97,9 @@ export function asLine(curve: MetricCurve, logarithmic = false): Line {
 /** Whether a chart of these curves can be logarithmic at all. */
 export function hasPositive(curves: readonly MetricCurve[]): boolean {
   return curves.some(curve =>
-    curve.mean.some(value => typeof value === 'number' && value > 0 && Number.isFinite(value))
+    curve.mean.some(
+      value => typeof value === 'number' && value > 0 && Number.isFinite(value)
+    )
   );
 }
 
@@ -94,17 +107,25 @@ export function hasPositive(curves: readonly MetricCurve[]): boolean {
 export function commonBatches(lines: readonly Line[]): number[] {
   let common: readonly number[] = [];
   for (const { batch } of lines) {
-    common = sameNumbers(common, batch) ? common : mergeAscending(common, batch);
+    common = sameNumbers(common, batch)
+      ? common
+      : mergeAscending(common, batch);
   }
   return [...common];
 }
 
 /** Put values at their places on the common x; `undefined` where a line has nothing to say, which is no gap. */
-export function align(common: readonly number[], batch: readonly number[], values: Values): Values {
+export function align(
+  common: readonly number[],
+  batch: readonly number[],
+  values: Values
+): Values {
   if (common.length === batch.length) {
     return values;
   }
-  const aligned: Values = new Array<number | null | undefined>(common.length).fill(undefined);
+  const aligned: Values = new Array<number | null | undefined>(
+    common.length
+  ).fill(undefined);
   let at = 0;
   for (let index = 0; index < batch.length; index++) {
     while (at < common.length && common[at] !== batch[index]) {
@@ -128,11 +149,20 @@ export function valueAt(values: Values, index: number): number | null {
   return null;
 }
 
-function sameNumbers(one: readonly number[], other: readonly number[]): boolean {
-  return one === other || (one.length === other.length && one.every((x, at) => x === other[at]));
+function sameNumbers(
+  one: readonly number[],
+  other: readonly number[]
+): boolean {
+  return (
+    one === other ||
+    (one.length === other.length && one.every((x, at) => x === other[at]))
+  );
 }
 
-function mergeAscending(one: readonly number[], other: readonly number[]): number[] {
+function mergeAscending(
+  one: readonly number[],
+  other: readonly number[]
+): number[] {
   const merged: number[] = [];
   let [left, right] = [0, 0];
   while (left < one.length || right < other.length) {

@@ -860,10 +860,17 @@ export interface components {
     /**
      * ExitReason
      * @description Why an attempt ended, as its harness says; a process that just vanishes says nothing.
+     *
+     *     PEER_FAILED is the end of a process that could not go on because another one of the same trial had failed.
      * @enum {string}
      */
     ExitReason:
-      'COMPLETED' | 'STOPPED' | 'USER_ERROR' | 'INVALID_HYPERPARAMETERS' | 'HARNESS_ERROR';
+      | 'COMPLETED'
+      | 'STOPPED'
+      | 'USER_ERROR'
+      | 'INVALID_HYPERPARAMETERS'
+      | 'HARNESS_ERROR'
+      | 'PEER_FAILED';
     /**
      * ExitReport
      * @description The last report of a run.
@@ -887,6 +894,7 @@ export interface components {
      *
      *     `started` is when its first trial got slots, None before. `seconds_left` is how long it will take from here if it
      *     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
+     *     `failed_trials` are among `trials`: a search goes on without them.
      */
     Experiment: {
       /** Best Validation */
@@ -902,6 +910,11 @@ export interface components {
       /** Ended */
       ended: string | null;
       error: components['schemas']['UserErrorInfo'] | null;
+      /**
+       * Failed Trials
+       * @default 0
+       */
+      failed_trials: number;
       /**
        * Framework
        * @enum {string}
@@ -969,6 +982,11 @@ export interface components {
       /** Ended */
       ended: string | null;
       error: components['schemas']['UserErrorInfo'] | null;
+      /**
+       * Failed Trials
+       * @default 0
+       */
+      failed_trials: number;
       /**
        * Framework
        * @enum {string}
@@ -1072,10 +1090,14 @@ export interface components {
     /**
      * LogLine
      * @description A line of a trial's log; `id` increases over the whole master.
+     *
+     *     `rank` is the process that has written it, None where there was one only, and for the master's own lines.
      */
     LogLine: {
       /** Id */
       id: number;
+      /** Rank */
+      rank?: number | null;
       /** Run Id */
       run_id: string;
       /**
@@ -1298,7 +1320,7 @@ export interface components {
     };
     /**
      * Trial
-     * @description A trial of an experiment.
+     * @description A trial of an experiment. `slots` are those that it holds at the moment: it runs as one process on each.
      */
     Trial: {
       /** Batches */
@@ -1324,6 +1346,8 @@ export interface components {
       run_id: string | null;
       /** Seed */
       seed: number;
+      /** Slots */
+      slots?: string[];
       /** Started */
       started: string | null;
       state: components['schemas']['TrialState'];
@@ -1341,7 +1365,7 @@ export interface components {
      * @description What made a run fail: an exception of the user's code, or something else.
      *
      *     `traceback` is the text to show: the user's frames, with cells by number and line. It is empty for what is not the
-     *     user's: a worker that was killed, say.
+     *     user's: a worker that was killed, say. `rank` is the process in which it was raised, None where there was one only.
      */
     UserErrorInfo: {
       /**
@@ -1357,6 +1381,8 @@ export interface components {
       line?: number | null;
       /** Message */
       message: string;
+      /** Rank */
+      rank?: number | null;
       /** Traceback */
       traceback: string;
       /** Type */
@@ -4028,6 +4054,8 @@ export interface operations {
         limit?: number;
         /** @description The last so many lines, not the first. */
         last?: number | null;
+        /** @description With `last`: only lines with a smaller id, for paging back. */
+        before?: number | null;
       };
       header?: never;
       path: {

@@ -1,17 +1,22 @@
-/** Trials, checkpoints, log and errors: the lower part of an experiment's view. */
+/** Trials, checkpoints and errors: the lower part of an experiment's view. */
 
 import { button, make, setText } from './dom';
-import { bestCheckpoint, bestTrial, checkpointMetric, failuresOf } from './facts';
+import {
+  bestCheckpoint,
+  bestTrial,
+  checkpointMetric,
+  failuresOf,
+  slotsText
+} from './facts';
 import { formatBytes, formatHparams, formatValue, shortUuid } from './format';
 import type { Column } from './keyedTable';
 import { KeyedTable } from './keyedTable';
-import type { Checkpoint, ExperimentView, LogLine, Trial } from './model';
+import type { Checkpoint, ExperimentView, Trial } from './model';
 import { isTerminal } from './model';
 import { TEXTS, trialStateText } from './texts';
-import { logTrial } from './view';
 
 /** A part that folds, with a word for when there is nothing in it. */
-class Section {
+export class Section {
   readonly root: HTMLDetailsElement;
   private readonly _summary = make('summary');
   private readonly _empty = make('p', 'det-empty');
@@ -20,19 +25,27 @@ class Section {
     private readonly _body: HTMLElement,
     open: boolean
   ) {
-    this.root = make('details', 'det-section', {}, this._summary, this._empty, _body);
+    this.root = make(
+      'details',
+      'det-section',
+      {},
+      this._summary,
+      this._empty,
+      _body
+    );
     this.root.open = open;
   }
 
-  show(title: string, empty: string | null): void {
+  /** Show a title and the body, or a word for why there is nothing in it; with `both`, that word too. */
+  show(title: string, empty: string | null, both = false): void {
     setText(this._summary, title);
     setText(this._empty, empty ?? '');
     this._empty.hidden = empty === null;
-    this._body.hidden = empty !== null;
+    this._body.hidden = empty !== null && !both;
   }
 }
 
-function ended(view: ExperimentView): boolean {
+export function ended(view: ExperimentView): boolean {
   return view.experiment !== null && isTerminal(view.experiment.state);
 }
 
@@ -47,7 +60,10 @@ export class TrialsSection {
       { title: 'Trial', text: trial => String(trial.id), numeric: true },
       {
         title: 'State',
-        text: trial => trialStateText(trial).word + restartsText(trial),
+        text: trial =>
+          [trialStateText(trial).word, slotsText(trial), restartsText(trial)]
+            .filter(Boolean)
+            .join(', '),
         tone: trial => trialStateText(trial).tone
       },
       {
@@ -55,7 +71,11 @@ export class TrialsSection {
         text: trial => `${trial.batches} / ${trial.target_batches}`,
         numeric: true
       },
-      { title: 'Best', text: trial => formatValue(trial.best_validation), numeric: true },
+      {
+        title: 'Best',
+        text: trial => formatValue(trial.best_validation),
+        numeric: true
+      },
       {
         title: 'Hyperparameters',
         text: trial => formatHparams(trial.hparams) || '—',
@@ -75,7 +95,8 @@ export class TrialsSection {
   update(view: ExperimentView): void {
     // The facts of a single trial stand in the header.
     this.root.hidden =
-      view.trialId > 0 || (view.trials.length === 1 && view.experiment?.trials === 1);
+      view.trialId > 0 ||
+      (view.trials.length === 1 && view.experiment?.trials === 1);
     this._best = bestTrial(view)?.id ?? null;
     this._section.show(
       `Trials (${view.trials.length})`,
@@ -86,7 +107,9 @@ export class TrialsSection {
 }
 
 function restartsText(trial: Trial): string {
-  return trial.restarts > 0 ? `, ${trial.restarts} restart${trial.restarts > 1 ? 's' : ''}` : '';
+  return trial.restarts > 0
+    ? `${trial.restarts} restart${trial.restarts > 1 ? 's' : ''}`
+    : '';
 }
 
 export class CheckpointsSection {
@@ -98,7 +121,11 @@ export class CheckpointsSection {
 
   constructor(open: boolean, onLoad?: (checkpoint: Checkpoint) => void) {
     const columns: Array<Column<Checkpoint>> = [
-      { title: 'Checkpoint', text: each => shortUuid(each.uuid), tip: each => each.uuid },
+      {
+        title: 'Checkpoint',
+        text: each => shortUuid(each.uuid),
+        tip: each => each.uuid
+      },
       { title: 'Trial', text: each => String(each.trial_id), numeric: true },
       { title: 'Batch', text: each => String(each.batch), numeric: true },
       { title: 'Validation', text: each => this._metricText(each) },
@@ -109,7 +136,9 @@ export class CheckpointsSection {
       key: each => each.uuid,
       columns,
       emphasised: each => each.uuid === this._best,
-      ...(onLoad ? { action: (each: Checkpoint) => loadButton(each, onLoad) } : {})
+      ...(onLoad
+        ? { action: (each: Checkpoint) => loadButton(each, onLoad) }
+        : {})
     });
     this._section = new Section(this._table.root, open);
     this.root = this._section.root;
@@ -118,12 +147,19 @@ export class CheckpointsSection {
   update(view: ExperimentView): void {
     this._metric = view.experiment?.metric ?? '';
     const found = view.checkpoints.filter(each => each.state === 'COMPLETED');
-    const newestFirst = found.sort((one, other) => other.created.localeCompare(one.created));
+    const newestFirst = found.sort((one, other) =>
+      other.created.localeCompare(one.created)
+    );
     const smaller = view.experiment?.smaller_is_better ?? true;
     this._best =
-      found.length > 1 ? (bestCheckpoint(found, this._metric, smaller)?.uuid ?? null) : null;
+      found.length > 1
+        ? (bestCheckpoint(found, this._metric, smaller)?.uuid ?? null)
+        : null;
     const empty = ended(view) ? TEXTS.noCheckpointsEnded : TEXTS.noCheckpoints;
-    this._section.show(`Checkpoints (${found.length})`, found.length > 0 ? null : empty);
+    this._section.show(
+      `Checkpoints (${found.length})`,
+      found.length > 0 ? null : empty
+    );
     this._table.setItems(newestFirst);
   }
 
@@ -134,41 +170,18 @@ export class CheckpointsSection {
   }
 }
 
-function loadButton(checkpoint: Checkpoint, onLoad: (checkpoint: Checkpoint) => void): HTMLElement {
-  const element = button('det-button', 'Load into notebook', () => onLoad(checkpoint));
-  element.setAttribute('aria-label', `Load checkpoint ${shortUuid(checkpoint.uuid)} into notebook`);
+function loadButton(
+  checkpoint: Checkpoint,
+  onLoad: (checkpoint: Checkpoint) => void
+): HTMLElement {
+  const element = button('det-button', 'Load into notebook', () =>
+    onLoad(checkpoint)
+  );
+  element.setAttribute(
+    'aria-label',
+    `Load checkpoint ${shortUuid(checkpoint.uuid)} into notebook`
+  );
   return element;
-}
-
-export class LogSection {
-  readonly root: HTMLElement;
-  private readonly _section: Section;
-  private readonly _lines = make('pre', 'det-log', {
-    tabindex: '0',
-    'aria-label': 'Last log lines'
-  });
-  private _shown: readonly LogLine[] | null = null;
-
-  constructor(open: boolean) {
-    this._section = new Section(this._lines, open);
-    this.root = this._section.root;
-  }
-
-  update(view: ExperimentView): void {
-    const trial = logTrial(view);
-    const whose = trial && view.trials.length > 1 ? ` of trial ${trial.id}` : '';
-    const empty = ended(view) ? TEXTS.noLogsEnded : TEXTS.noLogs;
-    this._section.show(`Log${whose}, last lines`, view.logs.length > 0 ? null : empty);
-    if (this._shown === view.logs) {
-      return;
-    }
-    this._shown = view.logs;
-    const atEnd = this._lines.scrollTop + this._lines.clientHeight >= this._lines.scrollHeight - 8;
-    setText(this._lines, view.logs.map(line => line.text).join('\n'));
-    if (atEnd) {
-      this._lines.scrollTop = this._lines.scrollHeight;
-    }
-  }
 }
 
 export class FailureSection {
@@ -183,7 +196,12 @@ export class FailureSection {
     }
     this._shown = key;
     const parts = failures.map(failure => {
-      const traceback = make('pre', 'det-traceback', { tabindex: '0' }, failure.traceback);
+      const traceback = make(
+        'pre',
+        'det-traceback',
+        { tabindex: '0' },
+        failure.traceback
+      );
       return make(
         'div',
         'det-failure',

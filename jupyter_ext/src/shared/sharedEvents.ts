@@ -9,7 +9,8 @@ import type { StreamEvent } from './sse';
 import type { StreamOptions, Transport } from './transport';
 
 const EVENTS = 'master/events';
-const HUBS = Symbol.for('det-native.event-hubs.1');
+const START = 'start';
+const HUBS = Symbol.for('det-native.event-hubs.2');
 
 /** What reads the events for one who asked. */
 class Subscriber {
@@ -68,11 +69,26 @@ class Subscriber {
 /** The stream of one server and those who take part in it. */
 export class EventHub {
   private readonly _subscribers = new Set<Subscriber>();
+  private readonly _hopeful = new Set<() => void>();
   private _running: AbortController | null = null;
   private _open = false;
 
+  /** Call `listener` when the stream opens, or a master was started; returns what ends it. */
+  onHope(listener: () => void): () => void {
+    this._hopeful.add(listener);
+    return () => this._hopeful.delete(listener);
+  }
+
+  /** Have all that wait for another try make it now. */
+  giveHope(): void {
+    [...this._hopeful].forEach(listener => listener());
+  }
+
   /** Take part from now on; `onOpen` is called when nothing is missed any more. */
-  async *follow(transport: Transport, options: StreamOptions): AsyncGenerator<StreamEvent> {
+  async *follow(
+    transport: Transport,
+    options: StreamOptions
+  ): AsyncGenerator<StreamEvent> {
     options.signal.throwIfAborted();
     const subscriber = new Subscriber(options, options.query?.experiment_id);
     this._subscribers.add(subscriber);
@@ -101,6 +117,7 @@ export class EventHub {
       if (this._running === running) {
         this._open = true;
         this._subscribers.forEach(subscriber => subscriber.open());
+        this.giveHope();
       }
     };
     let reason: Error | null = null;
@@ -128,17 +145,27 @@ export class EventHub {
 }
 
 /** A transport whose event streams are one, shared by all that are made with the same `server` in this page. */
-export function withSharedEvents(transport: Transport, server: string): Transport {
-  const hubs = ((globalThis as Record<symbol, unknown>)[HUBS] ??= new Map()) as Map<
-    string,
-    EventHub
-  >;
+export function withSharedEvents(
+  transport: Transport,
+  server: string
+): Transport {
+  const hubs = ((globalThis as Record<symbol, unknown>)[HUBS] ??=
+    new Map()) as Map<string, EventHub>;
   const hub = hubs.get(server) ?? new EventHub();
   hubs.set(server, hub);
   return {
     get: (path, query, signal) => transport.get(path, query, signal),
-    post: (path, body, signal) => transport.post(path, body, signal),
+    post: async <T>(path: string, body?: unknown, signal?: AbortSignal) => {
+      const answer = await transport.post<T>(path, body, signal);
+      if (path === START) {
+        hub.giveHope();
+      }
+      return answer;
+    },
+    onHope: listener => hub.onHope(listener),
     stream: (path, options) =>
-      path === EVENTS ? hub.follow(transport, options) : transport.stream(path, options)
+      path === EVENTS
+        ? hub.follow(transport, options)
+        : transport.stream(path, options)
   };
 }

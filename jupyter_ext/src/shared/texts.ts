@@ -7,6 +7,8 @@ import type { Connection, Experiment, MasterStatus, Trial } from './model';
 export interface StateText {
   readonly word: string;
   readonly tone: 'active' | 'waiting' | 'good' | 'bad' | 'neutral';
+  /** What the word alone would hide. */
+  readonly note?: string;
 }
 
 const EXPERIMENT_TEXTS: Readonly<Record<string, StateText>> = {
@@ -29,12 +31,24 @@ const TRIAL_TEXTS: Readonly<Record<string, StateText>> = {
   ERROR: { word: 'Failed', tone: 'bad' }
 };
 
-/** Word for an experiment: one that is active without having got slots yet is queued. */
-export function experimentStateText(experiment: Pick<Experiment, 'state' | 'started'>): StateText {
+/** Word for an experiment: one that is active without having got slots yet is queued; trials of a search may fail. */
+export function experimentStateText(
+  experiment: Pick<Experiment, 'state' | 'started' | 'trials' | 'failed_trials'>
+): StateText {
   if (experiment.state === 'ACTIVE' && !experiment.started) {
     return { word: 'Queued', tone: 'waiting' };
   }
-  return EXPERIMENT_TEXTS[experiment.state] ?? { word: experiment.state, tone: 'neutral' };
+  const { state, failed_trials: failed = 0, trials } = experiment;
+  if (state === 'COMPLETED' && failed > 0) {
+    const note = `${failed} of ${trials} trials failed`;
+    return { word: 'Completed', tone: 'waiting', note };
+  }
+  return (
+    EXPERIMENT_TEXTS[experiment.state] ?? {
+      word: experiment.state,
+      tone: 'neutral'
+    }
+  );
 }
 
 export function trialStateText(trial: Pick<Trial, 'state'>): StateText {
@@ -52,12 +66,17 @@ export function connectionText(connection: Connection): string {
   const reason = connection.message.replace(/\.?$/, '.');
   const next = connection.state === 'gone' ? '' : 'Trying again…';
   const since = formatClock(connection.since);
-  const remedy = connection.state === 'none' ? TEXTS.startElsewhere : connection.remedy;
-  return `Connection lost since ${since}. ${reason} ${remedy} ${next}`.replace(/\s+/g, ' ').trim();
+  const { remedy } = connection;
+  return `Connection lost since ${since}. ${reason} ${remedy} ${next}`
+    .replace(/\s+/g, ' ')
+    .trim();
 }
 
 /** What a panel says of the master, if it has nothing else to show. */
-export function masterText(status: MasterStatus): { title: string; body: string } {
+export function masterText(status: MasterStatus): {
+  title: string;
+  body: string;
+} {
   const titles: Readonly<Record<MasterStatus['state'], string>> = {
     running: 'Master running',
     none: 'No master is running',
@@ -66,21 +85,27 @@ export function masterText(status: MasterStatus): { title: string; body: string 
     mismatch: 'Versions do not match',
     unreachable: 'The master does not answer'
   };
-  return { title: titles[status.state], body: [status.message, status.remedy].join(' ').trim() };
+  return {
+    title: titles[status.state],
+    body: [status.message, status.remedy].join(' ').trim()
+  };
 }
 
 export const TEXTS = {
-  startElsewhere: 'Start one in the side panel, or run `det up`.',
+  start: 'Start a master',
   loading: 'Loading the experiment…',
-  noMetrics: 'No metrics yet. The first point appears after the first report of a trial.',
+  noMetrics:
+    'No metrics yet. The first point appears after the first report of a trial.',
   noMetricsEnded: 'No metrics were reported.',
   noTrials: 'No trial has started yet.',
   noCheckpoints: 'No checkpoint yet.',
   noCheckpointsEnded: 'No checkpoint was written.',
   noLogs: 'No output yet.',
   noLogsEnded: 'Nothing was printed.',
-  confirmStop: 'Stop this experiment? Its trials end now and cannot be resumed.',
+  confirmStop:
+    'Stop this experiment? Its trials end now and cannot be resumed.',
   kernelGone: 'The kernel that told of this is gone.',
-  kernelBusy: 'The kernel is busy: this is done as soon as the running cell ends.',
+  kernelBusy:
+    'The kernel is busy: this is done as soon as the running cell ends.',
   viewGone: 'The view was closed before the kernel answered.'
 } as const;

@@ -4,7 +4,9 @@ import { SseParser, StreamEvent } from './sse';
 
 export type { StreamEvent } from './sse';
 
-export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+export type Query = Readonly<
+  Record<string, string | number | boolean | null | undefined>
+>;
 
 export interface StreamOptions {
   query?: Query;
@@ -18,6 +20,8 @@ export interface Transport {
   get<T>(path: string, query?: Query, signal?: AbortSignal): Promise<T>;
   post<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T>;
   stream(path: string, options: StreamOptions): AsyncIterable<StreamEvent>;
+  /** Call `listener` when another try is worth it: something else of this page got through. Returns what ends it. */
+  onHope?(listener: () => void): () => void;
 }
 
 /** A request that was refused, or that nobody answered. The words are for the user. */
@@ -33,14 +37,21 @@ export class RequestError extends Error {
     readonly status: number,
     readonly state: string,
     readonly remedy = '',
-    readonly problems: ReadonlyArray<{ where: string; what: string; remedy: string }> = []
+    readonly problems: ReadonlyArray<{
+      where: string;
+      what: string;
+      remedy: string;
+    }> = []
   ) {
     super(message);
     this.name = 'RequestError';
   }
 }
 
-export type FetchFunction = (url: string, init: RequestInit) => Promise<Response>;
+export type FetchFunction = (
+  url: string,
+  init: RequestInit
+) => Promise<Response>;
 
 /** Seconds of silence after which a stream counts as broken; the master says something every 15 s. */
 const SILENCE_SECONDS = 45;
@@ -59,7 +70,9 @@ export class FetchTransport implements Transport {
   constructor(
     baseUrl: string,
     private readonly _fetch: FetchFunction = (url, init) => fetch(url, init),
-    private readonly _headers: () => Readonly<Record<string, string>> = () => ({}),
+    private readonly _headers: () => Readonly<
+      Record<string, string>
+    > = () => ({}),
     private readonly _requestSeconds = REQUEST_SECONDS
   ) {
     this._base = `${baseUrl.replace(/\/*$/, '/')}det-native/api/`;
@@ -69,15 +82,26 @@ export class FetchTransport implements Transport {
   url(path: string, query: Query = {}): string {
     const parts = Object.entries(query)
       .filter(([, value]) => value !== undefined && value !== null)
-      .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`);
+      .map(
+        ([name, value]) =>
+          `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`
+      );
     return this._base + path + (parts.length > 0 ? `?${parts.join('&')}` : '');
   }
 
-  async get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+  async get<T>(
+    path: string,
+    query: Query = {},
+    signal?: AbortSignal
+  ): Promise<T> {
     return this._json<T>(this.url(path, query), { method: 'GET' }, signal);
   }
 
-  async post<T>(path: string, body: unknown = {}, signal?: AbortSignal): Promise<T> {
+  async post<T>(
+    path: string,
+    body: unknown = {},
+    signal?: AbortSignal
+  ): Promise<T> {
     const init = {
       method: 'POST',
       body: JSON.stringify(body),
@@ -86,17 +110,22 @@ export class FetchTransport implements Transport {
     return this._json<T>(this.url(path), init, signal);
   }
 
-  async *stream(path: string, options: StreamOptions): AsyncGenerator<StreamEvent> {
+  async *stream(
+    path: string,
+    options: StreamOptions
+  ): AsyncGenerator<StreamEvent> {
     const silence = new AbortController();
     const signal = AbortSignal.any([options.signal, silence.signal]);
     const init = { method: 'GET', headers: { Accept: 'text/event-stream' } };
     const watchdog = new Watchdog(SILENCE_SECONDS, () => silence.abort());
     try {
-      const response = await this._request(this.url(path, options.query), init, signal).catch(
-        (error: unknown) => {
-          throw asRequestError(error, options.signal);
-        }
-      );
+      const response = await this._request(
+        this.url(path, options.query),
+        init,
+        signal
+      ).catch((error: unknown) => {
+        throw asRequestError(error, options.signal);
+      });
       options.onOpen?.();
       yield* readEvents(response, watchdog, options.signal);
     } finally {
@@ -105,10 +134,16 @@ export class FetchTransport implements Transport {
     }
   }
 
-  private async _json<T>(url: string, init: RequestInit, given?: AbortSignal): Promise<T> {
+  private async _json<T>(
+    url: string,
+    init: RequestInit,
+    given?: AbortSignal
+  ): Promise<T> {
     const limit = new AbortController();
     const watchdog = new Watchdog(this._requestSeconds, () => limit.abort());
-    const signal = given ? AbortSignal.any([given, limit.signal]) : limit.signal;
+    const signal = given
+      ? AbortSignal.any([given, limit.signal])
+      : limit.signal;
     try {
       const response = await this._request(url, init, signal);
       return (response.status === 204 ? undefined : await response.json()) as T;
@@ -119,11 +154,16 @@ export class FetchTransport implements Transport {
     }
   }
 
-  private async _request(url: string, init: RequestInit, signal: AbortSignal): Promise<Response> {
-    const headers = { ...xsrfHeader(), ...this._headers(), ...(init.headers ?? {}) } as Record<
-      string,
-      string
-    >;
+  private async _request(
+    url: string,
+    init: RequestInit,
+    signal: AbortSignal
+  ): Promise<Response> {
+    const headers = {
+      ...xsrfHeader(),
+      ...this._headers(),
+      ...(init.headers ?? {})
+    } as Record<string, string>;
     const response = await this._fetch(url, {
       ...init,
       headers,
@@ -195,7 +235,9 @@ export function xsrfHeader(
     .split(';')
     .map(cookie => cookie.trim())
     .findLast(cookie => cookie.startsWith('_xsrf=')); // of two paths' cookies, Jupyter reads the last
-  return found ? { 'X-XSRFToken': decodeURIComponent(found.slice('_xsrf='.length)) } : {};
+  return found
+    ? { 'X-XSRFToken': decodeURIComponent(found.slice('_xsrf='.length)) }
+    : {};
 }
 
 interface RefusalBody {
@@ -208,13 +250,22 @@ interface RefusalBody {
 
 async function refusal(response: Response): Promise<RequestError> {
   const body = await readBody(response);
-  if (response.status === 404 && text(body.error) === '' && text(body.message) === '') {
+  if (
+    response.status === 404 &&
+    text(body.error) === '' &&
+    text(body.message) === ''
+  ) {
     return NO_EXTENSION();
   }
-  const state = text(body.state) || (response.status === 403 ? 'unauthorised' : 'refused');
+  const state =
+    text(body.state) || (response.status === 403 ? 'unauthorised' : 'refused');
   const message =
-    text(body.error) || text(body.message) || `The Jupyter server answered ${response.status}.`;
-  const problems = Array.isArray(body.problems) ? body.problems.map(asProblem) : [];
+    text(body.error) ||
+    text(body.message) ||
+    `The Jupyter server answered ${response.status}.`;
+  const problems = Array.isArray(body.problems)
+    ? body.problems.map(asProblem)
+    : [];
   const remedy = text(body.remedy) || defaultRemedy(response.status);
   return new RequestError(message, response.status, state, remedy, problems);
 }
@@ -238,12 +289,19 @@ async function readBody(response: Response): Promise<RefusalBody> {
   }
 }
 
-function asProblem(found: unknown): { where: string; what: string; remedy: string } {
-  const problem = (typeof found === 'object' && found !== null ? found : {}) as Record<
-    string,
-    unknown
-  >;
-  return { where: text(problem.where), what: text(problem.what), remedy: text(problem.remedy) };
+function asProblem(found: unknown): {
+  where: string;
+  what: string;
+  remedy: string;
+} {
+  const problem = (
+    typeof found === 'object' && found !== null ? found : {}
+  ) as Record<string, unknown>;
+  return {
+    where: text(problem.where),
+    what: text(problem.what),
+    remedy: text(problem.remedy)
+  };
 }
 
 function text(value: unknown): string {
@@ -254,7 +312,9 @@ function defaultRemedy(status: number): string {
   if (status === 401 || status === 403) {
     return 'Reload the page to sign in again.';
   }
-  return status >= 500 ? 'Try again; the log of the Jupyter server says more.' : '';
+  return status >= 500
+    ? 'Try again; the log of the Jupyter server says more.'
+    : '';
 }
 
 /** Turn what `fetch` throws into words; what was called off on purpose stays what it is. */

@@ -7,6 +7,7 @@ import type {
   ExperimentId,
   ExperimentView,
   LogLine,
+  LogState,
   MetricCurve,
   Trial,
   UserErrorInfo
@@ -21,6 +22,7 @@ export interface ViewParts {
   checkpoints?: readonly Checkpoint[];
   curves?: readonly MetricCurve[];
   logs?: readonly LogLine[];
+  log?: LogState;
 }
 
 /** Nothing is known yet. */
@@ -33,16 +35,23 @@ export function emptyView(id: ExperimentId, trialId = 0): ExperimentView {
     checkpoints: [],
     curves: [],
     logs: [],
+    log: null,
     connection: { kind: 'connecting' }
   };
 }
 
 /** Take over parts that were asked for. */
-export function withParts(view: ExperimentView, parts: ViewParts): ExperimentView {
+export function withParts(
+  view: ExperimentView,
+  parts: ViewParts
+): ExperimentView {
   return { ...view, ...parts };
 }
 
-export function withConnection(view: ExperimentView, connection: Connection): ExperimentView {
+export function withConnection(
+  view: ExperimentView,
+  connection: Connection
+): ExperimentView {
   return { ...view, connection };
 }
 
@@ -53,7 +62,10 @@ interface EventBody {
 }
 
 /** Take over an event. Of metrics it says only that there are more: how they look is the server's to say. */
-export function withEvent(view: ExperimentView, event: StreamEvent): ExperimentView {
+export function withEvent(
+  view: ExperimentView,
+  event: StreamEvent
+): ExperimentView {
   const { data, trial_id: trialId } = event.data as EventBody;
   switch (event.event) {
     case 'experiment':
@@ -63,9 +75,13 @@ export function withEvent(view: ExperimentView, event: StreamEvent): ExperimentV
     case 'checkpoint':
       return withCheckpoint(view, data as unknown as Checkpoint);
     case 'metrics':
-      return trialId === null ? view : withBatches(view, trialId, Number(data.batch));
+      return trialId === null
+        ? view
+        : withBatches(view, trialId, Number(data.batch));
     case 'error':
-      return trialId === null ? view : withError(view, trialId, data as unknown as UserErrorInfo);
+      return trialId === null
+        ? view
+        : withError(view, trialId, data as unknown as UserErrorInfo);
     default:
       return view;
   }
@@ -73,7 +89,11 @@ export function withEvent(view: ExperimentView, event: StreamEvent): ExperimentV
 
 /** Whether an event means that curves have to be asked for again. */
 export function changesCurves(event: StreamEvent): boolean {
-  return event.event === 'metrics' || event.event === 'trial' || event.event === 'experiment';
+  return (
+    event.event === 'metrics' ||
+    event.event === 'trial' ||
+    event.event === 'experiment'
+  );
 }
 
 /** Whether an event means that a trial or a checkpoint may have a new best value, of which no event tells. */
@@ -89,7 +109,9 @@ export function withBest(
   checkpoints: readonly Checkpoint[]
 ): ExperimentView {
   const metrics = new Map(checkpoints.map(each => [each.uuid, each.metrics]));
-  const best = new Map(trials.map(({ id, best_validation }) => [id, best_validation]));
+  const best = new Map(
+    trials.map(({ id, best_validation }) => [id, best_validation])
+  );
   return {
     ...view,
     checkpoints: view.checkpoints.map(each => ({
@@ -98,7 +120,9 @@ export function withBest(
     })),
     trials: view.trials.map(trial => {
       const value = best.get(trial.id) ?? trial.best_validation;
-      return value === trial.best_validation ? trial : { ...trial, best_validation: value };
+      return value === trial.best_validation
+        ? trial
+        : { ...trial, best_validation: value };
     })
   };
 }
@@ -115,10 +139,15 @@ export function logTrial(view: ExperimentView): Trial | null {
   }
   const newestFirst = [...view.trials].reverse();
   const failed = view.experiment?.state === 'ERROR' ? 'ERROR' : 'RUNNING';
-  return newestFirst.find(trial => trial.state === failed) ?? newestFirst[0] ?? null;
+  return (
+    newestFirst.find(trial => trial.state === failed) ?? newestFirst[0] ?? null
+  );
 }
 
-function merged(known: ExperimentDetail | null, data: EventBody['data']): ExperimentDetail {
+function merged(
+  known: ExperimentDetail | null,
+  data: EventBody['data']
+): ExperimentDetail {
   // An event has the experiment without its report, which never changes.
   return { ...(known ?? { report: [] }), ...data } as ExperimentDetail;
 }
@@ -128,32 +157,55 @@ function withTrial(view: ExperimentView, trial: Trial): ExperimentView {
     return view;
   }
   const others = view.trials.filter(known => known.id !== trial.id);
-  return { ...view, trials: [...others, trial].sort((one, other) => one.id - other.id) };
+  return {
+    ...view,
+    trials: [...others, trial].sort((one, other) => one.id - other.id)
+  };
 }
 
-function withCheckpoint(view: ExperimentView, checkpoint: Checkpoint): ExperimentView {
+function withCheckpoint(
+  view: ExperimentView,
+  checkpoint: Checkpoint
+): ExperimentView {
   if (view.trialId > 0 && checkpoint.trial_id !== view.trialId) {
     return view;
   }
-  const others = view.checkpoints.filter(known => known.uuid !== checkpoint.uuid);
+  const others = view.checkpoints.filter(
+    known => known.uuid !== checkpoint.uuid
+  );
   const sorted = [...others, checkpoint].sort(
     (one, other) => one.trial_id - other.trial_id || one.batch - other.batch
   );
   return { ...view, checkpoints: sorted };
 }
 
-function withBatches(view: ExperimentView, trialId: number, batch: number): ExperimentView {
-  const index = view.trials.findIndex(trial => trial.id === trialId && batch > trial.batches);
+function withBatches(
+  view: ExperimentView,
+  trialId: number,
+  batch: number
+): ExperimentView {
+  const index = view.trials.findIndex(
+    trial => trial.id === trialId && batch > trial.batches
+  );
   const found = view.trials[index];
   if (!found) {
     return view;
   }
-  return { ...view, trials: view.trials.with(index, { ...found, batches: batch }) };
+  return {
+    ...view,
+    trials: view.trials.with(index, { ...found, batches: batch })
+  };
 }
 
 /** An exception is shown at once, even if a retry follows. */
-function withError(view: ExperimentView, trialId: number, error: UserErrorInfo): ExperimentView {
+function withError(
+  view: ExperimentView,
+  trialId: number,
+  error: UserErrorInfo
+): ExperimentView {
   const index = view.trials.findIndex(trial => trial.id === trialId);
   const found = view.trials[index];
-  return found ? { ...view, trials: view.trials.with(index, { ...found, error }) } : view;
+  return found
+    ? { ...view, trials: view.trials.with(index, { ...found, error }) }
+    : view;
 }

@@ -18,7 +18,9 @@ const mounted = new Map<string, Mounted>();
 function initialize({ model }: { model: AnyModel<WidgetState> }): () => void {
   const id = model.get('view_id');
   models.set(id, model);
-  const withdraw = liveViews().offer(id, place => viewOf(id, model).attach(place));
+  const withdraw = liveViews().offer(id, place =>
+    viewOf(id, model).attach(place)
+  );
   return () => {
     withdraw();
     models.delete(id);
@@ -29,7 +31,13 @@ function initialize({ model }: { model: AnyModel<WidgetState> }): () => void {
  * Show the view of a display. The same view is moved where JupyterLab renders an output anew, which it does whenever
  * the saved picture is renewed: nothing of it is lost.
  */
-function render({ model, el }: { model: AnyModel<WidgetState>; el: HTMLElement }): () => void {
+function render({
+  model,
+  el
+}: {
+  model: AnyModel<WidgetState>;
+  el: HTMLElement;
+}): () => void {
   return viewOf(model.get('view_id'), model).attach(el);
 }
 

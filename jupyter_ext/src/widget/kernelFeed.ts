@@ -30,7 +30,8 @@ export class KernelFeed implements ExperimentSource {
   private _last = 0;
   private _questions = 0;
   private _lostSince: number | null = null;
-  private readonly _receive = (message: unknown) => this._take(message as KernelMessage);
+  private readonly _receive = (message: unknown) =>
+    this._take(message as KernelMessage);
   private readonly _closing = () => this._lose();
 
   constructor(private readonly _model: AnyModel<WidgetState>) {
@@ -116,7 +117,12 @@ export class KernelFeed implements ExperimentSource {
     this._last = seq;
     this._lostSince = null;
     const view = withParts(this._view, message.parts ?? {});
-    this._emit(withConnection(view, hasEnded(view) ? { kind: 'ended' } : { kind: 'live' }));
+    this._emit(
+      withConnection(
+        view,
+        hasEnded(view) ? { kind: 'ended' } : { kind: 'live' }
+      )
+    );
   }
 
   /** The kernel is gone, or was for a moment: if it still knows this view, its answer says so. */
@@ -126,7 +132,9 @@ export class KernelFeed implements ExperimentSource {
     }
     const { id } = this._view;
     const remedy =
-      typeof id === 'number' ? `Run det.attach(${id}) to follow it again.` : 'Run its cell again.';
+      typeof id === 'number'
+        ? `Run det.attach(${id}) to follow it again.`
+        : 'Run its cell again.';
     this._lost('gone', TEXTS.kernelGone, remedy);
     this.retry();
   }
@@ -134,7 +142,15 @@ export class KernelFeed implements ExperimentSource {
   private _lost(state: string, message: string, remedy = ''): void {
     this._lostSince ??= Date.now();
     const since = this._lostSince;
-    this._emit(withConnection(this._view, { kind: 'lost', since, state, message, remedy }));
+    this._emit(
+      withConnection(this._view, {
+        kind: 'lost',
+        since,
+        state,
+        message,
+        remedy
+      })
+    );
   }
 
   private _emit(view: ExperimentView): void {

@@ -99,9 +99,14 @@ export class Mounted {
 }
 
 /** By the Jupyter server if it knows the kernel's master, which needs no idle kernel; else from the kernel. */
-async function chooseSource(model: AnyModel<WidgetState>): Promise<ExperimentSource> {
+async function chooseSource(
+  model: AnyModel<WidgetState>
+): Promise<ExperimentSource> {
   const id = model.get('experiment_id');
-  const transport = model.get('feed') === 'server' ? await serverOf(model.get('master_url')) : null;
+  const transport =
+    model.get('feed') === 'server'
+      ? await serverOf(model.get('master_url'))
+      : null;
   if (transport && typeof id === 'number') {
     model.send({ type: 'served' });
     return new ExperimentFeed(transport, id, model.get('trial_id'));
@@ -115,11 +120,20 @@ async function serverOf(masterUrl: string): Promise<Transport | null> {
   if (!page) {
     return null;
   }
-  const transport = new FetchTransport(page.baseUrl, undefined, () => page.headers);
-  const shared = withSharedEvents(transport, new URL(page.baseUrl, location.href).pathname);
+  const transport = new FetchTransport(
+    page.baseUrl,
+    undefined,
+    () => page.headers
+  );
+  const shared = withSharedEvents(
+    transport,
+    new URL(page.baseUrl, location.href).pathname
+  );
   try {
     const status = await transport.get<MasterStatus>('status');
-    return !status.master || sameAddress(status.master.url, masterUrl) ? shared : null;
+    return !status.master || sameAddress(status.master.url, masterUrl)
+      ? shared
+      : null;
   } catch {
     return null; // no server extension: the kernel tells
   }
@@ -128,6 +142,8 @@ async function serverOf(masterUrl: string): Promise<Transport | null> {
 /** Whether two addresses are of the same master; this machine has more than one name for itself. */
 function sameAddress(one: string, other: string): boolean {
   const normal = (url: string) =>
-    url.replace(/\/+$/, '').replace(/^(https?:\/\/)(localhost|\[::1\])(?=:|$)/, '$1127.0.0.1');
+    url
+      .replace(/\/+$/, '')
+      .replace(/^(https?:\/\/)(localhost|\[::1\])(?=:|$)/, '$1127.0.0.1');
   return normal(one) === normal(other);
 }

@@ -15,14 +15,18 @@ export function readPage(document: Document = window.document): Page | null {
   }
   const { token } = config;
   const headers: Record<string, string> =
-    typeof token === 'string' && token ? { Authorization: `token ${token}` } : {};
+    typeof token === 'string' && token
+      ? { Authorization: `token ${token}` }
+      : {};
   return { baseUrl, headers };
 }
 
 function parse(text: string): Record<string, unknown> {
   try {
     const found: unknown = JSON.parse(text);
-    return typeof found === 'object' && found !== null ? (found as Record<string, unknown>) : {};
+    return typeof found === 'object' && found !== null
+      ? (found as Record<string, unknown>)
+      : {};
   } catch {
     return {};
   }

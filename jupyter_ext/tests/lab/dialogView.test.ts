@@ -3,10 +3,10 @@ import { buttonOf, textsOf } from '../shared/browserParts';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import {
-  next,
-  opened,
   type DialogEvent,
-  type DialogModel
+  type DialogModel,
+  next,
+  opened
 } from '../../src/lab/submission/dialogModel';
 import { DialogView } from '../../src/lab/submission/dialogView';
 import type { Inspection } from '../../src/lab/submission/inspection';
@@ -31,8 +31,16 @@ function shown(...events: DialogEvent[]) {
   };
   const model = show(events.reduce(next, opened()));
   const { node } = view;
-  const input = (selector: string) => node.querySelector<HTMLInputElement>(`input${selector}`)!;
-  return { node, sent, show, model, input, texts: (where: string) => textsOf(node, where) };
+  const input = (selector: string) =>
+    node.querySelector<HTMLInputElement>(`input${selector}`)!;
+  return {
+    node,
+    sent,
+    show,
+    model,
+    input,
+    texts: (where: string) => textsOf(node, where)
+  };
 }
 
 const inspected = (change: Partial<Inspection> = {}): DialogEvent => ({
@@ -45,23 +53,52 @@ describe('the dialog', () => {
     const { node, texts } = shown();
     expect(texts('[role=status]')[0]).toContain('Reading the notebook');
     expect(texts('fieldset')).toEqual([]);
-    expect(node.querySelector('.det-Submit-status')?.getAttribute('aria-live')).toBe('polite');
+    expect(
+      node.querySelector('.det-Submit-status')?.getAttribute('aria-live')
+    ).toBe('polite');
   });
 
   it('shows what would be sent, in a table that the keyboard can scroll', () => {
-    const row = { what: 'data', how: 'file', size: 34_000, cell: '2', note: 'large' } as const;
+    const row = {
+      what: 'data',
+      how: 'file',
+      size: 34_000,
+      cell: '2',
+      note: 'large'
+    } as const;
     const { node, texts } = shown(
-      inspected({ rows: [{ ...row, status: 'already there' }], warnings: ['Slow.'] })
+      inspected({
+        rows: [{ ...row, status: 'already there' }],
+        warnings: ['Slow.']
+      })
     );
-    expect(texts('th')).toEqual(['What', 'How', 'Size', 'Cell', 'At the master']);
-    expect(texts('td')).toEqual(['datalarge', 'file', '34 kB', '2', 'already there']);
+    expect(texts('th')).toEqual([
+      'What',
+      'How',
+      'Size',
+      'Cell',
+      'At the master'
+    ]);
+    expect(texts('td')).toEqual([
+      'datalarge',
+      'file',
+      '34 kB',
+      '2',
+      'already there'
+    ]);
     expect(texts('[data-kind=warning] li')).toEqual(['Slow.']);
     const region = node.querySelector<HTMLElement>('[role=region]');
-    expect([region?.tabIndex, region?.getAttribute('aria-label')]).toEqual([0, 'What is sent']);
+    expect([region?.tabIndex, region?.getAttribute('aria-label')]).toEqual([
+      0,
+      'What is sent'
+    ]);
   });
 
   it('shows no table of what travels where nothing does', () => {
-    const { texts } = shown(inspected(), { type: 'chosen', choice: { place: 'here' } });
+    const { texts } = shown(inspected(), {
+      type: 'chosen',
+      choice: { place: 'here' }
+    });
     expect(texts('table')).toEqual([]);
     expect(texts('[data-kind=note] li')[0]).toContain('in its kernel');
   });
@@ -71,8 +108,16 @@ describe('the dialog', () => {
       { where: 'cell 3', what: 'uses a lock', remedy: 'Make it there.' },
       { where: '', what: 'has no name', remedy: '' }
     ];
-    const refusal = { message: 'No.', remedy: 'Wait.', problems, canRetry: true };
-    const { node, sent, texts, show, model } = shown({ type: 'refused', refusal });
+    const refusal = {
+      message: 'No.',
+      remedy: 'Wait.',
+      problems,
+      canRetry: true
+    };
+    const { node, sent, texts, show, model } = shown({
+      type: 'refused',
+      refusal
+    });
     expect(texts('.det-Submit-status p')).toEqual(['No.', 'Wait.']);
     expect(texts('.det-Submit-problems li')).toEqual([
       'cell 3 uses a lockMake it there.',
@@ -80,20 +125,31 @@ describe('the dialog', () => {
     ]);
     buttonOf(node, 'Try again').click();
     expect(sent).toEqual([{ type: 'retried' }]);
-    show(next(model, { type: 'refused', refusal: { ...refusal, canRetry: false } }));
+    show(
+      next(model, { type: 'refused', refusal: { ...refusal, canRetry: false } })
+    );
     expect(() => buttonOf(node, 'Try again')).toThrow();
   });
 
   it('says what keeps a notebook from being sent', () => {
     const problems = [{ where: 'cell 1', what: 'holds a secret', remedy: '' }];
     const { texts } = shown(inspected({ problems }));
-    expect(texts('.det-Submit-error')).toEqual(['The notebook cannot be sent as it stands.']);
+    expect(texts('.det-Submit-error')).toEqual([
+      'The notebook cannot be sent as it stands.'
+    ]);
     expect(texts('.det-Submit-problems li')).toEqual(['cell 1 holds a secret']);
   });
 
   it('is text throughout, whatever the notebook holds', () => {
     const problem = { where: NASTY, what: NASTY, remedy: NASTY };
-    const row = { what: NASTY, how: NASTY, size: 1, cell: NASTY, note: NASTY, status: 'new' };
+    const row = {
+      what: NASTY,
+      how: NASTY,
+      size: 1,
+      cell: NASTY,
+      note: NASTY,
+      status: 'new'
+    };
     const { node, show, model } = shown(
       inspected({
         rows: [row as Inspection['rows'][number]],
@@ -105,7 +161,12 @@ describe('the dialog', () => {
     );
     expect(node.textContent).toContain(NASTY);
     expect(node.querySelector('img, script')).toBeNull();
-    const refusal = { message: NASTY, remedy: NASTY, problems: [problem], canRetry: true };
+    const refusal = {
+      message: NASTY,
+      remedy: NASTY,
+      problems: [problem],
+      canRetry: true
+    };
     show(next(model, { type: 'refused', refusal }));
     expect(node.querySelector('img, script')).toBeNull();
   });
@@ -116,7 +177,10 @@ describe('the choice', () => {
     const { input, sent } = shown(inspected());
     const change = (element: HTMLInputElement, event: string) =>
       element.dispatchEvent(new Event(event));
-    expect([input('[value=cluster]').checked, input('[type=number]').value]).toEqual([true, '2']);
+    expect([
+      input('[value=cluster]').checked,
+      input('[type=number]').value
+    ]).toEqual([true, '2']);
     change(input('[value=here]'), 'change');
     input('[type=number]').value = '3';
     change(input('[type=number]'), 'input');
@@ -135,12 +199,14 @@ describe('the choice', () => {
   it('has a name for each of its fields', () => {
     const { node } = shown(inspected());
     const fields = [...node.querySelectorAll('input')];
-    expect(fields.map(field => field.labels?.[0]?.textContent?.trim())).toEqual([
-      'On the cluster',
-      'Here, in the kernel of this notebook',
-      'Slots for each trial',
-      'Only test: one minimal loop of training, validation and checkpointing'
-    ]);
+    expect(fields.map(field => field.labels?.[0]?.textContent?.trim())).toEqual(
+      [
+        'On the cluster',
+        'Here, in the kernel of this notebook',
+        'Slots for each trial',
+        'Only test: one minimal loop of training, validation and checkpointing'
+      ]
+    );
   });
 
   it('says what is wrong with it, at its field', () => {
@@ -148,13 +214,20 @@ describe('the choice', () => {
       type: 'slots-known',
       slots: 2
     });
-    expect([texts('.det-Choice-hint'), texts('[role=alert]')]).toEqual([['of 2'], []]);
+    expect([texts('.det-Choice-hint'), texts('[role=alert]')]).toEqual([
+      ['of 2'],
+      []
+    ]);
     expect(input('[type=number]').max).toBe('2');
     show(next(model, { type: 'chosen', choice: { slots: 5 } }));
-    expect(texts('[role=alert]')).toEqual(['The master has 2 slots: choose at most 2.']);
+    expect(texts('[role=alert]')).toEqual([
+      'The master has 2 slots: choose at most 2.'
+    ]);
     const field = input('[type=number]');
     expect(field.getAttribute('aria-invalid')).toBe('true');
-    const described = node.querySelector(`#${field.getAttribute('aria-describedby')}`);
+    const described = node.querySelector(
+      `#${field.getAttribute('aria-describedby')}`
+    );
     expect(described?.textContent).toContain('at most 2');
   });
 
@@ -177,7 +250,8 @@ describe('the choice', () => {
 
   it('cannot be changed while the notebook is sent', () => {
     const { node, show, model } = shown(inspected());
-    const disabled = () => [...node.querySelectorAll('input')].map(each => each.disabled);
+    const disabled = () =>
+      [...node.querySelectorAll('input')].map(each => each.disabled);
     expect(disabled()).toEqual([false, false, false, false]);
     show(next(model, { type: 'submitted' }));
     expect(disabled()).toEqual([true, true, true, true]);

@@ -13,7 +13,9 @@ const onOpen = vi.fn();
 beforeEach(() => {
   onOpen.mockClear();
   list = new ExperimentList({ label: 'Experiments', onOpen });
-  Object.defineProperty(list.element, 'clientHeight', { value: 10 * ROW_HEIGHT });
+  Object.defineProperty(list.element, 'clientHeight', {
+    value: 10 * ROW_HEIGHT
+  });
   document.body.append(list.element);
 });
 afterEach(() => {
@@ -24,19 +26,30 @@ afterEach(() => {
 
 const row = (id: number, change = {}) =>
   rowOf(experiment({ id, name: `run ${id}`, ...change }), NOW);
-const newestFirst = (count: number) => Array.from({ length: count }, (_, at) => row(count - at));
-const options = () => [...list.element.querySelectorAll<HTMLElement>('[role=option]')];
+const newestFirst = (count: number) =>
+  Array.from({ length: count }, (_, at) => row(count - at));
+const options = () => [
+  ...list.element.querySelectorAll<HTMLElement>('[role=option]')
+];
 const active = () => list.element.querySelector('[aria-selected=true]');
 
 function press(key: string, change: KeyboardEventInit = {}): boolean {
-  const event = new KeyboardEvent('keydown', { key, cancelable: true, bubbles: true, ...change });
+  const event = new KeyboardEvent('keydown', {
+    key,
+    cancelable: true,
+    bubbles: true,
+    ...change
+  });
   return !list.element.dispatchEvent(event);
 }
 
 describe('the list', () => {
   it('is a list box that the keyboard reaches, with a name', () => {
     const { element } = list;
-    expect([element.getAttribute('role'), element.tabIndex]).toEqual(['listbox', 0]);
+    expect([element.getAttribute('role'), element.tabIndex]).toEqual([
+      'listbox',
+      0
+    ]);
     expect(element.getAttribute('aria-label')).toBe('Experiments');
     list.focus();
     expect(document.activeElement).toBe(element);
@@ -51,7 +64,9 @@ describe('the list', () => {
     );
     list.element.scrollTop = 100 * ROW_HEIGHT;
     list.element.dispatchEvent(new Event('scroll'));
-    expect(options().map(each => Number(each.getAttribute('aria-posinset')))).toContain(101);
+    expect(
+      options().map(each => Number(each.getAttribute('aria-posinset')))
+    ).toContain(101);
     expect(options().length).toBeLessThan(25);
   });
 
@@ -59,7 +74,9 @@ describe('the list', () => {
     list.setRows(newestFirst(50));
     expect(press('ArrowDown')).toBe(true);
     expect(list.activeId).toBe(49);
-    expect(list.element.getAttribute('aria-activedescendant')).toBe(active()?.id);
+    expect(list.element.getAttribute('aria-activedescendant')).toBe(
+      active()?.id
+    );
     expect(press('End')).toBe(true);
     expect(list.activeId).toBe(1);
     expect(list.element.scrollTop).toBe(40 * ROW_HEIGHT);
@@ -68,11 +85,11 @@ describe('the list', () => {
     expect(list.activeId).toBe(41);
     expect([press('Enter'), press(' ')]).toEqual([true, true]);
     expect(onOpen.mock.calls).toEqual([[41], [41]]);
-    expect([press('a'), press('Tab'), press('ArrowDown', { ctrlKey: true })]).toEqual([
-      false,
-      false,
-      false
-    ]);
+    expect([
+      press('a'),
+      press('Tab'),
+      press('ArrowDown', { ctrlKey: true })
+    ]).toEqual([false, false, false]);
     expect(list.activeId).toBe(41);
   });
 
@@ -82,7 +99,9 @@ describe('the list', () => {
     third.dispatchEvent(new MouseEvent('contextmenu', { bubbles: true }));
     expect(list.activeId).toBe(3);
     expect(onOpen).not.toHaveBeenCalled();
-    third.firstElementChild?.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+    third.firstElementChild?.dispatchEvent(
+      new MouseEvent('click', { bubbles: true })
+    );
     expect(onOpen.mock.calls).toEqual([[3]]);
     list.element.dispatchEvent(new MouseEvent('click', { bubbles: true }));
     expect(onOpen).toHaveBeenCalledTimes(1);
@@ -103,7 +122,9 @@ describe('the list', () => {
 
   it('shows names and errors as the text they are', () => {
     const error = userError({ traceback: `${NASTY}\n` });
-    list.setRows([row(1, { name: NASTY, state: 'ERROR', error, metric: NASTY })]);
+    list.setRows([
+      row(1, { name: NASTY, state: 'ERROR', error, metric: NASTY })
+    ]);
     expect(list.element.querySelector('img, script')).toBeNull();
     expect(list.element.textContent).toContain(NASTY);
     expect(options()[0]?.getAttribute('aria-label')).toContain(NASTY);

@@ -1,6 +1,16 @@
 /** Experiments and inspections for the tests, complete as the server sends them. */
 import type { ListView } from '../../src/shared/listFeed';
-import type { Experiment, MasterStatus, UserErrorInfo } from '../../src/shared/model';
+import type {
+  Experiment,
+  MasterStatus,
+  UserErrorInfo
+} from '../../src/shared/model';
+import {
+  type DialogEvent,
+  type DialogModel,
+  next,
+  opened
+} from '../../src/lab/submission/dialogModel';
 import type { Inspection } from '../../src/lab/submission/inspection';
 
 export const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -18,6 +28,7 @@ export function experiment(change: Partial<Experiment> = {}): Experiment {
     progress: 0.456,
     test: false,
     trials: 1,
+    failed_trials: 0,
     best_validation: 0.98713,
     error: null,
     created: '2026-11-20T11:50:00Z',
@@ -55,14 +66,28 @@ export function status(change: Partial<MasterStatus> = {}): MasterStatus {
 }
 
 export function listView(change: Partial<ListView> = {}): ListView {
-  return { status: status(), experiments: [], connection: { kind: 'live' }, ...change };
+  return {
+    status: status(),
+    experiments: [],
+    connection: { kind: 'live' },
+    ...change
+  };
 }
 
 export function inspection(change: Partial<Inspection> = {}): Inspection {
   return {
     ok: true,
     call: { cell: 5, id: 'c5', line: 2, kind: 'fit', framework: 'keras' },
-    rows: [{ what: '5 cells', how: 'source', size: 1600, cell: '1', status: 'new', note: '' }],
+    rows: [
+      {
+        what: '5 cells',
+        how: 'source',
+        size: 1600,
+        cell: '1',
+        status: 'new',
+        note: ''
+      }
+    ],
     total: 1600,
     new: 1600,
     master: 'http://127.0.0.1:1',
@@ -77,3 +102,13 @@ export function inspection(change: Partial<Inspection> = {}): Inspection {
     ...change
   };
 }
+
+/** The dialog after what happened in it. */
+export function after(...events: DialogEvent[]): DialogModel {
+  return events.reduce(next, opened());
+}
+
+export const inspected = (change: Partial<Inspection> = {}): DialogEvent => ({
+  type: 'inspected',
+  inspection: inspection(change)
+});

@@ -71,25 +71,49 @@ describe('the cells of the document', () => {
             metadata: { tags: ['det-skip', 7] }
           },
           { cell_type: 'raw', id: 'r', source: 'raw' },
-          { cell_type: 'code', id: 'b', source: ['y = 1\n', 'z = 2'], execution_count: null }
+          {
+            cell_type: 'code',
+            id: 'b',
+            source: ['y = 1\n', 'z = 2'],
+            execution_count: null
+          }
         ]
       },
       memory
     );
     expect(cells).toEqual([
-      { id: 'a', source: 'x = 2', execution_count: 3, executed: 'x = 1', tags: ['det-skip'] },
-      { id: 'b', source: 'y = 1\nz = 2', execution_count: null, executed: null, tags: [] }
+      {
+        id: 'a',
+        source: 'x = 2',
+        execution_count: 3,
+        executed: 'x = 1',
+        tags: ['det-skip']
+      },
+      {
+        id: 'b',
+        source: 'y = 1\nz = 2',
+        execution_count: null,
+        executed: null,
+        tags: []
+      }
     ]);
   });
 
   it('get an id from their place where the notebook is of an older format', () => {
-    const cells = documentCells({ cells: [{ cell_type: 'code', source: '' }] }, memory);
+    const cells = documentCells(
+      { cells: [{ cell_type: 'code', source: '' }] },
+      memory
+    );
     expect(cells[0]?.id).toBe('cell-0');
   });
 });
 
 describe('the inserted code', () => {
-  const reference = { experimentId: 7, uuid: 'ab-12', framework: 'keras' } as const;
+  const reference = {
+    experimentId: 7,
+    uuid: 'ab-12',
+    framework: 'keras'
+  } as const;
 
   it('imports det_native where the kernel has not done so', () => {
     expect(checkpointCode(reference)).toBe(

@@ -64,7 +64,9 @@ describe('presence', () => {
 
 describe('the package', () => {
   it('has the version that the front end tells', () => {
-    expect(readJSON<{ version: string }>('../../package.json').version).toBe(VERSION);
+    expect(readJSON<{ version: string }>('../../package.json').version).toBe(
+      VERSION
+    );
   });
 
   it('names in its settings only commands that exist', () => {

@@ -4,7 +4,12 @@ import { fits } from '../../src/lab/fits';
 import { problemLine, rowOf } from '../../src/lab/panel/rows';
 import { headerText, screenOf } from '../../src/lab/panel/screen';
 import { slotsKey, SlotsWatch } from '../../src/lab/panel/slots';
-import { offsetsOf, rowAfterKey, scrollTo, visibleRows } from '../../src/lab/panel/window';
+import {
+  offsetsOf,
+  rowAfterKey,
+  scrollTo,
+  visibleRows
+} from '../../src/lab/panel/window';
 import type { Transport } from '../../src/shared/transport';
 import { experiment, listView, NOW, status, userError } from './facts';
 
@@ -29,7 +34,10 @@ describe('a row', () => {
   });
 
   it('does not invent a time, or a metric', () => {
-    const row = rowOf(experiment({ seconds_left: null, best_validation: null }), NOW);
+    const row = rowOf(
+      experiment({ seconds_left: null, best_validation: null }),
+      NOW
+    );
     expect(row.detail).toBe('Running · 45 %');
     expect([row.metric, row.metricName]).toEqual(['', '']);
   });
@@ -44,25 +52,60 @@ describe('a row', () => {
     ['COMPLETED', 'Completed · 5 min ago', 'done'],
     ['CANCELED', 'Stopped · 5 min ago', 'stopped'],
     ['ERROR', 'Failed · 5 min ago', 'failed']
-  ] as const)('says of %s when it ended, without a bar', (state, detail, shape) => {
-    const row = rowOf(experiment({ state, ended: '2026-11-20T11:55:00Z' }), NOW);
-    expect([row.detail, row.shape, row.progress]).toEqual([detail, shape, null]);
+  ] as const)(
+    'says of %s when it ended, without a bar',
+    (state, detail, shape) => {
+      const row = rowOf(
+        experiment({ state, ended: '2026-11-20T11:55:00Z' }),
+        NOW
+      );
+      expect([row.detail, row.shape, row.progress]).toEqual([
+        detail,
+        shape,
+        null
+      ]);
+    }
+  );
+
+  it('has the number of its experiment', () => {
+    expect(rowOf(experiment({ id: 12 }), NOW).number).toBe('#12');
+  });
+
+  it('does not call well a search of which trials failed', () => {
+    const partly = { state: 'COMPLETED', trials: 8, failed_trials: 2 } as const;
+    const row = rowOf(
+      experiment({ ...partly, ended: '2026-11-20T11:55:00Z' }),
+      NOW
+    );
+    expect([row.detail, row.shape]).toEqual([
+      'Completed · 5 min ago',
+      'partly'
+    ]);
+    expect(row.problem).toBe('2 of 8 trials failed');
+    expect(row.label).toContain('2 of 8 trials failed');
   });
 
   it('says what is paused, and what is only a test', () => {
-    const row = rowOf(experiment({ state: 'PAUSED', seconds_left: null, test: true }), NOW);
+    const row = rowOf(
+      experiment({ state: 'PAUSED', seconds_left: null, test: true }),
+      NOW
+    );
     expect(row.detail).toBe('Paused · test · 45 %');
     expect(row.shape).toBe('paused');
   });
 
   it("says of a failure the traceback's last line and the cell", () => {
     const row = rowOf(experiment({ state: 'ERROR', error: userError() }), NOW);
-    expect(row.problem).toBe('Cell 5: ValueError: bad shape');
+    expect(row.problem).toBe('Cell [5]: ValueError: bad shape');
     expect(row.label).toContain(row.problem);
   });
 
   it('says type and message where there is no traceback', () => {
-    const found = userError({ traceback: '', message: 'killed\nby 9', cell: null });
+    const found = userError({
+      traceback: '',
+      message: 'killed\nby 9',
+      cell: null
+    });
     expect(problemLine(found)).toBe('ValueError: killed');
   });
 });
@@ -70,25 +113,53 @@ describe('a row', () => {
 describe('the screen', () => {
   it('looks for the master before anything is known', () => {
     const view = listView({ status: null, connection: { kind: 'connecting' } });
-    expect(screenOf(view, '0.1.0')).toMatchObject({ title: 'Looking for the master', busy: true });
+    expect(screenOf(view, '0.1.0')).toMatchObject({
+      title: 'Looking for the master',
+      busy: true
+    });
   });
 
   it.each([
-    [{ state: 'none', can_start: true }, 'start', 'No master is running', 'calm'],
-    [{ state: 'none', can_start: false }, 'retry', 'No master is running', 'calm'],
+    [
+      { state: 'none', can_start: true },
+      'start',
+      'No master is running',
+      'calm'
+    ],
+    [
+      { state: 'none', can_start: false },
+      'retry',
+      'No master is running',
+      'calm'
+    ],
     [{ state: 'starting' }, null, 'The master is starting…', 'calm'],
-    [{ state: 'unauthorised' }, 'retry', 'The master refuses access', 'problem'],
+    [
+      { state: 'unauthorised' },
+      'retry',
+      'The master refuses access',
+      'problem'
+    ],
     [{ state: 'mismatch' }, 'retry', 'Versions do not match', 'problem'],
     [{ state: 'unreachable' }, 'retry', 'The master does not answer', 'problem']
-  ] as const)('has words and a button for %j', (change, action, title, tone) => {
-    const found = status({ ...change, message: 'What is wrong.', remedy: 'What to do.' });
-    const screen = screenOf(
-      listView({ status: found, connection: { kind: 'connecting' } }),
-      '0.1.0'
-    );
-    expect(screen).toMatchObject({ kind: 'message', title, action, tone });
-    expect(screen).toHaveProperty('body', expect.stringContaining('What to do.'));
-  });
+  ] as const)(
+    'has words and a button for %j',
+    (change, action, title, tone) => {
+      const found = status({
+        ...change,
+        message: 'What is wrong.',
+        remedy: 'What to do.'
+      });
+      const screen = screenOf(
+        listView({ status: found, connection: { kind: 'connecting' } }),
+        '0.1.0'
+      );
+      expect(screen).toMatchObject({ kind: 'message', title, action, tone });
+      expect(screen).toHaveProperty(
+        'body',
+        expect.stringContaining('What to do.')
+      );
+    }
+  );
 
   it('says how to begin where there is no experiment', () => {
     expect(screenOf(listView(), '0.1.0')).toMatchObject({
@@ -110,13 +181,22 @@ describe('the screen', () => {
       status: status({ state: 'unreachable', version: '' }),
       connection: { kind: 'connecting' }
     });
-    expect(screenOf(view, '0.1.0')).toMatchObject({ title: 'The master does not answer' });
+    expect(screenOf(view, '0.1.0')).toMatchObject({
+      title: 'The master does not answer'
+    });
   });
 
   it('keeps the list while the connection is lost, and says since when', () => {
     const experiments = [experiment()];
-    const screen = screenOf(listView({ experiments, connection: LOST }), '0.1.0');
-    expect(screen).toMatchObject({ kind: 'list', experiments, notice: { action: 'retry' } });
+    const screen = screenOf(
+      listView({ experiments, connection: LOST }),
+      '0.1.0'
+    );
+    expect(screen).toMatchObject({
+      kind: 'list',
+      experiments,
+      notice: { action: 'retry' }
+    });
     const clock = new Date(NOW).toTimeString().slice(0, 8);
     expect(screen).toHaveProperty(
       'notice.text',
@@ -126,13 +206,21 @@ describe('the screen', () => {
 
   it('offers to start a master that has gone', () => {
     const gone = status({ state: 'none', can_start: true });
-    const view = listView({ experiments: [experiment()], status: gone, connection: LOST });
-    expect(screenOf(view, '0.1.0')).toMatchObject({ notice: { action: 'start' } });
+    const view = listView({
+      experiments: [experiment()],
+      status: gone,
+      connection: LOST
+    });
+    expect(screenOf(view, '0.1.0')).toMatchObject({
+      notice: { action: 'start' }
+    });
   });
 
   it('says what is missing where there is no server extension', () => {
     const connection = { ...LOST, state: 'absent', message: 'Not loaded.' };
-    expect(screenOf(listView({ status: null, connection }), '0.1.0')).toMatchObject({
+    expect(
+      screenOf(listView({ status: null, connection }), '0.1.0')
+    ).toMatchObject({
       title: 'Not installed completely',
       body: 'Not loaded. Look at its log.',
       action: 'retry'
@@ -149,9 +237,13 @@ describe('the screen', () => {
   });
 
   it('has the slots in its header while it is live, and nothing there otherwise', () => {
-    expect(headerText(listView(), { busy: 1, all: 2 })).toBe('Master running · 1 of 2 slots busy');
+    expect(headerText(listView(), { busy: 1, all: 2 })).toBe(
+      'Master running · 1 of 2 slots busy'
+    );
     expect(headerText(listView(), null)).toBe('Master running');
-    expect(headerText(listView({ connection: LOST }), { busy: 1, all: 2 })).toBe('');
+    expect(
+      headerText(listView({ connection: LOST }), { busy: 1, all: 2 })
+    ).toBe('');
   });
 });
 
@@ -207,7 +299,9 @@ describe('the slots', () => {
     const transport = {
       get: (path: string) => {
         asked.push(path);
-        return Promise.resolve({ slots: [{ trial_id: 3 }, { trial_id: null }] });
+        return Promise.resolve({
+          slots: [{ trial_id: 3 }, { trial_id: null }]
+        });
       }
     } as unknown as Transport;
     return { asked, slots: new SlotsWatch(transport) };
@@ -219,7 +313,10 @@ describe('the slots', () => {
     slots.follow(listView({ experiments: [experiment()] }), false);
     expect(asked).toEqual([]);
     slots.follow(listView({ experiments: [experiment()] }), true);
-    slots.follow(listView({ experiments: [experiment({ progress: 0.9 })] }), true);
+    slots.follow(
+      listView({ experiments: [experiment({ progress: 0.9 })] }),
+      true
+    );
     await changed;
     expect(asked).toEqual(['master/master']);
     expect(slots.found).toEqual({ busy: 1, all: 2 });
@@ -227,7 +324,8 @@ describe('the slots', () => {
   });
 
   it('depend on states and trials, not on progress', () => {
-    const key = (change: object) => slotsKey(listView({ experiments: [experiment(change)] }));
+    const key = (change: object) =>
+      slotsKey(listView({ experiments: [experiment(change)] }));
     expect(key({ progress: 0.9 })).toBe(key({}));
     expect(key({ trials: 2 })).not.toBe(key({}));
     expect(key({ state: 'PAUSED' })).not.toBe(key({}));
@@ -242,6 +340,8 @@ describe('an action', () => {
     ['COMPLETED', []]
   ] as const)('fits %s', (state, expected) => {
     const actions = ['kill', 'pause', 'activate'] as const;
-    expect(actions.filter(action => fits(action, experiment({ state })))).toEqual(expected);
+    expect(
+      actions.filter(action => fits(action, experiment({ state })))
+    ).toEqual(expected);
   });
 });

@@ -1,5 +1,10 @@
 // @vitest-environment jsdom
-import { nameOf, observing, setPageHidden, textsOf } from '../shared/browserParts';
+import {
+  nameOf,
+  observing,
+  setPageHidden,
+  textsOf
+} from '../shared/browserParts';
 import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
@@ -34,7 +39,11 @@ async function panelWith(answers: Record<string, unknown> = {}) {
     ...answers
   });
   const feed = new ExperimentListFeed(transport);
-  const calls = { onOpen: vi.fn(), onSubmit: vi.fn(), onStart: vi.fn(() => feed.start()) };
+  const calls = {
+    onOpen: vi.fn(),
+    onSubmit: vi.fn(),
+    onStart: vi.fn(() => feed.start())
+  };
   const canSubmit = vi.fn(() => true);
   const panel = new ExperimentsPanel({
     feed,
@@ -56,7 +65,9 @@ describe('the panel', () => {
   it('lists the experiments, with the master above', async () => {
     const { panel, texts, node } = await panelWith();
     await vi.advanceTimersByTimeAsync(4100);
-    expect(texts('.det-Panel-master')).toEqual(['Master running · 1 of 2 slots busy']);
+    expect(texts('.det-Panel-master')).toEqual([
+      'Master running · 1 of 2 slots busy'
+    ]);
     expect(panel.activeExperiment?.id).toBe(8);
     expect(nameOf(node)).toBe('Experiments of det_native');
     expect(nameOf(node.querySelector('.det-Panel-header button')!)).toBe(
@@ -92,10 +103,20 @@ describe('the panel', () => {
   });
 
   it('starts a master on demand', async () => {
-    const none = status({ state: 'none', can_start: true, message: 'None.', remedy: 'Start it.' });
-    const { transport, node, texts } = await panelWith({ status: none, start: status() });
+    const none = status({
+      state: 'none',
+      can_start: true,
+      message: 'None.',
+      remedy: 'Start it.'
+    });
+    const { transport, node, texts } = await panelWith({
+      status: none,
+      start: status()
+    });
     expect(texts('h3')).toEqual(['No master is running']);
-    const [start] = node.querySelectorAll<HTMLButtonElement>('.det-Panel-message button');
+    const [start] = node.querySelectorAll<HTMLButtonElement>(
+      '.det-Panel-message button'
+    );
     transport.answers.set('status', status());
     start!.click();
     await frame();
@@ -125,7 +146,9 @@ describe('the panel', () => {
     await frame();
     expect(texts('.det-Panel-notice p')[0]).toContain('Connection lost since');
     expect(panel.activeExperiment?.id).toBe(8);
-    const [retry] = node.querySelectorAll<HTMLButtonElement>('.det-Panel-notice button');
+    const [retry] = node.querySelectorAll<HTMLButtonElement>(
+      '.det-Panel-notice button'
+    );
     transport.answers.set('status', status());
     retry!.click();
     await frame();

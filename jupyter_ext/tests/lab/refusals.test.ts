@@ -10,13 +10,25 @@ import { inspection } from './facts';
 
 const INSPECT = 'document/inspect';
 const SUBMIT = 'document/submit';
-const BAD = new RequestError('The notebook fails.', 400, 'refused', 'Mend cell 3.', [
-  { where: 'cell 3', what: 'uses a lock', remedy: 'Make it there.' }
-]);
-const AWAY = new RequestError('The master does not answer.', 503, 'unreachable', 'Wait.');
+const BAD = new RequestError(
+  'The notebook fails.',
+  400,
+  'refused',
+  'Mend cell 3.',
+  [{ where: 'cell 3', what: 'uses a lock', remedy: 'Make it there.' }]
+);
+const AWAY = new RequestError(
+  'The master does not answer.',
+  503,
+  'unreachable',
+  'Wait.'
+);
 
 function dialogWith(answers: Record<string, unknown>) {
-  const transport = new ScriptedTransport({ 'master/master': { slots: [{}, {}] }, ...answers });
+  const transport = new ScriptedTransport({
+    'master/master': { slots: [{}, {}] },
+    ...answers
+  });
   const models: DialogModel[] = [];
   const ran: string[][] = [];
   const kernel = { answer: () => Promise.resolve() };
@@ -49,36 +61,58 @@ describe('a refusal', () => {
   });
 
   it('of sending keeps what was read, and another choice may be accepted', async () => {
-    const { dialog, transport } = dialogWith({ [INSPECT]: inspection(), [SUBMIT]: BAD });
+    const { dialog, transport } = dialogWith({
+      [INSPECT]: inspection(),
+      [SUBMIT]: BAD
+    });
     await dialog.begin();
     expect(await dialog.submit()).toBeNull();
-    expect(dialog.model).toMatchObject({ phase: 'refused', inspection: inspection() });
+    expect(dialog.model).toMatchObject({
+      phase: 'refused',
+      inspection: inspection()
+    });
     expect(await dialog.submit()).toBeNull();
-    expect(transport.requests.filter(each => each.includes(SUBMIT))).toHaveLength(1);
+    expect(
+      transport.requests.filter(each => each.includes(SUBMIT))
+    ).toHaveLength(1);
     dialog.take({ type: 'chosen', choice: { slots: 1 } });
     expect(dialog.model).toMatchObject({ phase: 'ready', refusal: null });
-    transport.answers.set(SUBMIT, { ok: true, experiment: { id: 9, name: 'x' } });
-    expect(await dialog.submit()).toEqual({ kind: 'submitted', experiment: { id: 9, name: 'x' } });
+    transport.answers.set(SUBMIT, {
+      ok: true,
+      experiment: { id: 9, name: 'x' }
+    });
+    expect(await dialog.submit()).toEqual({
+      kind: 'submitted',
+      experiment: { id: 9, name: 'x' }
+    });
   });
 
   it('by a kernel that cannot be prepared is told, and sending is still possible', async () => {
-    const { dialog, transport, kernel } = dialogWith({ [INSPECT]: inspection() });
+    const { dialog, transport, kernel } = dialogWith({
+      [INSPECT]: inspection()
+    });
     await dialog.begin();
     dialog.take({ type: 'chosen', choice: { place: 'here' } });
-    kernel.answer = () => Promise.reject(new Error('The notebook has no kernel.'));
+    kernel.answer = () =>
+      Promise.reject(new Error('The notebook has no kernel.'));
     expect(await dialog.submit()).toBeNull();
     expect(dialog.model.refusal).toMatchObject({
       message: 'The notebook has no kernel.',
       canRetry: true
     });
     dialog.take({ type: 'chosen', choice: { place: 'cluster' } });
-    transport.answers.set(SUBMIT, { ok: true, experiment: { id: 9, name: 'x' } });
+    transport.answers.set(SUBMIT, {
+      ok: true,
+      experiment: { id: 9, name: 'x' }
+    });
     expect(await dialog.submit()).toMatchObject({ kind: 'submitted' });
   });
 
   it('does not open a notebook with problems by another choice', async () => {
     const problems = [{ where: 'cell 1', what: 'holds a secret', remedy: '' }];
-    const { dialog, kernel } = dialogWith({ [INSPECT]: inspection({ problems }) });
+    const { dialog, kernel } = dialogWith({
+      [INSPECT]: inspection({ problems })
+    });
     await dialog.begin();
     dialog.take({ type: 'chosen', choice: { place: 'here' } });
     kernel.answer = () => Promise.reject(new Error('No kernel.'));
@@ -104,7 +138,10 @@ describe('a refusal', () => {
   });
 
   it('to say how many slots there are leaves any number open', async () => {
-    const { dialog } = dialogWith({ [INSPECT]: inspection(), 'master/master': AWAY });
+    const { dialog } = dialogWith({
+      [INSPECT]: inspection(),
+      'master/master': AWAY
+    });
     await dialog.begin();
     expect(dialog.model).toMatchObject({ phase: 'ready', slotsOffered: null });
   });
@@ -123,7 +160,9 @@ describe('a refusal', () => {
 
 describe('a user who goes away', () => {
   it('while it is sent hears nothing of it any more', async () => {
-    const { dialog, transport, models } = dialogWith({ [INSPECT]: inspection() });
+    const { dialog, transport, models } = dialogWith({
+      [INSPECT]: inspection()
+    });
     await dialog.begin();
     const answer = held<unknown>();
     transport.answers.set(SUBMIT, answer.promise);
@@ -137,7 +176,9 @@ describe('a user who goes away', () => {
   });
 
   it('before it begins causes no request', async () => {
-    const { dialog, transport, models } = dialogWith({ [INSPECT]: inspection() });
+    const { dialog, transport, models } = dialogWith({
+      [INSPECT]: inspection()
+    });
     dialog.abort();
     await dialog.begin();
     expect(transport.requests).toEqual([]);
@@ -154,5 +195,7 @@ it('nothing is sent twice by a second press while it is sent', async () => {
   expect(await second).toBeNull();
   answer.release({ ok: true, experiment: { id: 9, name: 'x' } });
   expect(await first).toMatchObject({ kind: 'submitted' });
-  expect(transport.requests.filter(each => each.includes(SUBMIT))).toHaveLength(1);
+  expect(transport.requests.filter(each => each.includes(SUBMIT))).toHaveLength(
+    1
+  );
 });

@@ -14,7 +14,9 @@ afterEach(() => {
 
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
-function watch(slots: unknown = { slots: [{ trial_id: 3 }, { trial_id: null }] }) {
+function watch(
+  slots: unknown = { slots: [{ trial_id: 3 }, { trial_id: null }] }
+) {
   const transport = new ScriptedTransport({ [MASTER]: slots });
   const found = new SlotsWatch(transport);
   const changed = vi.fn();
@@ -97,7 +99,11 @@ describe('the slots', () => {
   });
 
   it('do not depend on what has ended', () => {
-    const ended = experiment({ id: 1, state: 'CANCELED', ended: '2026-11-20T11:55:00Z' });
+    const ended = experiment({
+      id: 1,
+      state: 'CANCELED',
+      ended: '2026-11-20T11:55:00Z'
+    });
     const completed = experiment({ id: 2, state: 'COMPLETED' });
     expect(slotsKey(listView({ experiments: [ended, completed] }))).toBe('');
     const stopping = experiment({ id: 3, state: 'STOPPING_CANCELED' });

@@ -1,38 +1,28 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import { SubmitController, type ControllerOptions } from '../../src/lab/submission/controller';
+import {
+  type ControllerOptions,
+  SubmitController
+} from '../../src/lab/submission/controller';
 import {
   acceptLabel,
   blockedText,
   canSubmit,
+  type DialogModel,
   next,
   opened,
   slotsAsked,
   slotsProblem,
-  waitingText,
-  type DialogEvent,
-  type DialogModel
+  waitingText
 } from '../../src/lab/submission/dialogModel';
-import type { DocumentBody, Inspection } from '../../src/lab/submission/inspection';
+import type {
+  DocumentBody,
+  Inspection
+} from '../../src/lab/submission/inspection';
 import { refusalOf } from '../../src/lab/submission/refusals';
-import {
-  callText,
-  remarks,
-  sizeText,
-  statusText,
-  totalText
-} from '../../src/lab/submission/summary';
+import { remarks } from '../../src/lab/submission/summary';
 import { RequestError, type Transport } from '../../src/shared/transport';
-import { inspection } from './facts';
-
-function after(...events: DialogEvent[]): DialogModel {
-  return events.reduce(next, opened());
-}
-
-const inspected = (change: Partial<Inspection> = {}): DialogEvent => ({
-  type: 'inspected',
-  inspection: inspection(change)
-});
+import { after, inspected, inspection } from './facts';
 
 describe('the dialog', () => {
   it('waits in words, and cannot be accepted before it knows what would be sent', () => {
@@ -44,13 +34,21 @@ describe('the dialog', () => {
 
   it('can be accepted once the notebook is read', () => {
     const model = after(inspected());
-    expect([model.phase, canSubmit(model), waitingText(model)]).toEqual(['ready', true, '']);
+    expect([model.phase, canSubmit(model), waitingText(model)]).toEqual([
+      'ready',
+      true,
+      ''
+    ]);
     expect(acceptLabel(model)).toBe('Submit');
   });
 
   it('is blocked by what the notebook has wrong', () => {
     const model = after(
-      inspected({ problems: [{ where: 'cell 3', what: 'uses lock', remedy: 'Make it there.' }] })
+      inspected({
+        problems: [
+          { where: 'cell 3', what: 'uses lock', remedy: 'Make it there.' }
+        ]
+      })
     );
     expect([model.phase, canSubmit(model)]).toEqual(['blocked', false]);
     expect(blockedText(model.choice.place)).toContain('cannot be sent');
@@ -69,7 +67,9 @@ describe('the dialog', () => {
   it("keeps the configuration's slots until others are chosen", () => {
     expect(slotsAsked(after(inspected()))).toBe(2);
     expect(slotsAsked(after(inspected({ slots: null })))).toBe(1);
-    expect(slotsAsked(after(inspected(), { type: 'chosen', choice: { slots: 4 } }))).toBe(4);
+    expect(
+      slotsAsked(after(inspected(), { type: 'chosen', choice: { slots: 4 } }))
+    ).toBe(4);
   });
 
   it.each([
@@ -103,11 +103,15 @@ describe('the dialog', () => {
   });
 
   it('begins with the test that the notebook says', () => {
-    expect(after(inspected({ written: { place: 'here', test: true } })).choice.test).toBe(true);
+    expect(
+      after(inspected({ written: { place: 'here', test: true } })).choice.test
+    ).toBe(true);
   });
 
   it('says what it does while it sends', () => {
-    expect(waitingText(after(inspected(), { type: 'submitted' }))).toContain('Sending');
+    expect(waitingText(after(inspected(), { type: 'submitted' }))).toContain(
+      'Sending'
+    );
     const must = { cell: 2, id: 'c2', why: 'computes the configuration' };
     const model = after(inspected({ must_run: [must] }), { type: 'submitted' });
     expect(waitingText(model)).toContain('Running the cells');
@@ -126,66 +130,18 @@ describe('the dialog', () => {
   });
 });
 
-describe('what the dialog says', () => {
-  it('names the call and the size', () => {
-    expect(callText(inspection(), 'cluster')).toBe(
-      'Sends fit() of Keras, cell 5, line 2, and what it needs.'
-    );
-    expect(totalText(inspection({ total: 34_000, new: 12_000 }))).toBe(
-      '34 kB in all, of which 12 kB are new to the master.'
-    );
-    expect(totalText(inspection({ new: 0 }))).toBe(
-      '1.6 kB in all; the master has all of it already.'
-    );
-    expect(totalText(inspection({ master: null }))).toContain('submitting starts one');
-  });
-
-  it('says that all is new where nothing was there', () => {
-    expect(totalText(inspection({ total: 34_000, new: 34_000 }))).toBe(
-      '34 kB in all, all of it new to the master.'
-    );
-  });
-
-  it('has no size for what is only said', () => {
-    const row = { what: 'cell 1', how: 'runs again', cell: '1', note: '', status: 'new' } as const;
-    expect(sizeText({ ...row, size: 0 })).toBe('');
-    expect(sizeText({ ...row, size: 900 })).toBe('900 B');
-    expect(statusText({ ...row, size: 0 })).toBe('');
-    expect(statusText({ ...row, how: 'source', size: 900 })).toBe('new');
-  });
-
-  it('brings warnings first, and cells of one kind together', () => {
-    const why = 'not run yet';
-    const changed = [1, 2, 3, 5, 7, 8].map(cell => ({ cell, id: `c${cell}`, why }));
-    const other = { cell: 4, id: 'c4', why: 'text differs' };
-    const groups = remarks(after(inspected({ warnings: ['Slow.'], changed: [...changed, other] })));
-    expect(groups.map(({ kind, lines }) => [kind, lines])).toEqual([
-      ['warning', ['Slow.']],
-      ['changed', ['Cells 1 to 3, 5, 7, 8: not run yet', 'Cell 4: text differs']]
-    ]);
-  });
-
-  it('lists the cells that run first, unless it trains here', () => {
-    const must_run = [{ cell: null, id: 'c2', why: 'computes len(x)' }];
-    const model = after(inspected({ must_run }));
-    expect(remarks(model)).toMatchObject([
-      { kind: 'must-run', lines: ['A cell: computes len(x)'] }
-    ]);
-    const here = next(model, { type: 'chosen', choice: { place: 'here' } });
-    expect(remarks(here)).toMatchObject([{ kind: 'note' }]);
-    expect(remarks(here)[0]?.lines[0]).toContain('Runs 2 cells');
-  });
-
-  it('says that a local notebook is sent all the same', () => {
-    const model = after(inspected({ written: { place: 'here', test: false } }));
-    expect(remarks(model)[0]?.lines[0]).toContain('sent to the cluster all the same');
-  });
-});
-
 describe('a refusal', () => {
   it('has the words of the server', () => {
-    const problems = [{ where: 'cell 3', what: 'uses lock', remedy: 'Make it there.' }];
-    const error = new RequestError('Cannot be sent.', 400, 'refused', 'Mend it.', problems);
+    const problems = [
+      { where: 'cell 3', what: 'uses lock', remedy: 'Make it there.' }
+    ];
+    const error = new RequestError(
+      'Cannot be sent.',
+      400,
+      'refused',
+      'Mend it.',
+      problems
+    );
     const words = { message: 'Cannot be sent.', remedy: 'Mend it.', problems };
     expect(refusalOf(error)).toEqual({ ...words, canRetry: false });
     expect(refusalOf(REFUSED).canRetry).toBe(true);
@@ -213,10 +169,14 @@ function controller(...answers: unknown[]) {
       const answer = answers.shift();
       if (answer === 'never') {
         return new Promise((_, reject) => {
-          signal.addEventListener('abort', () => reject(new Error('called off')));
+          signal.addEventListener('abort', () =>
+            reject(new Error('called off'))
+          );
         });
       }
-      return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+      return answer instanceof Error
+        ? Promise.reject(answer)
+        : Promise.resolve(answer);
     }
   } as unknown as Transport;
   let keys = 0;
@@ -235,14 +195,32 @@ const REFUSED = new RequestError('Not yet.', 503, 'starting', 'Wait.');
 
 describe('submitting', () => {
   it('inspects, then sends the same document with what was chosen', async () => {
-    const { controller: dialog, requests, models } = controller(inspection(), SUBMITTED);
+    const {
+      controller: dialog,
+      requests,
+      models
+    } = controller(inspection(), SUBMITTED);
     await dialog.begin();
     expect(dialog.model).toMatchObject({ phase: 'ready', slotsOffered: 2 });
     dialog.take({ type: 'chosen', choice: { slots: 1, test: true } });
-    expect(await dialog.submit()).toEqual({ kind: 'submitted', experiment: SUBMITTED.experiment });
-    expect(requests.map(({ path }) => path)).toEqual(['document/inspect', 'document/submit']);
-    expect(requests[0]?.body).toMatchObject({ path: 'demo.ipynb', slots: null, test: false });
-    expect(requests[1]?.body).toMatchObject({ slots: 1, test: true, place: 'cluster' });
+    expect(await dialog.submit()).toEqual({
+      kind: 'submitted',
+      experiment: SUBMITTED.experiment
+    });
+    expect(requests.map(({ path }) => path)).toEqual([
+      'document/inspect',
+      'document/submit'
+    ]);
+    expect(requests[0]?.body).toMatchObject({
+      path: 'demo.ipynb',
+      slots: null,
+      test: false
+    });
+    expect(requests[1]?.body).toMatchObject({
+      slots: 1,
+      test: true,
+      place: 'cluster'
+    });
     expect(models.map(({ phase }) => phase)).toContain('submitting');
     expect(dialog.model.phase).toBe('done');
   });
@@ -267,16 +245,23 @@ describe('submitting', () => {
   });
 
   it('takes another key for another choice: it is another experiment', async () => {
-    const { controller: dialog, requests } = controller(inspection(), SUBMITTED);
+    const { controller: dialog, requests } = controller(
+      inspection(),
+      SUBMITTED
+    );
     await dialog.begin();
     dialog.take({ type: 'chosen', choice: { slots: 1 } });
     await dialog.submit();
-    expect(requests[0]?.body.idempotency_key).not.toBe(requests[1]?.body.idempotency_key);
+    expect(requests[0]?.body.idempotency_key).not.toBe(
+      requests[1]?.body.idempotency_key
+    );
   });
 
   it('sends nothing while something is wrong', async () => {
     const problems = [{ where: 'cell 1', what: 'fails', remedy: '' }];
-    const { controller: dialog, requests } = controller(inspection({ problems }));
+    const { controller: dialog, requests } = controller(
+      inspection({ problems })
+    );
     await dialog.begin();
     expect(await dialog.submit()).toBeNull();
     expect(requests).toHaveLength(1);
@@ -284,8 +269,13 @@ describe('submitting', () => {
 
   it('reads the notebook again when another choice may mend what is wrong with it', async () => {
     vi.useFakeTimers();
-    const problems = [{ where: 'resources.slots_per_trial', what: 'too many', remedy: '' }];
-    const blocked = inspection({ problems, written: { place: 'cluster', test: true } });
+    const problems = [
+      { where: 'resources.slots_per_trial', what: 'too many', remedy: '' }
+    ];
+    const blocked = inspection({
+      problems,
+      written: { place: 'cluster', test: true }
+    });
     const mended = inspection({ written: { place: 'cluster', test: true } });
     const { controller: dialog, requests } = controller(blocked, mended);
     await dialog.begin();
@@ -295,11 +285,16 @@ describe('submitting', () => {
     dialog.take({ type: 'chosen', choice: { slots: 2 } });
     dialog.take({ type: 'chosen', choice: { slots: 1 } });
     dialog.take({ type: 'chosen', choice: { test: false } });
-    expect([dialog.model.phase, canSubmit(dialog.model)]).toEqual(['inspecting', false]);
+    expect([dialog.model.phase, canSubmit(dialog.model)]).toEqual([
+      'inspecting',
+      false
+    ]);
     expect(dialog.model.inspection).toBe(blocked);
     await vi.runAllTimersAsync();
     vi.useRealTimers();
-    expect(requests.slice(1).map(({ body }) => [body.slots, body.test])).toEqual([[1, false]]);
+    expect(
+      requests.slice(1).map(({ body }) => [body.slots, body.test])
+    ).toEqual([[1, false]]);
     expect([dialog.model.phase, dialog.model.choice]).toEqual([
       'ready',
       { place: 'cluster', slots: 1, test: false }
@@ -317,7 +312,11 @@ describe('submitting', () => {
 
   it('prepares the kernel for a test, if that was chosen after the notebook was read', async () => {
     const here = { before: 'run(test=True)', cells: ['c1'], after: 'end()' };
-    const { controller: dialog, requests, ran } = controller(inspection(), inspection({ here }));
+    const {
+      controller: dialog,
+      requests,
+      ran
+    } = controller(inspection(), inspection({ here }));
     await dialog.begin();
     dialog.take({ type: 'chosen', choice: { place: 'here', test: true } });
     expect(await dialog.submit()).toEqual({ kind: 'here' });
@@ -328,7 +327,10 @@ describe('submitting', () => {
   it('shows what the server refuses, and inspects again on demand', async () => {
     const { controller: dialog, requests } = controller(REFUSED, inspection());
     await dialog.begin();
-    expect(dialog.model).toMatchObject({ phase: 'refused', refusal: { remedy: 'Wait.' } });
+    expect(dialog.model).toMatchObject({
+      phase: 'refused',
+      refusal: { remedy: 'Wait.' }
+    });
     dialog.take({ type: 'retried' });
     expect(dialog.model.phase).toBe('inspecting');
     expect(requests).toHaveLength(2);

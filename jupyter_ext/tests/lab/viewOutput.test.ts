@@ -4,7 +4,11 @@ import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { addViewOutput, VIEW_MIME_TYPE, ViewOutput } from '../../src/lab/output/viewOutput';
+import {
+  addViewOutput,
+  VIEW_MIME_TYPE,
+  ViewOutput
+} from '../../src/lab/output/viewOutput';
 import { LiveViews, liveViews } from '../../src/shared/liveViews';
 
 // What Lumino's modules want of a browser when they are loaded, and jsdom has not.
@@ -31,14 +35,20 @@ const registry = {
 
 let output: ViewOutput;
 
-function model(data: Record<string, unknown>, id = 'one'): IRenderMime.IMimeModel {
+function model(
+  data: Record<string, unknown>,
+  id = 'one'
+): IRenderMime.IMimeModel {
   return {
     data: { [VIEW_MIME_TYPE]: { view_id: id }, ...data }
   } as unknown as IRenderMime.IMimeModel;
 }
 
 /** Offer a view that says where it is. */
-function offer(id: string, text = 'live'): { withdraw: () => void; places: HTMLElement[] } {
+function offer(
+  id: string,
+  text = 'live'
+): { withdraw: () => void; places: HTMLElement[] } {
   const places: HTMLElement[] = [];
   const withdraw = liveViews().offer(id, place => {
     places.push(place);
@@ -59,9 +69,15 @@ describe('ViewOutput', () => {
   it('shows the best of what was saved where no widget lives, and renews it', async () => {
     await output.renderModel(model({ 'text/plain': 'a line' }));
     expect(output.node.textContent).toBe('text/plain: a line');
-    await output.renderModel(model({ 'text/plain': 'a line', 'image/png': 'abc' }));
+    await output.renderModel(
+      model({ 'text/plain': 'a line', 'image/png': 'abc' })
+    );
     expect(output.node.textContent).toBe('image/png: abc');
-    const all = { 'text/plain': 'a line', 'image/png': 'abc', 'text/html': '<b>' };
+    const all = {
+      'text/plain': 'a line',
+      'image/png': 'abc',
+      'text/html': '<b>'
+    };
     await output.renderModel(model(all));
     expect(output.node.textContent).toBe('text/html: <b>');
     await output.renderModel(model({ ...all, 'text/html': '<i>' }));
@@ -98,11 +114,15 @@ describe('ViewOutput', () => {
 
   it('is asked before the widget manager, and only in notebooks that are trusted', () => {
     addViewOutput(registry);
-    const [[factory, rank]] = factories as [[IRenderMime.IRendererFactory, number]];
+    const [[factory, rank]] = factories as [
+      [IRenderMime.IRendererFactory, number]
+    ];
     expect(factory.mimeTypes).toEqual([VIEW_MIME_TYPE]);
     expect(factory.safe).toBe(false);
     expect(rank).toBeLessThan(-10);
-    expect(factory.createRenderer({} as IRenderMime.IRendererOptions)).toBeInstanceOf(ViewOutput);
+    expect(
+      factory.createRenderer({} as IRenderMime.IRendererOptions)
+    ).toBeInstanceOf(ViewOutput);
   });
 });
 

@@ -76,7 +76,9 @@ const context = new Proxy<Record<string, unknown>>(
   {
     get: (target, name: string) =>
       target[name] ??
-      (name === 'measureText' ? (text: string) => ({ width: 6 * text.length }) : () => undefined)
+      (name === 'measureText'
+        ? (text: string) => ({ width: 6 * text.length })
+        : () => undefined)
   }
 );
 
@@ -104,7 +106,9 @@ export function textsOf(root: ParentNode, selector: string): string[] {
 
 /** What a button or another element is called by a screen reader. */
 export function nameOf(element: Element): string {
-  return element.getAttribute('aria-label') ?? element.textContent?.trim() ?? '';
+  return (
+    element.getAttribute('aria-label') ?? element.textContent?.trim() ?? ''
+  );
 }
 
 /** The button of this name that is shown. */

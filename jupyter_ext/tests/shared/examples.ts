@@ -15,7 +15,9 @@ import { experiment } from '../lab/facts';
 
 export { experiment, NOW, status, userError } from '../lab/facts';
 
-export function detail(change: Partial<ExperimentDetail> = {}): ExperimentDetail {
+export function detail(
+  change: Partial<ExperimentDetail> = {}
+): ExperimentDetail {
   return { ...experiment(), report: [], ...change };
 }
 
@@ -99,11 +101,16 @@ export function streamEvent(
   trialId: number | null = 3,
   experimentId = 7
 ): StreamEvent {
-  return { id: 1, event, data: { experiment_id: experimentId, trial_id: trialId, data } };
+  return {
+    id: 1,
+    event,
+    data: { experiment_id: experimentId, trial_id: trialId, data }
+  };
 }
 
 /** What a name from outside may be at its worst. */
-export const NASTY = '<img src=x onerror="alert(1)"><script>alert(2)</script>&amp;';
+export const NASTY =
+  '<img src=x onerror="alert(1)"><script>alert(2)</script>&amp;';
 
 /** The states of the master's interface, as its description says them. */
 export function statesOf(name: 'ExperimentState' | 'TrialState'): string[] {

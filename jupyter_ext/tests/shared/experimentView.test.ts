@@ -12,13 +12,15 @@ import {
   flatCurve,
   logLine,
   NASTY,
-  NOW,
   trial,
   userError
 } from './examples';
 import { frame, shown } from './shownView';
 
-const MANY = { trials: [trial(), trial({ id: 4, state: 'ERROR' })], checkpoints: [checkpoint()] };
+const MANY = {
+  trials: [trial(), trial({ id: 4, state: 'ERROR' })],
+  checkpoints: [checkpoint()]
+};
 
 describe('the view of an experiment', () => {
   it('says what it waits for before anything is known, and offers nothing', () => {
@@ -45,8 +47,16 @@ describe('the view of an experiment', () => {
   it('of a search says how many trials are done, and which is the best', () => {
     const config = { searcher: { name: 'random' } };
     const { text } = shown({
-      experiment: detail({ config, trials: 5, seconds_left: null, best_validation: 0.9 }),
-      trials: [trial(), trial({ id: 4, state: 'COMPLETED', best_validation: 0.5 })]
+      experiment: detail({
+        config,
+        trials: 5,
+        seconds_left: null,
+        best_validation: 0.9
+      }),
+      trials: [
+        trial(),
+        trial({ id: 4, state: 'COMPLETED', best_validation: 0.5 })
+      ]
     });
     expect(text('.det-facts')).toBe(
       '45 % · random search, 1 of 5 trials done · best val_accuracy 0.9 (trial 3)'
@@ -55,8 +65,14 @@ describe('the view of an experiment', () => {
   });
 
   it('of one trial has its number, its state and its own buttons', () => {
-    const { text, buttons } = shown({ trialId: 3, trials: [trial({ state: 'QUEUED' })] });
-    expect([text('.det-title'), text('.det-name')]).toEqual(['Trial 3', 'of experiment 7']);
+    const { text, buttons } = shown({
+      trialId: 3,
+      trials: [trial({ state: 'QUEUED' })]
+    });
+    expect([text('.det-title'), text('.det-name')]).toEqual([
+      'Trial 3',
+      'of experiment 7'
+    ]);
     expect(text('.det-badge')).toBe('Queued');
     expect(buttons().map(nameOf)).toContain('Stop experiment');
   });
@@ -85,19 +101,15 @@ describe('the view of an experiment', () => {
     expect(text('.det-notice > span')).toBe(words);
   });
 
-  it('says that the connection is lost, and tries again on demand; what was known stays', async () => {
-    const { text, root, source, show } = shown();
-    const since = NOW;
-    const lost = { kind: 'lost', since, state: 'unreachable', message: NASTY, remedy: 'Wait.' };
-    await show({ connection: lost as ExperimentView['connection'] });
-    expect(text('.det-notice')).toContain(`${NASTY}. Wait. Trying again…`);
-    expect(text('.det-name')).toBe('digits');
-    buttonOf(root, 'Try now').click();
-    expect(source.retries).toBe(1);
-    await show({ connection: { ...lost, state: 'gone' } as ExperimentView['connection'] });
-    expect(() => buttonOf(root, 'Try now')).toThrow();
-    await show({ connection: { kind: 'live' } });
-    expect(text('.det-notice')).toBe('');
+  it('says that not the curves of all trials are drawn', async () => {
+    const trials = Array.from({ length: 120 }, (_, id) => trial({ id }));
+    const curves = trials.slice(70).map(({ id }) => curve({ trial_id: id }));
+    const { text, show } = shown({ trials, curves });
+    const note = 'Curves of 50 of 120 trials: the best and the newest.';
+    expect(text('.det-charts > p')).toBe(note);
+    // Those that have no metrics yet have no curve for another reason.
+    await show({ trials: trials.slice(70), curves: curves.slice(1) });
+    expect(text('.det-charts > p')).toBe('');
   });
 
   it('is drawn once a frame however much happens', async () => {
@@ -142,12 +154,26 @@ describe('the parts', () => {
 
   it('list trials with state, batches, restarts and hyperparameters', () => {
     const { text } = shown({
-      trials: [trial({ restarts: 1 }), trial({ id: 4, hparams: {}, restarts: 2 })]
+      trials: [
+        trial({ restarts: 1, slots: ['cpu:0', 'cpu:1'] }),
+        trial({ id: 4, hparams: {}, restarts: 2 })
+      ]
     });
     expect(text('summary').split('|')[0]).toBe('Trials (2)');
     const cells = text('[aria-label=Trials] tbody td').split('|');
-    expect(cells.slice(0, 5)).toEqual(['3', 'Running, 1 restart', '40 / 100', '0.9', 'units=32']);
-    expect(cells.slice(6)).toEqual(['Running, 2 restarts', '40 / 100', '0.9', '—']);
+    expect(cells.slice(0, 5)).toEqual([
+      '3',
+      'Running, on 2 slots, 1 restart',
+      '40 / 100',
+      '0.9',
+      'units=32'
+    ]);
+    expect(cells.slice(6)).toEqual([
+      'Running, 2 restarts',
+      '40 / 100',
+      '0.9',
+      '—'
+    ]);
   });
 
   it('leave out the table of a single trial', () => {
@@ -157,15 +183,25 @@ describe('the parts', () => {
 
   it('list the checkpoints that are there, newest first, and load one by a named button', () => {
     const onLoad = vi.fn();
-    const old = checkpoint({ uuid: 'old-12345', created: '2026-11-20T11:00:00Z', metrics: {} });
+    const old = checkpoint({
+      uuid: 'old-12345',
+      created: '2026-11-20T11:00:00Z',
+      metrics: {}
+    });
     const gone = checkpoint({ uuid: 'gone', state: 'DELETED' });
     const { root, text } = shown(
       { checkpoints: [old, gone, checkpoint()] },
       { onLoad, page: true }
     );
     expect(text('summary')).toContain('Checkpoints (2)');
-    const rows = [...root.querySelectorAll('[aria-label=Checkpoints] tbody tr')];
-    expect(rows.map(row => [...row.children].slice(0, 5).map(cell => cell.textContent))).toEqual([
+    const rows = [
+      ...root.querySelectorAll('[aria-label=Checkpoints] tbody tr')
+    ];
+    expect(
+      rows.map(row =>
+        [...row.children].slice(0, 5).map(cell => cell.textContent)
+      )
+    ).toEqual([
       ['01234567', '3', '40', 'val_accuracy 0.9 (best)', '1.25 MB'],
       ['old-1234', '3', '40', '—', '1.25 MB']
     ]);
@@ -175,35 +211,29 @@ describe('the parts', () => {
 
   it('offer no loading where there is no notebook to load into', () => {
     const { root } = shown({ checkpoints: [checkpoint()] });
-    expect(root.querySelector('[aria-label=Checkpoints] tbody button')).toBeNull();
+    expect(
+      root.querySelector('[aria-label=Checkpoints] tbody button')
+    ).toBeNull();
   });
 
   it('show the last lines of the log, of the trial that it is of', async () => {
-    const { text, show } = shown({ logs: [logLine('one'), logLine('two', 2)] });
-    expect(text('pre.det-log')).toBe('one\ntwo');
+    const ranked = { ...logLine('two', 2), rank: 1 };
+    const { text, show } = shown({ logs: [logLine('one'), ranked] });
+    expect(text('pre.det-log')).toBe('one\n[rank 1] two\n');
     expect(text('summary')).toContain('Log, last lines');
     await show({ ...MANY, logs: [logLine('three', 3)] });
-    expect(text('pre.det-log')).toBe('three');
+    expect(text('pre.det-log')).toBe('three\n');
     expect(text('summary')).toContain('Log of trial 3, last lines');
   });
 
-  it('scroll the log along only for who reads its end', async () => {
-    const { root, show } = shown({ logs: [logLine('one')] });
-    const log = root.querySelector('pre.det-log')!;
-    Object.defineProperty(log, 'scrollHeight', { value: 500 });
-    Object.defineProperty(log, 'clientHeight', { value: 100 });
-    log.scrollTop = 200;
-    await show({ logs: [logLine('one'), logLine('two')] });
-    expect(log.scrollTop).toBe(200);
-    log.scrollTop = 400;
-    await show({ logs: [logLine('three')] });
-    expect(log.scrollTop).toBe(500);
-  });
-
   it('tell failures with their traceback, and do not tell the same ones again', async () => {
-    const failed = { trials: [trial({ state: 'ERROR', error: userError({ batch: 3 }) })] } as const;
+    const failed = {
+      trials: [trial({ state: 'ERROR', error: userError({ batch: 3 }) })]
+    } as const;
     const { root, text, show } = shown(failed);
-    expect(text('[role=alert] b')).toBe('Trial 3 failed at batch 3, in cell [5], line 3');
+    expect(text('[role=alert] b')).toBe(
+      'Trial 3 failed at batch 3, in cell [5], line 3'
+    );
     expect(text('pre.det-traceback')).toBe(userError().traceback);
     const before = root.querySelector('.det-failure');
     await show({ trials: [...failed.trials] });
@@ -213,14 +243,18 @@ describe('the parts', () => {
   });
 
   it('have a chart for each metric; those after six on demand', async () => {
-    const curves = Array.from({ length: 8 }, (_, index) => curve({ name: `metric ${index}` }));
+    const curves = Array.from({ length: 8 }, (_, index) =>
+      curve({ name: `metric ${index}` })
+    );
     const { root, text, show } = shown({ curves });
     await frame();
     expect(text('.det-empty')).not.toContain(TEXTS.noMetrics);
     expect(root.querySelectorAll('figure')).toHaveLength(6);
     buttonOf(root, 'Show 2 more metrics').click();
     await frame();
-    expect(text('.det-chart-title > span').split('|')).toEqual(curves.map(({ name }) => name));
+    expect(text('.det-chart-title > span').split('|')).toEqual(
+      curves.map(({ name }) => name)
+    );
     await show({ curves: curves.slice(7) });
     expect(text('.det-chart-title > span')).toBe('metric 7');
     expect(() => buttonOf(root, 'Show 2 more metrics')).toThrow();
@@ -232,7 +266,9 @@ describe('the parts', () => {
     const { root, text, show } = shown({ curves: [loss] });
     await frame();
     const [before] = root.querySelectorAll('figure');
-    await show({ curves: [flatCurve([10, 20, 30, 40], [4, 3, 2, 1]), accuracy] });
+    await show({
+      curves: [flatCurve([10, 20, 30, 40], [4, 3, 2, 1]), accuracy]
+    });
     expect(text('.det-chart-title > span')).toBe('accuracy|loss');
     expect(root.querySelectorAll('figure')[1]).toBe(before);
   });
@@ -245,40 +281,63 @@ describe('what comes from outside', () => {
       metric: NASTY,
       config: { searcher: { name: NASTY } },
       trials: 2,
-      error: userError({ message: NASTY, traceback: NASTY + NASTY, file: NASTY, cell: null })
+      error: userError({
+        message: NASTY,
+        traceback: NASTY + NASTY,
+        file: NASTY,
+        cell: null
+      })
     }),
     trials: [
       trial({ hparams: { [NASTY]: NASTY } }),
-      trial({ id: 4, state: 'ERROR', error: userError({ traceback: NASTY, file: NASTY }) })
+      trial({
+        id: 4,
+        state: 'ERROR',
+        error: userError({ traceback: NASTY, file: NASTY })
+      })
     ],
     checkpoints: [checkpoint({ uuid: NASTY, metrics: { [NASTY]: NASTY } })],
-    curves: [curve({ name: NASTY }), curve({ name: `val_${NASTY}`, kind: 'validation' })],
+    curves: [
+      curve({ name: NASTY }),
+      curve({ name: `val_${NASTY}`, kind: 'validation' })
+    ],
     logs: [logLine(NASTY)]
   };
 
   it('is text wherever it stands, never markup', async () => {
-    const { root, text } = shown(nasty, { page: true, onLoad: () => undefined });
+    const { root, text } = shown(nasty, {
+      page: true,
+      onLoad: () => undefined
+    });
     await frame();
     expect(root.querySelector('img, script, [onerror]')).toBeNull();
     expect(text('.det-name')).toBe(NASTY);
-    expect(text('pre.det-log')).toBe(NASTY);
+    expect(text('pre.det-log')).toBe(`${NASTY}\n`);
     expect(text('.det-chart-title > span')).toBe(NASTY);
     expect(text('pre.det-traceback')).toBe(`${NASTY}|${NASTY}${NASTY}`);
     expect(text('.det-facts')).toContain(NASTY);
     expect(text('td')).toContain(NASTY.slice(0, 8));
-    expect(root.querySelector('[aria-label=Trials] td[title]')?.getAttribute('title')).toBe('');
+    expect(
+      root.querySelector('[aria-label=Trials] td[title]')?.getAttribute('title')
+    ).toBe('');
   });
 });
 
 describe('keyboard and screen reader', () => {
   it('know every part by a name, and can scroll what is cut', () => {
-    const { root } = shown({ ...MANY, curves: [curve()] }, { page: true, onLoad: () => undefined });
-    const named = 'button, [role=progressbar], [role=region], [role=group], table, section, pre';
+    const { root } = shown(
+      { ...MANY, curves: [curve()] },
+      { page: true, onLoad: () => undefined }
+    );
+    const named =
+      'button, [role=progressbar], [role=region], [role=group], table, section, pre';
     const nameless = [...root.querySelectorAll(named)].filter(
       each => !each.closest('[hidden]') && nameOf(each) === ''
     );
     expect(nameless.map(each => each.className)).toEqual([]);
-    const regions = [...root.querySelectorAll<HTMLElement>('[role=region], pre')];
+    const regions = [
+      ...root.querySelectorAll<HTMLElement>('[role=region], pre')
+    ];
     expect(regions.length).toBeGreaterThan(2);
     expect(regions.every(each => each.tabIndex === 0)).toBe(true);
     const heads = [...root.querySelectorAll('th')];
@@ -287,16 +346,21 @@ describe('keyboard and screen reader', () => {
 
   it('keep the focus on a row while the rows around it change', async () => {
     const onLoad = vi.fn();
-    const { root, show } = shown({ checkpoints: [checkpoint()] }, { page: true, onLoad });
+    const { root, show } = shown(
+      { checkpoints: [checkpoint()] },
+      { page: true, onLoad }
+    );
     const button = buttonOf(root, 'Load checkpoint 01234567 into notebook');
     button.focus();
-    const newer = checkpoint({ uuid: 'newer-123', created: '2026-11-20T11:59:00Z' });
+    const newer = checkpoint({
+      uuid: 'newer-123',
+      created: '2026-11-20T11:59:00Z'
+    });
     await show({ checkpoints: [checkpoint(), newer] });
     expect(document.activeElement).toBe(button);
-    expect(textsOf(root, '[aria-label=Checkpoints] tbody td:first-child')).toEqual([
-      'newer-12',
-      '01234567'
-    ]);
+    expect(
+      textsOf(root, '[aria-label=Checkpoints] tbody td:first-child')
+    ).toEqual(['newer-12', '01234567']);
     await show({ checkpoints: [newer] });
     expect(textsOf(root, '[aria-label=Checkpoints] tbody tr')).toHaveLength(1);
   });
@@ -307,7 +371,11 @@ describe('keyboard and screen reader', () => {
     expect(badge.getAttribute('role')).toBe('status');
     const changes = vi.fn();
     const observer = new MutationObserver(changes);
-    observer.observe(badge, { childList: true, characterData: true, subtree: true });
+    observer.observe(badge, {
+      childList: true,
+      characterData: true,
+      subtree: true
+    });
     await show({ experiment: detail({ progress: 0.5 }) });
     expect(changes).not.toHaveBeenCalled();
     await show({ experiment: detail({ state: 'PAUSED' }) });

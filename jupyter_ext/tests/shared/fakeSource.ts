@@ -1,5 +1,9 @@
 /** What a view is fed from, where a test says what there is. */
-import type { Action, ExperimentSource, ExperimentView } from '../../src/shared/model';
+import type {
+  Action,
+  ExperimentSource,
+  ExperimentView
+} from '../../src/shared/model';
 import { view } from './examples';
 
 export class FakeSource implements ExperimentSource {

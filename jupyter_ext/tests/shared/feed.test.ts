@@ -1,60 +1,25 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
-import { ExperimentFeed } from '../../src/shared/feed';
-import type { ExperimentDetail, ExperimentView } from '../../src/shared/model';
+import type { ExperimentDetail } from '../../src/shared/model';
 import { RequestError } from '../../src/shared/transport';
-import { checkpoint, curve, detail, logLine, streamEvent, trial } from './examples';
-import { AWAY, held, ScriptedTransport } from './scriptedTransport';
+import {
+  checkpoint,
+  curve,
+  detail,
+  logLine,
+  streamEvent,
+  trial
+} from './examples';
+import { AWAY, held } from './scriptedTransport';
 
-const EXPERIMENT = 'master/experiments/7';
-const CURVES = `${EXPERIMENT}/curves`;
-const LOGS = 'master/trials/3/logs';
-
-const feeds: ExperimentFeed[] = [];
-
-beforeEach(() => vi.useFakeTimers());
-afterEach(() => {
-  feeds.splice(0).forEach(feed => feed.dispose());
-  expect(vi.getTimerCount()).toBe(0);
-  vi.useRealTimers();
-});
-
-const settle = () => vi.advanceTimersByTimeAsync(0);
-
-function answers(): Record<string, unknown> {
-  return {
-    [EXPERIMENT]: detail(),
-    [`${EXPERIMENT}/trials`]: [trial()],
-    [`${EXPERIMENT}/checkpoints`]: [checkpoint()],
-    [CURVES]: [curve()],
-    [LOGS]: [logLine('one')],
-    'master/trials/3': trial(),
-    'master/trials/3/checkpoints': [checkpoint()],
-    'master/trials/3/curves': [curve()]
-  };
-}
-
-function follow(trialId = 0) {
-  const transport = new ScriptedTransport(answers());
-  const feed = new ExperimentFeed(transport, 7, trialId);
-  feeds.push(feed);
-  const views: ExperimentView[] = [];
-  feed.subscribe(view => views.push(view));
-  return { transport, feed, views };
-}
-
-async function live(trialId = 0) {
-  const found = follow(trialId);
-  await settle();
-  expect(found.feed.view.connection.kind).toBe('live');
-  found.transport.forget();
-  return found;
-}
-
+import { CURVES, EXPERIMENT, follow, live, LOGS, settle } from './followedFeed';
 describe('an experiment that is followed', () => {
   it('is connecting, then live with all its parts', async () => {
     const { transport, feed, views } = follow();
-    expect(feed.view).toMatchObject({ id: 7, connection: { kind: 'connecting' } });
+    expect(feed.view).toMatchObject({
+      id: 7,
+      connection: { kind: 'connecting' }
+    });
     await settle();
     expect(transport.requests).toEqual([
       'STREAM master/events?experiment_id=7&tail=true',
@@ -72,6 +37,7 @@ describe('an experiment that is followed', () => {
       checkpoints: [checkpoint()],
       curves: [curve()],
       logs: [logLine('one')],
+      log: { trialId: 3, chosen: false, atBegin: true },
       connection: { kind: 'live' }
     });
     expect(views[0]?.connection.kind).toBe('connecting');
@@ -98,23 +64,36 @@ describe('an experiment that is followed', () => {
       await vi.advanceTimersByTimeAsync(50);
     }
     expect(feed.view.trials[0]?.batches).toBe(60);
-    expect(transport.requests.filter(each => each.includes('/curves'))).toHaveLength(1);
+    expect(
+      transport.requests.filter(each => each.includes('/curves'))
+    ).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(1000);
-    expect(transport.requests.filter(each => each.includes('/curves'))).toHaveLength(1);
+    expect(
+      transport.requests.filter(each => each.includes('/curves'))
+    ).toHaveLength(1);
   });
 
   it('asks for the best values of trials after a validation, and only then', async () => {
     const { transport, feed } = await live();
-    transport.answers.set(`${EXPERIMENT}/trials`, [trial({ best_validation: 0.25, batches: 1 })]);
+    transport.answers.set(`${EXPERIMENT}/trials`, [
+      trial({ best_validation: 0.25, batches: 1 })
+    ]);
     const valued = checkpoint({ metrics: { error: 0.25 } });
     transport.answers.set(`${EXPERIMENT}/checkpoints`, [valued]);
-    transport.newest.send(streamEvent('metrics', { kind: 'training', batch: 50 }));
+    transport.newest.send(
+      streamEvent('metrics', { kind: 'training', batch: 50 })
+    );
     await vi.advanceTimersByTimeAsync(1000);
     expect(transport.requests).not.toContain(`GET ${EXPERIMENT}/trials`);
-    transport.newest.send(streamEvent('metrics', { kind: 'validation', batch: 51 }));
+    transport.newest.send(
+      streamEvent('metrics', { kind: 'validation', batch: 51 })
+    );
     await vi.advanceTimersByTimeAsync(1000);
     expect(transport.requests).toContain(`GET ${EXPERIMENT}/trials`);
-    expect(feed.view.trials[0]).toMatchObject({ best_validation: 0.25, batches: 51 });
+    expect(feed.view.trials[0]).toMatchObject({
+      best_validation: 0.25,
+      batches: 51
+    });
     expect(feed.view.checkpoints[0]?.metrics).toEqual({ error: 0.25 });
   });
 
@@ -125,7 +104,10 @@ describe('an experiment that is followed', () => {
     await vi.advanceTimersByTimeAsync(2999);
     expect(transport.requests).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(transport.requests).toEqual([`GET ${EXPERIMENT}`, `GET ${LOGS}?last=50`]);
+    expect(transport.requests).toEqual([
+      `GET ${EXPERIMENT}`,
+      `GET ${LOGS}?last=2000&after=1`
+    ]);
     expect(feed.view.experiment?.seconds_left).toBe(5);
     expect(feed.view.logs).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(30_000);
@@ -156,7 +138,9 @@ describe('an experiment that is followed', () => {
     transport.answers.set(CURVES, [curve()]);
     first.release([curve()]);
     await vi.advanceTimersByTimeAsync(1000);
-    expect(transport.requests.filter(each => each.includes('/curves'))).toHaveLength(2);
+    expect(
+      transport.requests.filter(each => each.includes('/curves'))
+    ).toHaveLength(2);
   });
 
   it('tells nothing to who has gone', async () => {
@@ -240,7 +224,9 @@ describe('a connection that is lost', () => {
     await vi.advanceTimersByTimeAsync(500);
     expect(feed.view.connection.kind).toBe('live');
     expect(feed.view.trials).toEqual([trial({ batches: 80 })]);
-    expect(views.filter(each => each.connection.kind === 'lost')).not.toEqual([]);
+    expect(views.filter(each => each.connection.kind === 'lost')).not.toEqual(
+      []
+    );
     await vi.advanceTimersByTimeAsync(10_000);
     transport.newest.break();
     await settle();
@@ -260,73 +246,16 @@ describe('a connection that is lost', () => {
 
   it('is noticed by a refresh that fails as well', async () => {
     const { transport, feed } = await live();
-    transport.answers.set(LOGS, new RequestError('No log.', 500, 'refused', 'Look.'));
+    transport.answers.set(
+      LOGS,
+      new RequestError('No log.', 500, 'refused', 'Look.')
+    );
     await vi.advanceTimersByTimeAsync(3000);
-    expect(feed.view.connection).toMatchObject({ kind: 'lost', message: 'No log.' });
+    expect(feed.view.connection).toMatchObject({
+      kind: 'lost',
+      message: 'No log.'
+    });
     expect(transport.newest.over).toBe(true);
-  });
-});
-
-describe('the end of an experiment', () => {
-  const ENDED = detail({ state: 'COMPLETED', ended: '2026-11-20T12:00:00Z' });
-
-  async function end(transport: ScriptedTransport): Promise<void> {
-    transport.answers.set(EXPERIMENT, ENDED);
-    transport.answers.set(LOGS, [logLine('last', 9)]);
-    transport.newest.send(streamEvent('experiment', { state: 'COMPLETED' }, null));
-    await settle();
-  }
-
-  it('is told after everything was loaded once more, and then nothing is asked for', async () => {
-    const { transport, feed } = await live();
-    transport.newest.send(streamEvent('metrics', { batch: 50 }));
-    await settle();
-    await end(transport);
-    expect(feed.view.connection).toEqual({ kind: 'ended' });
-    expect(feed.view.experiment).toEqual(ENDED);
-    expect(feed.view.logs).toEqual([logLine('last', 9)]);
-    transport.forget();
-    feed.pause();
-    feed.resume();
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(transport.requests).toEqual([]);
-    expect(feed.view.connection).toEqual({ kind: 'ended' });
-  });
-
-  it('is not undone by an older answer that comes late', async () => {
-    const { transport, feed } = await live();
-    const late = held<unknown>();
-    transport.answers.set(EXPERIMENT, late.promise);
-    await vi.advanceTimersByTimeAsync(3000);
-    await end(transport);
-    late.release(detail({ state: 'ACTIVE' }));
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(feed.view.experiment?.state).toBe('COMPLETED');
-    expect(feed.view.connection.kind).toBe('ended');
-  });
-
-  it('is not taken back by such an answer while the last load goes on', async () => {
-    const { transport, feed } = await live();
-    const [late, last] = [held<unknown>(), held<unknown>()];
-    transport.answers.set(EXPERIMENT, late.promise);
-    await vi.advanceTimersByTimeAsync(3000);
-    transport.answers.set(EXPERIMENT, last.promise);
-    transport.newest.send(streamEvent('experiment', { state: 'COMPLETED' }, null));
-    await settle();
-    late.release(detail({ state: 'ACTIVE' }));
-    await settle();
-    expect(feed.view.experiment?.state).toBe('COMPLETED');
-    last.release(ENDED);
-    await settle();
-    expect(feed.view.connection).toEqual({ kind: 'ended' });
-  });
-
-  it('that was long ago is loaded once', async () => {
-    const { transport, feed } = follow();
-    transport.answers.set(EXPERIMENT, ENDED);
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(feed.view.connection.kind).toBe('ended');
-    expect(transport.requests).toHaveLength(6);
   });
 });
 
@@ -334,13 +263,18 @@ describe('an action', () => {
   it('shows what the master answers, and asks how things are at once', async () => {
     const { transport, feed } = await live();
     transport.answers.set(`${EXPERIMENT}/pause`, { state: 'PAUSED' });
-    transport.answers.set(EXPERIMENT, detail({ state: 'PAUSED', progress: 0.5 }));
+    transport.answers.set(
+      EXPERIMENT,
+      detail({ state: 'PAUSED', progress: 0.5 })
+    );
     const acted = feed.act('pause');
     await settle();
     await acted;
     expect(transport.requests[0]).toBe(`POST ${EXPERIMENT}/pause`);
     expect(transport.requests[1]).toBe(`GET ${EXPERIMENT}`);
-    expect(feed.view.experiment).toEqual(detail({ state: 'PAUSED', progress: 0.5 }));
+    expect(feed.view.experiment).toEqual(
+      detail({ state: 'PAUSED', progress: 0.5 })
+    );
   });
 
   it('that is refused rejects in words, and changes nothing', async () => {

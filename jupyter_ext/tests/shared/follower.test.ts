@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { Follower, pauseAfter, type FollowerHandlers } from '../../src/shared/follower';
+import {
+  Follower,
+  type FollowerHandlers,
+  pauseAfter
+} from '../../src/shared/follower';
 import { RequestError } from '../../src/shared/transport';
 import { streamEvent } from './examples';
 import { AWAY, held, ScriptedTransport } from './scriptedTransport';
@@ -65,6 +69,43 @@ describe('the pause before a new try', () => {
     await settle();
   });
 
+  it('ends at once when something else of the page got through', async () => {
+    const { follower, transport, log } = follow();
+    const waiting = new Set<() => void>();
+    Object.assign(transport, {
+      onHope: (listener: () => void) => {
+        waiting.add(listener);
+        return () => waiting.delete(listener);
+      }
+    });
+    transport.refusal = AWAY;
+    follower.resume();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(waiting.size).toBe(1);
+    transport.refusal = null;
+    waiting.forEach(listener => listener());
+    await settle();
+    expect(log.at(-1)).toBe('live');
+    expect(waiting.size).toBe(0);
+    follower.dispose();
+    await settle();
+  });
+
+  it('is short while the master starts', async () => {
+    const { follower, transport } = follow();
+    transport.refusal = AWAY;
+    follower.resume();
+    await vi.advanceTimersByTimeAsync(20_000);
+    transport.refusal = new RequestError('It starts.', 503, 'starting');
+    follower.retry();
+    await settle();
+    transport.requests.length = 0;
+    await vi.advanceTimersByTimeAsync(2100);
+    expect(transport.requests).toHaveLength(3);
+    follower.dispose();
+    await settle();
+  });
+
   it('ends at once on demand', async () => {
     const { follower, transport, log } = follow();
     transport.refusal = AWAY;
@@ -88,7 +129,9 @@ describe('following', () => {
     follower.resume();
     follower.resume(); // it runs already
     await settle();
-    expect(transport.requests).toEqual(['STREAM master/events?experiment_id=7&tail=true']);
+    expect(transport.requests).toEqual([
+      'STREAM master/events?experiment_id=7&tail=true'
+    ]);
     expect(log).toEqual(['load', 'live']);
     transport.newest.send(streamEvent('trial', {}));
     await settle();
@@ -114,7 +157,13 @@ describe('following', () => {
     await settle();
     transport.newest.send(streamEvent('three', {}));
     await settle();
-    expect(log).toEqual(['load', 'event one', 'event two', 'live', 'event three']);
+    expect(log).toEqual([
+      'load',
+      'event one',
+      'event two',
+      'live',
+      'event three'
+    ]);
     follower.dispose();
     await settle();
   });

@@ -22,12 +22,24 @@ describe('the buttons of each state', () => {
   };
 
   it.each(statesOf('ExperimentState'))('%s', state => {
-    const { root } = shown({ experiment: detail({ state: state as ExperimentState }) });
-    const usable = [...root.querySelectorAll<HTMLButtonElement>('.det-actions button')].filter(
-      each => !each.closest('[hidden]') && !each.disabled
-    );
+    const { root } = shown({
+      experiment: detail({ state: state as ExperimentState })
+    });
+    const usable = [
+      ...root.querySelectorAll<HTMLButtonElement>('.det-actions button')
+    ].filter(each => !each.closest('[hidden]') && !each.disabled);
     expect(usable.map(nameOf)).toEqual(EXPECTED[state as ExperimentState]);
     expect(usable.every(each => each.type === 'button')).toBe(true);
+  });
+
+  it('stand beside a state that hides nothing', async () => {
+    const failed = { trials: 8, failed_trials: 2 };
+    const { text, show } = shown({
+      experiment: detail({ state: 'COMPLETED', ...failed })
+    });
+    expect(text('.det-badge')).toBe('Completed, 2 of 8 trials failed');
+    await show({ experiment: detail({ state: 'COMPLETED' }) });
+    expect(text('.det-badge')).toBe('Completed');
   });
 
   it('ask for what they say', async () => {
@@ -61,7 +73,9 @@ describe('the buttons of each state', () => {
     buttonOf(root, 'Stop').click();
     expect(source.acts).toEqual([]);
     expect(text('.det-question span')).toBe(TEXTS.confirmStop);
-    expect(root.querySelector('.det-question')?.getAttribute('aria-label')).toBe(TEXTS.confirmStop);
+    expect(
+      root.querySelector('.det-question')?.getAttribute('aria-label')
+    ).toBe(TEXTS.confirmStop);
     expect(document.activeElement).toBe(buttonOf(root, 'Keep running'));
     buttonOf(root, 'Keep running').click();
     await frame();
@@ -77,7 +91,9 @@ describe('the buttons of each state', () => {
     const { root, source } = shown();
     buttonOf(root, 'Stop').click();
     const press = (key: string) =>
-      document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+      document.activeElement?.dispatchEvent(
+        new KeyboardEvent('keydown', { key, bubbles: true })
+      );
     press('a');
     expect(buttonOf(root, 'Stop it').isConnected).toBe(true);
     press('Escape');
@@ -101,7 +117,10 @@ describe('the buttons of each state', () => {
     confirm.mockResolvedValue(true);
     buttonOf(root, 'Stop').click();
     await frame();
-    expect(confirm.mock.calls).toEqual([[TEXTS.confirmStop], [TEXTS.confirmStop]]);
+    expect(confirm.mock.calls).toEqual([
+      [TEXTS.confirmStop],
+      [TEXTS.confirmStop]
+    ]);
     expect(source.acts).toEqual(['kill']);
   });
 });

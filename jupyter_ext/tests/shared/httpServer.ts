@@ -1,8 +1,15 @@
 /** A real server on this machine, for what can only be tried over a real connection. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type ServerResponse
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+export type Handler = (
+  request: IncomingMessage,
+  response: ServerResponse
+) => void;
 
 export interface RunningServer {
   readonly url: string;
@@ -13,7 +20,10 @@ export interface RunningServer {
 }
 
 /** Start a server; `port` 0 for any that is free. */
-export async function serve(handler: Handler, port = 0): Promise<RunningServer> {
+export async function serve(
+  handler: Handler,
+  port = 0
+): Promise<RunningServer> {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     requests.push(request);
@@ -33,7 +43,11 @@ export async function serve(handler: Handler, port = 0): Promise<RunningServer> 
   };
 }
 
-export function answerJson(response: ServerResponse, value: unknown, status = 200): void {
+export function answerJson(
+  response: ServerResponse,
+  value: unknown,
+  status = 200
+): void {
   response.writeHead(status, { 'Content-Type': 'application/json' });
   response.end(JSON.stringify(value));
 }

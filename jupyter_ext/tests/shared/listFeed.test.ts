@@ -20,7 +20,10 @@ afterEach(() => {
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
 function follow(experiments = [experiment({ id: 8 }), experiment()]) {
-  const transport = new ScriptedTransport({ status: status(), [LIST]: experiments });
+  const transport = new ScriptedTransport({
+    status: status(),
+    [LIST]: experiments
+  });
   const feed = new ExperimentListFeed(transport);
   feeds.push(feed);
   return { transport, feed };
@@ -35,7 +38,8 @@ async function live() {
   return found;
 }
 
-const ids = (feed: ExperimentListFeed) => feed.view.experiments.map(({ id }) => id);
+const ids = (feed: ExperimentListFeed) =>
+  feed.view.experiments.map(({ id }) => id);
 
 describe('the list of experiments', () => {
   it('asks for nothing before it is seen', async () => {
@@ -144,11 +148,37 @@ describe('the list of experiments', () => {
     expect(transport.streams.map(stream => stream.over)).toEqual([true, false]);
   });
 
+  it('loses an experiment that is gone, not the connection', async () => {
+    const { transport, feed } = await live();
+    const [gone = 0, ...others] = ids(feed);
+    others.forEach(id =>
+      transport.answers.set(`master/experiments/${id}`, experiment({ id }))
+    );
+    const message = `There is no experiment ${gone}.`;
+    transport.answers.set(
+      `master/experiments/${gone}`,
+      new RequestError(message, 404, 'refused')
+    );
+    for (const id of [gone, ...others]) {
+      transport.newest.send(streamEvent('metrics', {}, 3, id));
+    }
+    await vi.advanceTimersByTimeAsync(1500);
+    expect(feed.view.connection.kind).toBe('live');
+    expect(ids(feed)).toEqual(others);
+  });
+
   it('is lost if one experiment cannot be asked for', async () => {
     const { transport, feed } = await live();
+    transport.answers.set(
+      'master/experiments/7',
+      new RequestError('Not now.', 500, 'refused')
+    );
     transport.newest.send(streamEvent('metrics', {}));
     await vi.advanceTimersByTimeAsync(1500);
-    expect(feed.view.connection).toMatchObject({ kind: 'lost', state: 'refused' });
+    expect(feed.view.connection).toMatchObject({
+      kind: 'lost',
+      state: 'refused'
+    });
   });
 
   it('leaves nothing when it is disposed', async () => {
@@ -168,17 +198,30 @@ describe('the list of experiments', () => {
 });
 
 describe('the master', () => {
-  const states = ['none', 'starting', 'unauthorised', 'mismatch', 'unreachable'] as const;
+  const states = [
+    'none',
+    'starting',
+    'unauthorised',
+    'mismatch',
+    'unreachable'
+  ] as const;
 
   it.each(states satisfies readonly MasterState[])(
     'that is %s is told as such from the first, not as a loss',
     async state => {
       const { transport, feed } = follow();
-      transport.answers.set('status', status({ state, message: 'Why.', remedy: 'What to do.' }));
+      transport.answers.set(
+        'status',
+        status({ state, message: 'Why.', remedy: 'What to do.' })
+      );
       feed.resume();
       await settle();
       expect(feed.view.connection).toEqual({ kind: 'connecting' });
-      expect(feed.view.status).toMatchObject({ state, message: 'Why.', remedy: 'What to do.' });
+      expect(feed.view.status).toMatchObject({
+        state,
+        message: 'Why.',
+        remedy: 'What to do.'
+      });
       expect(transport.requests).toEqual(['GET status']);
     }
   );
@@ -189,9 +232,17 @@ describe('the master', () => {
     transport.answers.set('status', AWAY);
     transport.newest.break(AWAY);
     await settle();
-    const lost = { kind: 'lost', since: NOW, state: 'unreachable', message: AWAY.message };
+    const lost = {
+      kind: 'lost',
+      since: NOW,
+      state: 'unreachable',
+      message: AWAY.message
+    };
     expect(feed.view.connection).toMatchObject(lost);
-    expect(feed.view.status).toMatchObject({ state: 'unreachable', version: '0.1.0' });
+    expect(feed.view.status).toMatchObject({
+      state: 'unreachable',
+      version: '0.1.0'
+    });
     expect(ids(feed)).toEqual([8, 7]);
     await vi.advanceTimersByTimeAsync(5000);
     expect(feed.view.connection).toMatchObject(lost);
@@ -204,10 +255,16 @@ describe('the master', () => {
 
   it('that is behind a server without our extension is a loss with its own words', async () => {
     const { transport, feed } = follow();
-    transport.answers.set('status', new RequestError('Not loaded.', 404, 'absent', 'Enable it.'));
+    transport.answers.set(
+      'status',
+      new RequestError('Not loaded.', 404, 'absent', 'Enable it.')
+    );
     feed.resume();
     await settle();
-    expect(feed.view.connection).toMatchObject({ kind: 'lost', state: 'absent' });
+    expect(feed.view.connection).toMatchObject({
+      kind: 'lost',
+      state: 'absent'
+    });
     expect(feed.view.status).toBeNull();
   });
 
@@ -265,7 +322,10 @@ describe('the master', () => {
 
   it('that cannot be started says why', async () => {
     const { transport, feed } = follow();
-    transport.answers.set('start', new RequestError('No room.', 500, 'refused'));
+    transport.answers.set(
+      'start',
+      new RequestError('No room.', 500, 'refused')
+    );
     await expect(feed.start()).rejects.toThrow('No room.');
     expect(feed.view.status).toBeNull();
   });

@@ -13,7 +13,10 @@ describe('a live view', () => {
     const attach = vi.fn(() => () => undefined);
     const withdraw = views.offer('a', attach);
     views.watch('a', late);
-    expect([early.mock.calls, late.mock.calls]).toEqual([[[attach]], [[attach]]]);
+    expect([early.mock.calls, late.mock.calls]).toEqual([
+      [[attach]],
+      [[attach]]
+    ]);
     withdraw();
     expect([early.mock.lastCall, late.mock.lastCall]).toEqual([[null], [null]]);
     const after = vi.fn();
@@ -49,7 +52,9 @@ describe('a live view', () => {
     end();
     views.watch('a', third);
     views.offer('a', () => () => undefined);
-    expect([one, other, third].map(each => each.mock.calls.length)).toEqual([0, 1, 1]);
+    expect([one, other, third].map(each => each.mock.calls.length)).toEqual([
+      0, 1, 1
+    ]);
   });
 });
 

@@ -1,11 +1,17 @@
 // @vitest-environment jsdom
-import { observing, pathPoints, resized, buttonOf, textsOf } from './browserParts';
+import {
+  buttonOf,
+  observing,
+  pathPoints,
+  resized,
+  textsOf
+} from './browserParts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Legend } from '../../src/shared/legend';
 import type { LineStyle } from '../../src/shared/palette';
 import { readPalette, watchTheme } from '../../src/shared/palette';
-import { Chart, tickText, type ChartContext } from '../../src/shared/plot';
+import { Chart, type ChartContext, tickText } from '../../src/shared/plot';
 import { curve, flatCurve, NASTY } from './examples';
 
 beforeEach(() => vi.useFakeTimers());
@@ -53,7 +59,9 @@ describe('a chart', () => {
       flatCurve([10, 20], [0.6, null], { kind: 'validation', name: 'val_loss' })
     ];
     const { chart: found, picture, legend } = await chart(curves);
-    expect(picture()).toBe('loss over batches; last values: training 0.25; validation 0.6');
+    expect(picture()).toBe(
+      'loss over batches; last values: training 0.25; validation 0.6'
+    );
     expect(legend()).toEqual(['training 0.25', 'validation 0.6']);
     found.dispose();
   });
@@ -75,7 +83,10 @@ describe('a chart', () => {
   it('has a logarithmic scale on demand, where there is something above zero', async () => {
     const { chart: found, log, plot } = await chart();
     const before = plot();
-    expect([log().getAttribute('aria-pressed'), log().disabled]).toEqual(['false', false]);
+    expect([log().getAttribute('aria-pressed'), log().disabled]).toEqual([
+      'false',
+      false
+    ]);
     log().click();
     expect(log().getAttribute('aria-pressed')).toBe('true');
     expect(plot()).not.toBe(before);
@@ -83,7 +94,10 @@ describe('a chart', () => {
     await frame();
     expect(log().disabled).toBe(false); // there must be a way back
     log().click();
-    expect([log().getAttribute('aria-pressed'), log().disabled]).toEqual(['false', true]);
+    expect([log().getAttribute('aria-pressed'), log().disabled]).toEqual([
+      'false',
+      true
+    ]);
     found.dispose();
   });
 
@@ -109,7 +123,9 @@ describe('a chart', () => {
 
   it('is drawn without any point, with one, and with gaps only', async () => {
     for (const mean of [[], [1], [null, null], [0, 0]]) {
-      const { chart: found, root } = await chart([flatCurve([10, 20].slice(0, mean.length), mean)]);
+      const { chart: found, root } = await chart([
+        flatCurve([10, 20].slice(0, mean.length), mean)
+      ]);
       expect(root.querySelectorAll('canvas')).toHaveLength(1);
       found.dispose();
     }
@@ -118,7 +134,9 @@ describe('a chart', () => {
   it('of 100 000 points draws few for each column of pixels', async () => {
     pathPoints.length = 0;
     const batch = Array.from({ length: 100_000 }, (_, index) => index);
-    const { chart: found } = await chart([flatCurve(batch, batch.map(Math.sin))]);
+    const { chart: found } = await chart([
+      flatCurve(batch, batch.map(Math.sin))
+    ]);
     expect(pathPoints.length).toBeGreaterThan(0);
     expect(pathPoints.length).toBeLessThan(5000);
     found.dispose();
@@ -187,7 +205,10 @@ describe('a number on an axis', () => {
 });
 
 describe('the legend', () => {
-  const style = (label: string, change: Partial<LineStyle> = {}): LineStyle => ({
+  const style = (
+    label: string,
+    change: Partial<LineStyle> = {}
+  ): LineStyle => ({
     colour: 'red',
     width: 1,
     dashed: false,
@@ -199,11 +220,21 @@ describe('the legend', () => {
 
   it('has an entry for each of the first eight lines, and counts the rest', () => {
     const legend = new Legend();
-    legend.setLines(Array.from({ length: 9 }, (_, index) => style(`trial ${index}`)));
+    legend.setLines(
+      Array.from({ length: 9 }, (_, index) => style(`trial ${index}`))
+    );
     expect(textsOf(legend.root, '.det-legend-entry')).toHaveLength(9);
-    expect(textsOf(legend.root, '.det-legend-entry').at(-1)).toBe('1 more curve');
-    legend.setLines([style('a', { dashed: true }), style('b', { background: true })]);
-    expect(textsOf(legend.root, '.det-legend-entry')).toEqual(['a ', '1 more curve']);
+    expect(textsOf(legend.root, '.det-legend-entry').at(-1)).toBe(
+      '1 more curve'
+    );
+    legend.setLines([
+      style('a', { dashed: true }),
+      style('b', { background: true })
+    ]);
+    expect(textsOf(legend.root, '.det-legend-entry')).toEqual([
+      'a ',
+      '1 more curve'
+    ]);
     expect(legend.root.querySelectorAll('.det-dashed')).toHaveLength(1);
   });
 

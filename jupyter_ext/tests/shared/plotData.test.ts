@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 
-import { styleLines, type Palette } from '../../src/shared/palette';
+import { type Palette, styleLines } from '../../src/shared/palette';
 import {
   align,
   asLine,
   commonBatches,
   groupCurves,
   hasPositive,
+  type Line,
   panelOf,
-  valueAt,
-  type Line
+  valueAt
 } from '../../src/shared/plotData';
 import { curve, flatCurve } from './examples';
 
@@ -56,12 +56,17 @@ describe('a metric', () => {
     ];
     const groups = groupCurves(curves, 'val_accuracy');
     expect([...groups.keys()]).toEqual(['accuracy', 'loss']);
-    expect([...groups.values()].map(each => each.map(({ name }) => name))).toEqual([
+    expect(
+      [...groups.values()].map(each => each.map(({ name }) => name))
+    ).toEqual([
       ['accuracy', 'val_accuracy'],
       ['loss', 'val_loss']
     ]);
     expect([...groupCurves(curves).keys()]).toEqual(['loss', 'accuracy']);
-    expect([...groupCurves(curves, 'unknown').keys()]).toEqual(['loss', 'accuracy']);
+    expect([...groupCurves(curves, 'unknown').keys()]).toEqual([
+      'loss',
+      'accuracy'
+    ]);
   });
 
   it('without points has no panel', () => {
@@ -74,10 +79,16 @@ describe('a metric', () => {
     const repeated = flatCurve([10, 30], [3, 1], { kind: 'validation' });
     const other = flatCurve([10, 30], [3, 1.5], { kind: 'validation' });
     const elsewhere = flatCurve([15], [3], { kind: 'validation' });
-    const ofOther = flatCurve([10, 30], [3, 1], { kind: 'validation', trial_id: 4 });
+    const ofOther = flatCurve([10, 30], [3, 1], {
+      kind: 'validation',
+      trial_id: 4
+    });
     expect(groupCurves([training, repeated]).get('loss')).toEqual([training]);
     for (const each of [other, elsewhere, ofOther]) {
-      expect(groupCurves([training, each]).get('loss')).toEqual([training, each]);
+      expect(groupCurves([training, each]).get('loss')).toEqual([
+        training,
+        each
+      ]);
     }
   });
 });
@@ -95,7 +106,16 @@ describe('a line', () => {
   });
 
   it('has a gap for all that is no number', () => {
-    const values = [1, 'NaN', 'Infinity', null, Number.NaN, -Infinity, undefined, 8];
+    const values = [
+      1,
+      'NaN',
+      'Infinity',
+      null,
+      Number.NaN,
+      -Infinity,
+      undefined,
+      8
+    ];
     const found = asLine(flatCurve(upTo(8), values as number[]));
     expect(found.mean).toEqual([1, null, null, null, null, null, null, 8]);
     expect(found.band).toBeNull();
@@ -107,7 +127,10 @@ describe('a line', () => {
       true
     );
     expect(found.mean).toEqual([0.5, null, null]);
-    expect(found.band).toEqual({ minimum: [null, null, null], maximum: [1, null, null] });
+    expect(found.band).toEqual({
+      minimum: [null, null, null],
+      maximum: [1, null, null]
+    });
   });
 
   it('is known by its trial, kind and name', () => {
@@ -123,25 +146,44 @@ describe('a line', () => {
 
   it('can be logarithmic if any value is above zero', () => {
     expect(hasPositive([flatCurve([1, 2], [-1, 0])])).toBe(false);
-    expect(hasPositive([flatCurve([1], ['Infinity'] as unknown as number[])])).toBe(false);
-    expect(hasPositive([flatCurve([1], [-1]), flatCurve([1], [1e-9])])).toBe(true);
+    expect(
+      hasPositive([flatCurve([1], ['Infinity'] as unknown as number[])])
+    ).toBe(false);
+    expect(hasPositive([flatCurve([1], [-1]), flatCurve([1], [1e-9])])).toBe(
+      true
+    );
     expect(hasPositive([])).toBe(false);
   });
 });
 
 describe('lines on one x', () => {
   it('have all batches of all of them, ascending, each once', () => {
-    expect(commonBatches([line([1, 3, 5]), line([2, 3, 6, 7]), line([])])).toEqual([
-      1, 2, 3, 5, 6, 7
-    ]);
+    expect(
+      commonBatches([line([1, 3, 5]), line([2, 3, 6, 7]), line([])])
+    ).toEqual([1, 2, 3, 5, 6, 7]);
     expect(commonBatches([])).toEqual([]);
   });
 
   it('say nothing where they have no point, which is no gap', () => {
     const common = commonBatches([line([1, 3]), line([2, 3, 4])]);
-    expect(align(common, [1, 3], [10, null])).toEqual([10, undefined, null, undefined]);
-    expect(align(common, [2, 3, 4], [20, 30, 40])).toEqual([undefined, 20, 30, 40]);
-    expect(align(common, [], [])).toEqual([undefined, undefined, undefined, undefined]);
+    expect(align(common, [1, 3], [10, null])).toEqual([
+      10,
+      undefined,
+      null,
+      undefined
+    ]);
+    expect(align(common, [2, 3, 4], [20, 30, 40])).toEqual([
+      undefined,
+      20,
+      30,
+      40
+    ]);
+    expect(align(common, [], [])).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined
+    ]);
   });
 
   it('keep every value at its batch, whatever lines are merged', () => {
@@ -149,32 +191,34 @@ describe('lines on one x', () => {
     const steps = [1, 2, 3, 5, 7, 11, 13];
     const lines = steps.map((step, index) => line(upTo(200, index, step)));
     const common = commonBatches(lines);
-    expect(common).toEqual([...new Set(common)].sort((one, other) => one - other));
+    expect(common).toEqual(
+      [...new Set(common)].sort((one, other) => one - other)
+    );
     for (const { batch, mean } of lines) {
       const aligned = align(common, batch, mean);
       const found = common.filter((_, at) => aligned[at] !== undefined);
       expect(found).toEqual(batch);
-      expect(found.every(each => aligned[common.indexOf(each)] === each)).toBe(true);
+      expect(found.every(each => aligned[common.indexOf(each)] === each)).toBe(
+        true
+      );
     }
   });
 
   it('do not hang the page where a batch is nowhere, or there twice', () => {
-    expect(align([1, 2, 3], [9, 1], [90, 10])).toEqual([undefined, undefined, undefined]);
+    expect(align([1, 2, 3], [9, 1], [90, 10])).toEqual([
+      undefined,
+      undefined,
+      undefined
+    ]);
     const common = commonBatches([line([1, 1, 2]), line([2, 3])]);
     expect(align(common, [2, 3], [20, 30]).filter(Boolean)).toEqual([20, 30]);
   });
 
   it('show the newest value at or before the cursor', () => {
     const values = [undefined, 5, null, undefined, 7, undefined];
-    expect([0, 1, 2, 3, 4, 5, 99].map(index => valueAt(values, index))).toEqual([
-      null,
-      5,
-      5,
-      5,
-      7,
-      7,
-      7
-    ]);
+    expect([0, 1, 2, 3, 4, 5, 99].map(index => valueAt(values, index))).toEqual(
+      [null, 5, 5, 5, 7, 7, 7]
+    );
     expect(valueAt([], 3)).toBeNull();
     expect(valueAt([1], -1)).toBeNull();
   });
@@ -201,14 +245,19 @@ describe('the work for 100 000 points', () => {
       2 * (COUNT - 1)
     ]);
     // For each place of the common x one look, for each value two.
-    expect(one.reads() + other.reads() - merging).toBeLessThanOrEqual(5 * COUNT);
+    expect(one.reads() + other.reads() - merging).toBeLessThanOrEqual(
+      5 * COUNT
+    );
   });
 
   it('is one look at each where training and validation share their batches', () => {
     const batches = upTo(COUNT);
     const one = counted(batches);
     const other = counted(batches);
-    const lines = [one, other].map(({ values }) => ({ ...line([0]), batch: values }));
+    const lines = [one, other].map(({ values }) => ({
+      ...line([0]),
+      batch: values
+    }));
     const common = commonBatches(lines);
     expect(common).toHaveLength(COUNT);
     expect(one.reads() + other.reads()).toBeLessThanOrEqual(5 * COUNT);
@@ -235,13 +284,16 @@ describe('the look of lines', () => {
     other: 'grey',
     trials: ['a', 'b', 'c']
   };
-  const training = (trialId: number, batches = 3) => line(upTo(batches), { trialId });
+  const training = (trialId: number, batches = 3) =>
+    line(upTo(batches), { trialId });
   const validation = (trialId: number, batches = 3) =>
     line(upTo(batches), { trialId, validation: true });
 
   it('of one trial has a colour for each kind; training is dashed beside validation', () => {
     const styles = styleLines([training(3), validation(3)], [3], 3, PALETTE);
-    expect(styles.map(({ colour, dashed, label }) => [colour, dashed, label])).toEqual([
+    expect(
+      styles.map(({ colour, dashed, label }) => [colour, dashed, label])
+    ).toEqual([
       ['blue', true, 'training'],
       ['red', false, 'validation']
     ]);
@@ -249,14 +301,27 @@ describe('the look of lines', () => {
   });
 
   it('of several trials has a colour for each, the same in all charts', () => {
-    const styles = styleLines([training(9), training(5)], [3, 5, 9], 5, PALETTE);
+    const styles = styleLines(
+      [training(9), training(5)],
+      [3, 5, 9],
+      5,
+      PALETTE
+    );
     expect(styles.map(({ colour, label }) => [colour, label])).toEqual([
       ['c', 'trial 9'],
       ['b', 'trial 5 (best)']
     ]);
     expect(styles[1]!.width).toBeGreaterThan(styles[0]!.width);
-    const both = styleLines([training(3), validation(3)], [3, 5], null, PALETTE);
-    expect(both.map(({ label }) => label)).toEqual(['trial 3, training', 'trial 3, validation']);
+    const both = styleLines(
+      [training(3), validation(3)],
+      [3, 5],
+      null,
+      PALETTE
+    );
+    expect(both.map(({ label }) => label)).toEqual([
+      'trial 3, training',
+      'trial 3, validation'
+    ]);
   });
 
   it('of more trials than colours gives one to the best alone', () => {
@@ -267,7 +332,9 @@ describe('the look of lines', () => {
       4,
       PALETTE
     );
-    expect(styles.map(({ colour, background }) => [colour, background])).toEqual([
+    expect(
+      styles.map(({ colour, background }) => [colour, background])
+    ).toEqual([
       ['grey', true],
       ['grey', true],
       ['grey', true],
@@ -276,8 +343,15 @@ describe('the look of lines', () => {
   });
 
   it('has points where there are few validations, or only one report', () => {
-    const points = (each: Line) => styleLines([each], [3], null, PALETTE)[0]?.points;
-    expect([points(validation(3, 120)), points(validation(3, 121))]).toEqual([true, false]);
-    expect([points(training(3, 1)), points(training(3, 2))]).toEqual([true, false]);
+    const points = (each: Line) =>
+      styleLines([each], [3], null, PALETTE)[0]?.points;
+    expect([points(validation(3, 120)), points(validation(3, 121))]).toEqual([
+      true,
+      false
+    ]);
+    expect([points(training(3, 1)), points(training(3, 2))]).toEqual([
+      true,
+      false
+    ]);
   });
 });

@@ -7,7 +7,7 @@ import { ExperimentFeed } from '../../src/shared/feed';
 import type { ExperimentView } from '../../src/shared/model';
 import { FetchTransport } from '../../src/shared/transport';
 import { detail, flatCurve, logLine, trial } from './examples';
-import { answerJson, serve, type RunningServer } from './httpServer';
+import { answerJson, type RunningServer, serve } from './httpServer';
 
 const API = '/det-native/api/master';
 
@@ -21,7 +21,10 @@ class SmallMaster {
 
   async start(): Promise<string> {
     this._server = await serve((request, response) => {
-      this._answer(new URL(request.url ?? '', 'http://x').pathname.slice(API.length), response);
+      this._answer(
+        new URL(request.url ?? '', 'http://x').pathname.slice(API.length),
+        response
+      );
     }, this._port);
     this._port = Number(new URL(this._server.url).port);
     return this._server.url;
@@ -54,7 +57,10 @@ class SmallMaster {
   }
 
   private _experiment() {
-    return detail({ name: 'größe 🙂', state: this.ended ? 'COMPLETED' : 'ACTIVE' });
+    return detail({
+      name: 'größe 🙂',
+      state: this.ended ? 'COMPLETED' : 'ACTIVE'
+    });
   }
 
   private _answer(path: string, response: ServerResponse): void {
@@ -69,7 +75,9 @@ class SmallMaster {
       '/experiments/7/trials': [trial({ batches: this.batches.at(-1) ?? 0 })],
       '/experiments/7/checkpoints': [],
       '/experiments/7/curves': [flatCurve(this.batches, this.batches)],
-      '/trials/3/logs': this.batches.map(batch => logLine(`batch ${batch}`, batch))
+      '/trials/3/logs': this.batches.map(batch =>
+        logLine(`batch ${batch}`, batch)
+      )
     };
     answerJson(response, answers[path]);
   }
@@ -89,7 +97,9 @@ afterEach(async () => {
 });
 
 /** Wait for a view that is as wanted. */
-function until(wanted: (view: ExperimentView) => boolean): Promise<ExperimentView> {
+function until(
+  wanted: (view: ExperimentView) => boolean
+): Promise<ExperimentView> {
   return new Promise(resolve => {
     const ends: Array<() => void> = [];
     const end = feed.subscribe(view => {
@@ -114,7 +124,9 @@ it('a lost master is told, and its return brings everything exactly once', async
   const lost = await until(view => view.connection.kind === 'lost');
   expect(lost.trials[0]?.batches).toBe(20);
   expect(lost.experiment?.name).toBe('größe 🙂');
-  expect(lost.connection).toMatchObject({ message: 'The Jupyter server does not answer.' });
+  expect(lost.connection).toMatchObject({
+    message: 'The Jupyter server does not answer.'
+  });
   master.report(30);
   master.report(40);
   await master.start();

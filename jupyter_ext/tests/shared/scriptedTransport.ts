@@ -1,9 +1,18 @@
 /** A way to a server whose answers a test decides, and whose requests it counts. */
 import type { StreamEvent } from '../../src/shared/sse';
-import type { Query, StreamOptions, Transport } from '../../src/shared/transport';
+import type {
+  Query,
+  StreamOptions,
+  Transport
+} from '../../src/shared/transport';
 import { RequestError } from '../../src/shared/transport';
 
-export const AWAY = new RequestError('The master does not answer.', 503, 'unreachable', 'Wait.');
+export const AWAY = new RequestError(
+  'The master does not answer.',
+  503,
+  'unreachable',
+  'Wait.'
+);
 
 /** A stream that was asked for; it is open until the test or its reader ends it. */
 export class ScriptedStream {
@@ -68,7 +77,9 @@ export class ScriptedTransport implements Transport {
   refusal: Error | null = null;
 
   constructor(answers: Readonly<Record<string, unknown>> = {}) {
-    Object.entries(answers).forEach(([path, answer]) => this.answers.set(path, answer));
+    Object.entries(answers).forEach(([path, answer]) =>
+      this.answers.set(path, answer)
+    );
   }
 
   /** The newest stream. */
@@ -93,7 +104,10 @@ export class ScriptedTransport implements Transport {
     return this._answer<T>('POST', path, {}, signal);
   }
 
-  async *stream(path: string, options: StreamOptions): AsyncGenerator<StreamEvent> {
+  async *stream(
+    path: string,
+    options: StreamOptions
+  ): AsyncGenerator<StreamEvent> {
     options.signal.throwIfAborted();
     this.requests.push(address('STREAM', path, options.query ?? {}));
     if (this.refusal) {
@@ -126,12 +140,17 @@ export class ScriptedTransport implements Transport {
 }
 
 function address(method: string, path: string, query: Query): string {
-  const parts = Object.entries(query).map(([name, value]) => `${name}=${String(value)}`);
+  const parts = Object.entries(query).map(
+    ([name, value]) => `${name}=${String(value)}`
+  );
   return `${method} ${path}${parts.length > 0 ? `?${parts.join('&')}` : ''}`;
 }
 
 /** A promise that a test keeps open. */
-export function held<T>(): { promise: Promise<T>; release: (value: T) => void } {
+export function held<T>(): {
+  promise: Promise<T>;
+  release: (value: T) => void;
+} {
   let release: (value: T) => void = () => undefined;
   const promise = new Promise<T>(resolve => (release = resolve));
   return { promise, release };

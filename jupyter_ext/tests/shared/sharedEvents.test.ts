@@ -8,13 +8,22 @@ const settle = () => new Promise(resolve => setTimeout(resolve, 0));
 let pages = 0;
 
 function eventOf(id: number, experiment: number): StreamEvent {
-  return { id, event: 'metrics', data: { experiment_id: experiment, data: {} } };
+  return {
+    id,
+    event: 'metrics',
+    data: { experiment_id: experiment, data: {} }
+  };
 }
 
 /** Someone who follows events; keeps what came. */
 function follow(transport: Transport, experimentId?: number) {
   const gone = new AbortController();
-  const found = { ids: [] as number[], opened: 0, end: '', leave: () => gone.abort('left') };
+  const found = {
+    ids: [] as number[],
+    opened: 0,
+    end: '',
+    leave: () => gone.abort('left')
+  };
   const read = async () => {
     const query = {
       tail: true,
@@ -22,7 +31,11 @@ function follow(transport: Transport, experimentId?: number) {
     };
     const onOpen = () => (found.opened += 1);
     try {
-      const events = transport.stream('master/events', { query, signal: gone.signal, onOpen });
+      const events = transport.stream('master/events', {
+        query,
+        signal: gone.signal,
+        onOpen
+      });
       for await (const event of events) {
         found.ids.push(event.id);
       }
@@ -45,7 +58,11 @@ describe('the events of a page', () => {
   });
 
   it('come by one stream, to each its own experiment', async () => {
-    const [list, third, fourth] = [follow(shared), follow(shared, 3), follow(shared, 4)];
+    const [list, third, fourth] = [
+      follow(shared),
+      follow(shared, 3),
+      follow(shared, 4)
+    ];
     await settle();
     expect(scripted.requests).toEqual(['STREAM master/events?tail=true']);
     scripted.newest.send(eventOf(1, 3), eventOf(2, 4), eventOf(3, 3));
@@ -114,6 +131,30 @@ describe('the events of a page', () => {
     scripted.newest.end();
     await settle();
     expect(third.end).toBe('closed');
+  });
+
+  it('give hope to all that wait as soon as one gets through, or a master is started', async () => {
+    const told: string[] = [];
+    const other = withSharedEvents(new ScriptedTransport(), `server-${pages}`);
+    const forget = other.onHope?.(() => told.push('other bundle'));
+    scripted.refusal = AWAY;
+    follow(shared, 1);
+    await settle();
+    expect(told).toEqual([]);
+    scripted.refusal = null;
+    const through = follow(shared, 1);
+    await settle();
+    expect(told).toEqual(['other bundle']);
+    scripted.answers.set('start', {});
+    scripted.answers.set('document/inspect', {});
+    await shared.post('document/inspect');
+    expect(told).toHaveLength(1);
+    await shared.post('start');
+    expect(told).toHaveLength(2);
+    forget?.();
+    await shared.post('start');
+    expect(told).toHaveLength(2);
+    through.leave();
   });
 
   it('are refused to all where the stream is', async () => {

@@ -2,7 +2,10 @@
 import { observing, textsOf } from './browserParts';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 
-import { ExperimentElement, type ExperimentElementOptions } from '../../src/shared/experimentView';
+import {
+  ExperimentElement,
+  type ExperimentElementOptions
+} from '../../src/shared/experimentView';
 import type { ExperimentView } from '../../src/shared/model';
 import { FakeSource } from './fakeSource';
 
@@ -33,7 +36,10 @@ export function shown(
     element,
     root,
     text: (selector: string) => textsOf(root, selector).join('|'),
-    buttons: () => [...root.querySelectorAll('button')].filter(each => !each.closest('[hidden]')),
+    buttons: () =>
+      [...root.querySelectorAll('button')].filter(
+        each => !each.closest('[hidden]')
+      ),
     show: async (next: Partial<ExperimentView>) => {
       source.show(next);
       await frame();

@@ -29,7 +29,11 @@ describe('server-sent events', () => {
   it('are the same wherever the text is cut in three', () => {
     for (let first = 0; first <= TEXT.length; first++) {
       for (let second = first; second <= TEXT.length; second += 11) {
-        const pieces = [TEXT.slice(0, first), TEXT.slice(first, second), TEXT.slice(second)];
+        const pieces = [
+          TEXT.slice(0, first),
+          TEXT.slice(first, second),
+          TEXT.slice(second)
+        ];
         expect(parse(pieces), `cut at ${first} and ${second}`).toEqual(EVENTS);
       }
     }
@@ -42,16 +46,22 @@ describe('server-sent events', () => {
   it('come as soon as they are complete, and never before', () => {
     const parser = new SseParser();
     expect(parser.feed('data: 1\n')).toEqual([]);
-    expect(parser.feed('\ndata: 2')).toEqual([{ id: 0, event: 'message', data: 1 }]);
+    expect(parser.feed('\ndata: 2')).toEqual([
+      { id: 0, event: 'message', data: 1 }
+    ]);
     expect(parser.feed('\n\n')).toEqual([{ id: 0, event: 'message', data: 2 }]);
   });
 
   it('are not told if the stream ends in their middle', () => {
-    expect(parse(['data: 1\n\nid: 7\ndata: 2\n'])).toEqual([{ id: 0, event: 'message', data: 1 }]);
+    expect(parse(['data: 1\n\nid: 7\ndata: 2\n'])).toEqual([
+      { id: 0, event: 'message', data: 1 }
+    ]);
   });
 
   it('take over the id of the event before, but not its kind', () => {
-    expect(parse(['id: 5\nevent: trial\ndata: 1\n\ndata: 2\n\nid: x\ndata: 3\n\n'])).toEqual([
+    expect(
+      parse(['id: 5\nevent: trial\ndata: 1\n\ndata: 2\n\nid: x\ndata: 3\n\n'])
+    ).toEqual([
       { id: 5, event: 'trial', data: 1 },
       { id: 5, event: 'message', data: 2 },
       { id: 0, event: 'message', data: 3 }

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Connection, ExperimentState, MasterState, TrialState } from '../../src/shared/model';
+import type {
+  Connection,
+  ExperimentState,
+  MasterState,
+  TrialState
+} from '../../src/shared/model';
 import {
   connectionText,
   experimentStateText,
@@ -8,14 +13,14 @@ import {
   TEXTS,
   trialStateText
 } from '../../src/shared/texts';
-import { statesOf, status } from './examples';
+import { experiment, statesOf, status } from './examples';
 
 describe('each state has its words', () => {
-  const started = '2026-11-20T11:51:00Z';
-
   it('of an experiment', () => {
     const words = statesOf('ExperimentState').map(state => {
-      const { word, tone } = experimentStateText({ state: state as ExperimentState, started });
+      const { word, tone } = experimentStateText(
+        experiment({ state: state as ExperimentState })
+      );
       return [state, word, tone];
     });
     expect(words).toEqual([
@@ -32,10 +37,23 @@ describe('each state has its words', () => {
   });
 
   it('of an experiment that waits for slots', () => {
-    const word = (state: ExperimentState) => experimentStateText({ state, started: null }).word;
+    const word = (state: ExperimentState) =>
+      experimentStateText(experiment({ state, started: null })).word;
     expect(word('ACTIVE')).toBe('Queued');
     expect(word('PAUSED')).toBe('Paused');
     expect(word('ERROR')).toBe('Failed');
+  });
+
+  it('of a search of which trials failed', () => {
+    const text = (state: ExperimentState, failed_trials: number) =>
+      experimentStateText(experiment({ state, trials: 8, failed_trials }));
+    expect(text('COMPLETED', 2)).toEqual({
+      word: 'Completed',
+      tone: 'waiting',
+      note: '2 of 8 trials failed'
+    });
+    expect(text('COMPLETED', 0).note).toBeUndefined();
+    expect(text('ERROR', 8).note).toBeUndefined();
   });
 
   it('of a trial', () => {
@@ -54,8 +72,14 @@ describe('each state has its words', () => {
 
   it('of a later master, whose states are not known here', () => {
     const state = 'DREAMING' as ExperimentState & TrialState;
-    expect(experimentStateText({ state, started })).toEqual({ word: 'DREAMING', tone: 'neutral' });
-    expect(trialStateText({ state })).toEqual({ word: 'DREAMING', tone: 'neutral' });
+    expect(experimentStateText(experiment({ state }))).toEqual({
+      word: 'DREAMING',
+      tone: 'neutral'
+    });
+    expect(trialStateText({ state })).toEqual({
+      word: 'DREAMING',
+      tone: 'neutral'
+    });
   });
 
   it('of the master, with what is wrong and what to do', () => {
@@ -73,12 +97,16 @@ describe('each state has its words', () => {
       );
       expect(found).toEqual({ title, body: 'What. Do.' });
     }
-    expect(masterText(status({ message: 'What.', remedy: '' })).body).toBe('What.');
+    expect(masterText(status({ message: 'What.', remedy: '' })).body).toBe(
+      'What.'
+    );
   });
 });
 
 describe('the connection', () => {
-  const lost = (change: Partial<Extract<Connection, { kind: 'lost' }>>): Connection => ({
+  const lost = (
+    change: Partial<Extract<Connection, { kind: 'lost' }>>
+  ): Connection => ({
     kind: 'lost',
     since: new Date(2026, 10, 20, 14, 3, 27).getTime(),
     state: 'unreachable',
@@ -100,7 +128,9 @@ describe('the connection', () => {
     const words =
       'Connection lost since 14:03:27. The master does not answer. Look at its log. Trying again…';
     expect(connectionText(lost({}))).toBe(words);
-    expect(connectionText(lost({ message: 'The master does not answer.' }))).toBe(words);
+    expect(
+      connectionText(lost({ message: 'The master does not answer.' }))
+    ).toBe(words);
   });
 
   it('has no holes where nothing can be said', () => {
@@ -110,8 +140,12 @@ describe('the connection', () => {
   });
 
   it('with the kernel does not promise to come back', () => {
-    const text = connectionText(lost({ state: 'gone', message: TEXTS.kernelGone, remedy: 'Run.' }));
-    expect(text).toBe('Connection lost since 14:03:27. The kernel that told of this is gone. Run.');
+    const text = connectionText(
+      lost({ state: 'gone', message: TEXTS.kernelGone, remedy: 'Run.' })
+    );
+    expect(text).toBe(
+      'Connection lost since 14:03:27. The kernel that told of this is gone. Run.'
+    );
   });
 });
 

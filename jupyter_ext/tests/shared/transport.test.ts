@@ -9,7 +9,13 @@ import {
   RequestError,
   xsrfHeader
 } from '../../src/shared/transport';
-import { answerJson, bodyOf, serve, type Handler, type RunningServer } from './httpServer';
+import {
+  answerJson,
+  bodyOf,
+  type Handler,
+  type RunningServer,
+  serve
+} from './httpServer';
 
 const PREFIX = '/user/ada/det-native/api';
 
@@ -21,10 +27,18 @@ afterEach(async () => {
   server = null;
 });
 
-async function connected(handler: Handler, seconds?: number): Promise<FetchTransport> {
+async function connected(
+  handler: Handler,
+  seconds?: number
+): Promise<FetchTransport> {
   server = await serve(handler);
   const headers = () => ({ Authorization: 'token of-jupyter' });
-  return new FetchTransport(`${server.url}user/ada/`, undefined, headers, seconds);
+  return new FetchTransport(
+    `${server.url}user/ada/`,
+    undefined,
+    headers,
+    seconds
+  );
 }
 
 async function refused(work: Promise<unknown>): Promise<RequestError> {
@@ -52,7 +66,9 @@ function streaming(pieces: readonly Uint8Array[], ends = true) {
       start: controller => {
         pieces.forEach(piece => controller.enqueue(piece));
         state.send = text => controller.enqueue(new TextEncoder().encode(text));
-        init.signal?.addEventListener('abort', () => controller.error(init.signal?.reason));
+        init.signal?.addEventListener('abort', () =>
+          controller.error(init.signal?.reason)
+        );
         if (ends) {
           controller.close();
         }
@@ -77,7 +93,13 @@ describe('an address', () => {
   });
 
   it('has what is asked for, encoded, and nothing of what is not', () => {
-    const query = { text: 'a&b=c ü', none: null, nothing: undefined, zero: 0, tail: true };
+    const query = {
+      text: 'a&b=c ü',
+      none: null,
+      nothing: undefined,
+      zero: 0,
+      tail: true
+    };
     expect(new FetchTransport('/').url('x', query)).toBe(
       '/det-native/api/x?text=a%26b%3Dc%20%C3%BC&zero=0&tail=true'
     );
@@ -86,8 +108,12 @@ describe('an address', () => {
 
 describe('a request', () => {
   it('reads JSON, with the headers that the server wants', async () => {
-    const transport = await connected((_, response) => answerJson(response, { größe: [1] }));
-    expect(await transport.get('master/experiments', { limit: 5 })).toEqual({ größe: [1] });
+    const transport = await connected((_, response) =>
+      answerJson(response, { größe: [1] })
+    );
+    expect(await transport.get('master/experiments', { limit: 5 })).toEqual({
+      größe: [1]
+    });
     const [request] = server?.requests ?? [];
     expect(request?.method).toBe('GET');
     expect(request?.url).toBe(`${PREFIX}/master/experiments?limit=5`);
@@ -101,12 +127,16 @@ describe('a request', () => {
     expect(await transport.post('document/submit', { name: '<b>' })).toEqual({
       got: { name: '<b>' }
     });
-    expect(server?.requests[0]?.headers['content-type']).toBe('application/json');
+    expect(server?.requests[0]?.headers['content-type']).toBe(
+      'application/json'
+    );
     expect(await transport.post('start')).toEqual({ got: {} });
   });
 
   it('has nothing to read where nothing is said', async () => {
-    const transport = await connected((_, response) => response.writeHead(204).end());
+    const transport = await connected((_, response) =>
+      response.writeHead(204).end()
+    );
     expect(await transport.post('master/experiments/7/kill')).toBeUndefined();
   });
 
@@ -123,7 +153,11 @@ describe('a request', () => {
       )
     );
     const error = await refused(transport.post('document/submit'));
-    expect(error).toMatchObject({ message: 'Cannot be sent.', remedy: 'Mend it.', status: 400 });
+    expect(error).toMatchObject({
+      message: 'Cannot be sent.',
+      remedy: 'Mend it.',
+      status: 400
+    });
     expect(error.state).toBe('refused');
     expect(error.problems).toEqual([
       { where: 'cell 3', what: '<b>', remedy: '' },
@@ -146,7 +180,13 @@ describe('a request', () => {
       'Forbidden',
       'Reload the page to sign in again.'
     ],
-    [401, {}, 'refused', 'The Jupyter server answered 401.', 'Reload the page to sign in again.'],
+    [
+      401,
+      {},
+      'refused',
+      'The Jupyter server answered 401.',
+      'Reload the page to sign in again.'
+    ],
     [
       500,
       [],
@@ -156,37 +196,51 @@ describe('a request', () => {
     ],
     [404, { error: 'No such trial.' }, 'refused', 'No such trial.', ''],
     [409, 'text', 'refused', 'The Jupyter server answered 409.', '']
-  ])('answered by %i %j has a state and words', async (code, body, state, message, remedy) => {
-    const transport = await connected((_, response) => answerJson(response, body, code));
-    const error = await refused(transport.get('x'));
-    expect([error.status, error.state, error.message, error.remedy]).toEqual([
-      code,
-      state,
-      message,
-      remedy
-    ]);
-  });
+  ])(
+    'answered by %i %j has a state and words',
+    async (code, body, state, message, remedy) => {
+      const transport = await connected((_, response) =>
+        answerJson(response, body, code)
+      );
+      const error = await refused(transport.get('x'));
+      expect([error.status, error.state, error.message, error.remedy]).toEqual([
+        code,
+        state,
+        message,
+        remedy
+      ]);
+    }
+  );
 
   it('to a server without our extension says how to enable it', async () => {
     const transport = await connected((_, response) => {
-      response.writeHead(404, { 'Content-Type': 'text/html' }).end('<html>404</html>');
+      response
+        .writeHead(404, { 'Content-Type': 'text/html' })
+        .end('<html>404</html>');
     });
     const error = await refused(transport.get('status'));
     expect(error.state).toBe('absent');
-    expect(error.remedy).toContain('jupyter server extension enable det_jupyter');
+    expect(error.remedy).toContain(
+      'jupyter server extension enable det_jupyter'
+    );
   });
 
-  it.each(['get', 'stream'] as const)('that nobody answers says so (%s)', async kind => {
-    const transport = await connected(() => undefined);
-    await server?.stop();
-    const signal = new AbortController().signal;
-    const asked =
-      kind === 'get' ? transport.get('status') : collect(transport.stream('events', { signal }));
-    const error = await refused(asked);
-    expect([error.status, error.state]).toEqual([0, 'unreachable']);
-    expect(error.message).toBe('The Jupyter server does not answer.');
-    expect(error.remedy).not.toBe('');
-  });
+  it.each(['get', 'stream'] as const)(
+    'that nobody answers says so (%s)',
+    async kind => {
+      const transport = await connected(() => undefined);
+      await server?.stop();
+      const signal = new AbortController().signal;
+      const asked =
+        kind === 'get'
+          ? transport.get('status')
+          : collect(transport.stream('events', { signal }));
+      const error = await refused(asked);
+      expect([error.status, error.state]).toEqual([0, 'unreachable']);
+      expect(error.message).toBe('The Jupyter server does not answer.');
+      expect(error.remedy).not.toBe('');
+    }
+  );
 
   it('that takes too long is given up', async () => {
     const transport = await connected(() => undefined, 0.02);
@@ -194,7 +248,9 @@ describe('a request', () => {
   });
 
   it('that is answered with something else than JSON is not taken for an answer', async () => {
-    const transport = await connected((_, response) => response.writeHead(200).end('<html>'));
+    const transport = await connected((_, response) =>
+      response.writeHead(200).end('<html>')
+    );
     expect((await refused(transport.get('status'))).state).toBe('unreachable');
   });
 
@@ -207,17 +263,18 @@ describe('a request', () => {
 });
 
 describe('an event stream', () => {
-  const TEXT = 'id: 1\nevent: trial\ndata: "größe 🙂 模型"\n\n: ping\n\nid: 2\ndata: [2]\n\n';
+  const TEXT =
+    'id: 1\nevent: trial\ndata: "größe 🙂 模型"\n\n: ping\n\nid: 2\ndata: [2]\n\n';
   const BYTES = new TextEncoder().encode(TEXT);
 
   it('is the same wherever its bytes are cut, in the middle of a letter too', async () => {
     for (let cut = 0; cut <= BYTES.length; cut++) {
       const { transport } = streaming([BYTES.slice(0, cut), BYTES.slice(cut)]);
       const signal = new AbortController().signal;
-      expect(await collect(transport.stream('e', { signal })), `cut at byte ${cut}`).toEqual([
-        'größe 🙂 模型',
-        [2]
-      ]);
+      expect(
+        await collect(transport.stream('e', { signal })),
+        `cut at byte ${cut}`
+      ).toEqual(['größe 🙂 模型', [2]]);
     }
   });
 
@@ -231,7 +288,9 @@ describe('an event stream', () => {
     const opened = vi.fn(() => continueStream());
     const signal = new AbortController().signal;
     const options = { signal, query: { tail: true }, onOpen: opened };
-    expect(await collect(transport.stream('master/events', options))).toHaveLength(2);
+    expect(
+      await collect(transport.stream('master/events', options))
+    ).toHaveLength(2);
     expect(opened).toHaveBeenCalledTimes(1);
     expect(server?.requests[0]?.url).toBe(`${PREFIX}/master/events?tail=true`);
     expect(server?.requests[0]?.headers.accept).toBe('text/event-stream');
@@ -239,10 +298,14 @@ describe('an event stream', () => {
 
   it('that is refused is never open', async () => {
     const body = { state: 'none', message: 'No master.', remedy: 'Start one.' };
-    const transport = await connected((_, response) => answerJson(response, body, 503));
+    const transport = await connected((_, response) =>
+      answerJson(response, body, 503)
+    );
     const onOpen = vi.fn();
     const signal = new AbortController().signal;
-    const error = await refused(collect(transport.stream('e', { signal, onOpen })));
+    const error = await refused(
+      collect(transport.stream('e', { signal, onOpen }))
+    );
     expect([error.state, error.message]).toEqual(['none', 'No master.']);
     expect(onOpen).not.toHaveBeenCalled();
   });
@@ -274,7 +337,9 @@ describe('an event stream', () => {
       response.write('data: 1\n\n');
     });
     const leaving = new AbortController();
-    for await (const event of transport.stream('e', { signal: leaving.signal })) {
+    for await (const event of transport.stream('e', {
+      signal: leaving.signal
+    })) {
       expect(event.data).toBe(1);
       break;
     }
@@ -289,7 +354,10 @@ describe('an event stream', () => {
     });
     const leaving = new AbortController();
     const read = collect(
-      transport.stream('e', { signal: leaving.signal, onOpen: () => leaving.abort() })
+      transport.stream('e', {
+        signal: leaving.signal,
+        onOpen: () => leaving.abort()
+      })
     );
     await expect(read).rejects.toMatchObject({ name: 'AbortError' });
   });
@@ -299,7 +367,9 @@ describe('an event stream', () => {
     const { transport, state } = streaming([], false);
     const signal = new AbortController().signal;
     const ended = vi.fn();
-    const read = refused(collect(transport.stream('e', { signal }))).finally(ended);
+    const read = refused(collect(transport.stream('e', { signal }))).finally(
+      ended
+    );
     await vi.advanceTimersByTimeAsync(40_000);
     state.send(': ping\n\n');
     await vi.advanceTimersByTimeAsync(44_000);
@@ -327,7 +397,10 @@ describe('the XSRF header', () => {
     ['', {}],
     ['theme=dark', {}],
     ['a=1; _xsrf=2%7Cab; b=2', { 'X-XSRFToken': '2|ab' }],
-    ['_xsrf=of-the-hub; _xsrf=of-the-server', { 'X-XSRFToken': 'of-the-server' }]
+    [
+      '_xsrf=of-the-hub; _xsrf=of-the-server',
+      { 'X-XSRFToken': 'of-the-server' }
+    ]
   ])('of the cookies %j', (cookies, header) => {
     expect(xsrfHeader(cookies)).toEqual(header);
   });
@@ -340,5 +413,7 @@ describe('the XSRF header', () => {
 it('an error that has its words keeps them', () => {
   const known = new RequestError('Known.', 400, 'refused');
   expect(asRequestError(known)).toBe(known);
-  expect(asRequestError(new TypeError('Failed to fetch'))).toMatchObject({ state: 'unreachable' });
+  expect(asRequestError(new TypeError('Failed to fetch'))).toMatchObject({
+    state: 'unreachable'
+  });
 });

@@ -20,33 +20,66 @@ import {
   withEvent,
   withParts
 } from '../../src/shared/view';
-import { checkpoint, detail, statesOf, streamEvent, trial, userError, view } from './examples';
+import {
+  checkpoint,
+  detail,
+  statesOf,
+  streamEvent,
+  trial,
+  userError,
+  view
+} from './examples';
 
 describe('an end', () => {
   it('is each state after which nothing happens, and no other', () => {
     const ended = (name: 'ExperimentState' | 'TrialState') =>
-      statesOf(name).filter(state => isTerminal(state as ExperimentState | TrialState));
-    expect(ended('ExperimentState')).toEqual(['CANCELED', 'COMPLETED', 'ERROR', 'DELETED']);
+      statesOf(name).filter(state =>
+        isTerminal(state as ExperimentState | TrialState)
+      );
+    expect(ended('ExperimentState')).toEqual([
+      'CANCELED',
+      'COMPLETED',
+      'ERROR',
+      'DELETED'
+    ]);
     expect(ended('TrialState')).toEqual(['CANCELED', 'COMPLETED', 'ERROR']);
   });
 
   it('of a view is that of its experiment', () => {
     expect(hasEnded(emptyView(7))).toBe(false);
     expect(hasEnded(view())).toBe(false);
-    expect(hasEnded(view({ experiment: detail({ state: 'ERROR' }) }))).toBe(true);
+    expect(hasEnded(view({ experiment: detail({ state: 'ERROR' }) }))).toBe(
+      true
+    );
   });
 });
 
 describe('an event', () => {
   it('of the experiment keeps what it does not tell of', () => {
     const report = [
-      { what: 'x', how: 'value', size: 1, cell: '1', status: 'new', note: '' } as const
+      {
+        what: 'x',
+        how: 'value',
+        size: 1,
+        cell: '1',
+        status: 'new',
+        note: ''
+      } as const
     ];
     const before = view({ experiment: detail({ report: [...report] }) });
-    const after = withEvent(before, streamEvent('experiment', { state: 'PAUSED' }, null));
-    expect(after.experiment).toEqual({ ...detail({ state: 'PAUSED' }), report });
+    const after = withEvent(
+      before,
+      streamEvent('experiment', { state: 'PAUSED' }, null)
+    );
+    expect(after.experiment).toEqual({
+      ...detail({ state: 'PAUSED' }),
+      report
+    });
     expect(before.experiment?.state).toBe('ACTIVE');
-    expect(withEvent(emptyView(7), streamEvent('experiment', { id: 7 }, null)).experiment).toEqual({
+    expect(
+      withEvent(emptyView(7), streamEvent('experiment', { id: 7 }, null))
+        .experiment
+    ).toEqual({
       id: 7,
       report: []
     });
@@ -56,8 +89,15 @@ describe('an event', () => {
     const before = view({ trials: [trial({ id: 1 }), trial({ id: 3 })] });
     const added = withEvent(before, streamEvent('trial', trial({ id: 2 }), 2));
     expect(added.trials.map(({ id }) => id)).toEqual([1, 2, 3]);
-    const changed = withEvent(added, streamEvent('trial', trial({ state: 'ERROR' })));
-    expect(changed.trials.map(({ state }) => state)).toEqual(['RUNNING', 'RUNNING', 'ERROR']);
+    const changed = withEvent(
+      added,
+      streamEvent('trial', trial({ state: 'ERROR' }))
+    );
+    expect(changed.trials.map(({ state }) => state)).toEqual([
+      'RUNNING',
+      'RUNNING',
+      'ERROR'
+    ]);
     expect(before.trials).toHaveLength(2);
   });
 
@@ -80,25 +120,39 @@ describe('an event', () => {
     const moved = withEvent(view(), streamEvent('metrics', { batch: 50 }));
     expect(moved.trials[0]?.batches).toBe(50);
     expect(withEvent(moved, streamEvent('metrics', { batch: 45 }))).toBe(moved);
-    expect(withEvent(moved, streamEvent('metrics', { batch: 60 }, 99))).toBe(moved);
-    expect(withEvent(moved, streamEvent('metrics', { batch: 60 }, null))).toBe(moved);
+    expect(withEvent(moved, streamEvent('metrics', { batch: 60 }, 99))).toBe(
+      moved
+    );
+    expect(withEvent(moved, streamEvent('metrics', { batch: 60 }, null))).toBe(
+      moved
+    );
     expect(withEvent(moved, streamEvent('metrics', {}))).toBe(moved);
   });
 
   it('of an error shows it at its trial at once', () => {
     const failed = withEvent(view(), streamEvent('error', userError()));
     expect(failed.trials[0]?.error).toEqual(userError());
-    expect(withEvent(failed, streamEvent('error', userError(), 99))).toBe(failed);
-    expect(withEvent(failed, streamEvent('error', userError(), null))).toBe(failed);
+    expect(withEvent(failed, streamEvent('error', userError(), 99))).toBe(
+      failed
+    );
+    expect(withEvent(failed, streamEvent('error', userError(), null))).toBe(
+      failed
+    );
   });
 
   it('of another trial says nothing to the view of one', () => {
     const before = view({ trialId: 3 });
-    expect(withEvent(before, streamEvent('trial', trial({ id: 4 }), 4))).toBe(before);
+    expect(withEvent(before, streamEvent('trial', trial({ id: 4 }), 4))).toBe(
+      before
+    );
     const other = checkpoint({ trial_id: 4 });
     expect(withEvent(before, streamEvent('checkpoint', other, 4))).toBe(before);
-    expect(withEvent(before, streamEvent('trial', trial({ batches: 99 }))).trials).toHaveLength(1);
-    expect(withEvent(before, streamEvent('checkpoint', checkpoint())).checkpoints).toHaveLength(1);
+    expect(
+      withEvent(before, streamEvent('trial', trial({ batches: 99 }))).trials
+    ).toHaveLength(1);
+    expect(
+      withEvent(before, streamEvent('checkpoint', checkpoint())).checkpoints
+    ).toHaveLength(1);
   });
 
   it('of a kind that is not known changes nothing', () => {
@@ -119,14 +173,23 @@ describe('an event', () => {
 
 it('parts and connection replace what was there, and nothing else', () => {
   const before = view();
-  const after = withConnection(withParts(before, { trials: [] }), { kind: 'ended' });
-  expect(after).toEqual({ ...before, trials: [], connection: { kind: 'ended' } });
+  const after = withConnection(withParts(before, { trials: [] }), {
+    kind: 'ended'
+  });
+  expect(after).toEqual({
+    ...before,
+    trials: [],
+    connection: { kind: 'ended' }
+  });
 });
 
 describe('the trial whose log is shown', () => {
   const of = (states: readonly TrialState[], change = {}) =>
     logTrial(
-      view({ trials: states.map((state, index) => trial({ id: index + 1, state })), ...change })
+      view({
+        trials: states.map((state, index) => trial({ id: index + 1, state })),
+        ...change
+      })
     )?.id;
 
   it('is the newest that runs, else the newest of all', () => {
@@ -148,8 +211,12 @@ describe('the trial whose log is shown', () => {
 
 describe('the best trial', () => {
   const best = (smaller: boolean, ...values: Array<number | null>) => {
-    const trials = values.map((value, index) => trial({ id: index + 1, best_validation: value }));
-    return bestTrial(view({ experiment: detail({ smaller_is_better: smaller }), trials }))?.id;
+    const trials = values.map((value, index) =>
+      trial({ id: index + 1, best_validation: value })
+    );
+    return bestTrial(
+      view({ experiment: detail({ smaller_is_better: smaller }), trials })
+    )?.id;
   };
 
   it('has the largest or the smallest value, as the experiment says', () => {
@@ -170,7 +237,8 @@ describe('the best trial', () => {
 describe('progress', () => {
   it('of one trial is that of its batches', () => {
     expect(progressOf(view({ trialId: 3 }))).toBe(0.4);
-    const of = (change: object) => progressOf(view({ trialId: 3, trials: [trial(change)] }));
+    const of = (change: object) =>
+      progressOf(view({ trialId: 3, trials: [trial(change)] }));
     expect(of({ state: 'COMPLETED', batches: 10 })).toBe(1);
     expect(of({ target_batches: 0 })).toBe(0);
     expect(of({ batches: 500 })).toBe(1);
@@ -185,9 +253,15 @@ describe('progress', () => {
 
   it('is 0 before anything is known and 1 at the end, and never beyond', () => {
     expect(progressOf(emptyView(7))).toBe(0);
-    expect(progressOf(view({ experiment: detail({ state: 'COMPLETED', progress: 0 }) }))).toBe(1);
+    expect(
+      progressOf(
+        view({ experiment: detail({ state: 'COMPLETED', progress: 0 }) })
+      )
+    ).toBe(1);
     expect(progressOf(view({ experiment: detail({ progress: 3 }) }))).toBe(1);
-    expect(progressOf(view({ experiment: detail({ progress: -3 }), trials: [] }))).toBe(0);
+    expect(
+      progressOf(view({ experiment: detail({ progress: -3 }), trials: [] }))
+    ).toBe(0);
   });
 });
 
@@ -203,8 +277,13 @@ it("the metric of a checkpoint is the searcher's, else another, else none", () =
     name: 'val_accuracy',
     value: 0.9
   });
-  expect(checkpointMetric(checkpoint({ metrics }), '')).toEqual({ name: 'val_loss', value: 'NaN' });
-  expect(checkpointMetric(checkpoint({ metrics: {} }), 'val_accuracy')).toBeNull();
+  expect(checkpointMetric(checkpoint({ metrics }), '')).toEqual({
+    name: 'val_loss',
+    value: 'NaN'
+  });
+  expect(
+    checkpointMetric(checkpoint({ metrics: {} }), 'val_accuracy')
+  ).toBeNull();
 });
 
 it.each([
@@ -213,7 +292,10 @@ it.each([
 ])('the best checkpoint, smaller is better: %s', (smaller, best) => {
   const values = [0.2, 0.1, 0.9, 'NaN', undefined];
   const found = values.map((loss, index) =>
-    checkpoint({ uuid: 'abcde'[index]!, metrics: loss === undefined ? {} : { loss } })
+    checkpoint({
+      uuid: 'abcde'[index]!,
+      metrics: loss === undefined ? {} : { loss }
+    })
   );
   expect(bestCheckpoint(found, 'loss', smaller)?.uuid).toBe(best);
   expect(bestCheckpoint(found, 'accuracy', smaller)).toBeNull();
@@ -224,25 +306,34 @@ describe('a failure', () => {
   it('is told once however many trials have it, before that of the experiment', () => {
     const error = userError({ batch: 30 });
     const trials = [3, 4, 7].map(id => trial({ id, state: 'ERROR', error }));
-    const experiment = detail({ state: 'ERROR', error: userError({ traceback: 'Other' }) });
+    const experiment = detail({
+      state: 'ERROR',
+      error: userError({ traceback: 'Other' })
+    });
     expect(failuresOf(view({ trials, experiment }))).toEqual([
       {
-        headline: 'Trial 3 failed at batch 30, in cell [5], line 3; so did trials 4 and 7',
+        headline:
+          'Trial 3 failed at batch 30, in cell [5], line 3; so did trials 4 and 7',
         traceback: error.traceback
       },
       {
-        headline: 'The experiment failed before its first batch, in cell [5], line 3',
+        headline:
+          'The experiment failed before its first batch, in cell [5], line 3',
         traceback: 'Other'
       }
     ]);
-    expect(failuresOf(view({ trials, experiment: detail({ error }) }))).toHaveLength(1);
+    expect(
+      failuresOf(view({ trials, experiment: detail({ error }) }))
+    ).toHaveLength(1);
     const [two] = failuresOf(view({ trials: trials.slice(0, 2) }));
     expect(two?.headline).toMatch(/; so did trial 4$/);
   });
 
   it('after which a trial goes on says so, and of one that went well is not told', () => {
     const retried = trial({ error: userError() });
-    expect(failuresOf(view({ trials: [retried] }))[0]?.headline).toMatch(/; it is tried again$/);
+    expect(failuresOf(view({ trials: [retried] }))[0]?.headline).toMatch(
+      /; it is tried again$/
+    );
     const done = trial({ state: 'COMPLETED', error: userError() });
     expect(failuresOf(view({ trials: [done] }))).toEqual([]);
     expect(failuresOf(emptyView(7))).toEqual([]);
@@ -251,13 +342,25 @@ describe('a failure', () => {
   it('without a traceback has its type and message', () => {
     const error = userError({ traceback: '' });
     const trials = [trial({ state: 'ERROR', error })];
-    expect(failuresOf(view({ trials }))[0]?.traceback).toBe('ValueError: bad shape');
+    expect(failuresOf(view({ trials }))[0]?.traceback).toBe(
+      'ValueError: bad shape'
+    );
   });
 
   it.each([
-    [{ cell: null, file: 'model.py', line: 9, batch: 1 }, ' at batch 1, in model.py, line 9'],
+    [
+      { cell: null, file: 'model.py', line: 9, batch: 1 },
+      ' at batch 1, in model.py, line 9'
+    ],
     [{ cell: null, file: null, line: 9 }, ' before its first batch'],
-    [{ cell: 0, file: 'a.py', line: null }, ' before its first batch, in cell [0], a.py']
+    [
+      { cell: 4, line: 2, batch: 7, rank: 1 },
+      ' at batch 7, in cell [4], line 2, on rank 1'
+    ],
+    [
+      { cell: 0, file: 'a.py', line: null },
+      ' before its first batch, in cell [0], a.py'
+    ]
   ])('%j is at its place', (change, words) => {
     expect(whereText(userError(change))).toBe(words);
   });

@@ -30,7 +30,10 @@ export class FakeModel {
   }
 
   get handlers(): number {
-    return [...this._handlers.values()].reduce((count, found) => count + found.size, 0);
+    return [...this._handlers.values()].reduce(
+      (count, found) => count + found.size,
+      0
+    );
   }
 
   get<Key extends keyof WidgetState>(key: Key): WidgetState[Key] {

@@ -25,13 +25,14 @@ describe('the page', () => {
     });
   });
 
-  it.each(['{"baseUrl": "/"}', '{"baseUrl": "/", "token": ""}', '{"baseUrl": "/", "token": 7}'])(
-    'without a token sends none: %s',
-    text => {
-      configure(text);
-      expect(readPage()).toEqual({ baseUrl: '/', headers: {} });
-    }
-  );
+  it.each([
+    '{"baseUrl": "/"}',
+    '{"baseUrl": "/", "token": ""}',
+    '{"baseUrl": "/", "token": 7}'
+  ])('without a token sends none: %s', text => {
+    configure(text);
+    expect(readPage()).toEqual({ baseUrl: '/', headers: {} });
+  });
 
   it('of the classic notebook says it at its body', () => {
     document.body.dataset.baseUrl = '/classic/';

@@ -32,16 +32,26 @@ function begun() {
 
 describe('a view that the kernel feeds', () => {
   it('is of what the widget says, and asks for everything first', () => {
-    const { model, feed, views } = followed({ experiment_id: 'local-3', trial_id: 2 });
+    const { model, feed, views } = followed({
+      experiment_id: 'local-3',
+      trial_id: 2
+    });
     expect(model.sent).toEqual([REPLAY]);
-    expect(feed.view).toMatchObject({ id: 'local-3', trialId: 2, experiment: null });
+    expect(feed.view).toMatchObject({
+      id: 'local-3',
+      trialId: 2,
+      experiment: null
+    });
     expect(views).toEqual([feed.view]);
     expect(feed.view.connection.kind).toBe('connecting');
   });
 
   it('takes over the parts that come, and keeps the others', () => {
     const { model, feed, views } = begun();
-    expect(feed.view).toMatchObject({ connection: { kind: 'live' }, curves: [curve()] });
+    expect(feed.view).toMatchObject({
+      connection: { kind: 'live' },
+      curves: [curve()]
+    });
     model.tell({ type: 'view', seq: 2, parts: { logs: [logLine('one')] } });
     expect(feed.view.logs).toEqual([logLine('one')]);
     expect(feed.view.experiment).toEqual(detail());
@@ -55,7 +65,12 @@ describe('a view that the kernel feeds', () => {
     expect(model.sent).toEqual([REPLAY]);
     expect(feed.view.trials).toEqual([]);
     model.tell({ type: 'view', seq: 4, parts: {} });
-    model.tell({ type: 'view', seq: 5, whole: true, parts: { trials: [trial()] } });
+    model.tell({
+      type: 'view',
+      seq: 5,
+      whole: true,
+      parts: { trials: [trial()] }
+    });
     model.tell({ type: 'view', seq: 6, parts: {} });
     expect(model.sent).toEqual([REPLAY]);
     expect(feed.view.trials).toHaveLength(1);
@@ -117,25 +132,35 @@ describe('a loss', () => {
     model.tell({ type: 'view', seq: 2, parts: {} });
     expect(feed.view.connection.kind).toBe('live');
     model.tell({ type: 'lost' });
-    expect(feed.view.connection).toEqual({ ...lost, since: NOW + 5000, message: '' });
-  });
-
-  it.each(['comm_live_update', 'comm:close'])('of the kernel is told at %s', event => {
-    const { model, feed } = begun();
-    model.dead = true;
-    model.trigger(event);
-    expect(feed.view.connection).toMatchObject({
-      kind: 'lost',
-      state: 'gone',
-      message: TEXTS.kernelGone,
-      remedy: 'Run det.attach(7) to follow it again.'
+    expect(feed.view.connection).toEqual({
+      ...lost,
+      since: NOW + 5000,
+      message: ''
     });
   });
+
+  it.each(['comm_live_update', 'comm:close'])(
+    'of the kernel is told at %s',
+    event => {
+      const { model, feed } = begun();
+      model.dead = true;
+      model.trigger(event);
+      expect(feed.view.connection).toMatchObject({
+        kind: 'lost',
+        state: 'gone',
+        message: TEXTS.kernelGone,
+        remedy: 'Run det.attach(7) to follow it again.'
+      });
+    }
+  );
 
   it('of the kernel of a local run says that only its cell brings it back', () => {
     const { model, feed } = followed({ experiment_id: 'local-3' });
     model.trigger('comm:close');
-    expect(feed.view.connection).toHaveProperty('remedy', 'Run its cell again.');
+    expect(feed.view.connection).toHaveProperty(
+      'remedy',
+      'Run its cell again.'
+    );
   });
 
   it('of the kernel for a moment is over when it answers', () => {

@@ -1,15 +1,29 @@
 // @vitest-environment jsdom
-import { observing, scrolled, setPageHidden, textsOf } from '../shared/browserParts';
+import {
+  observing,
+  scrolled,
+  setPageHidden,
+  textsOf
+} from '../shared/browserParts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { TEXTS } from '../../src/shared/texts';
 import widget from '../../src/widget/index';
 import { Mounted } from '../../src/widget/mounted';
-import { checkpoint, curve, detail, NASTY, status, trial } from '../shared/examples';
+import {
+  checkpoint,
+  curve,
+  detail,
+  NASTY,
+  status,
+  trial
+} from '../shared/examples';
 import { FakeModel } from './fakeModel';
 
 const MASTER = 'http://127.0.0.1:8080';
-const MASTER_STATUS = status({ master: { url: MASTER, version: '0.1.0', protocol: 1 } });
+const MASTER_STATUS = status({
+  master: { url: MASTER, version: '0.1.0', protocol: 1 }
+});
 
 /** The Jupyter server of the page: its answers by path, what was asked of it, and how many streams are open. */
 const server = {
@@ -25,10 +39,14 @@ function answerOf(url: string, init: RequestInit): Promise<Response> {
   server.headers.push(init.headers);
   if (path === 'master/events') {
     server.streams += 1;
-    init.signal?.addEventListener('abort', () => (server.streams -= 1), { once: true });
+    init.signal?.addEventListener('abort', () => (server.streams -= 1), {
+      once: true
+    });
     const body = new ReadableStream({
       start: controller =>
-        init.signal?.addEventListener('abort', () => controller.error(new Error('aborted')))
+        init.signal?.addEventListener('abort', () =>
+          controller.error(new Error('aborted'))
+        )
     });
     return Promise.resolve(new Response(body));
   }
@@ -70,14 +88,20 @@ function place(): HTMLElement {
   return element;
 }
 
-const served = (change = {}) => new FakeModel({ feed: 'server', master_url: MASTER, ...change });
+const served = (change = {}) =>
+  new FakeModel({ feed: 'server', master_url: MASTER, ...change });
 
 async function mounted(model: FakeModel) {
   const view = new Mounted(model.any);
   const where = place();
   const detach = view.attach(where);
   await frame();
-  return { view, where, detach, title: () => textsOf(where, '.det-title').join() };
+  return {
+    view,
+    where,
+    detach,
+    title: () => textsOf(where, '.det-title').join()
+  };
 }
 
 describe('the data of a view', () => {
@@ -175,7 +199,10 @@ describe('a view that is shown', () => {
     const detachOther = view.attach(other);
     detach();
     await vi.advanceTimersByTimeAsync(5000);
-    expect([other.firstElementChild, where.childElementCount]).toEqual([host, 0]);
+    expect([other.firstElementChild, where.childElementCount]).toEqual([
+      host,
+      0
+    ]);
     expect(server.streams).toBe(1);
     detachOther();
   });
@@ -208,7 +235,9 @@ describe('a view that is shown', () => {
     detach();
     await vi.advanceTimersByTimeAsync(2000);
     expect(view.disposed).toBe(true);
-    expect([where.childElementCount, server.streams, observing.size]).toEqual([0, 0, 0]);
+    expect([where.childElementCount, server.streams, observing.size]).toEqual([
+      0, 0, 0
+    ]);
     server.asked.length = 0;
     await vi.advanceTimersByTimeAsync(60_000);
     expect(server.asked).toEqual([]);
@@ -225,7 +254,10 @@ describe('a view that is shown', () => {
 
   it('that ends before it knows from where follows nothing', async () => {
     let answer: (response: Response) => void = () => undefined;
-    vi.stubGlobal('fetch', () => new Promise<Response>(resolve => (answer = resolve)));
+    vi.stubGlobal(
+      'fetch',
+      () => new Promise<Response>(resolve => (answer = resolve))
+    );
     const model = served();
     const { view, detach } = await mounted(model);
     detach();
@@ -265,10 +297,16 @@ describe('the widget', () => {
     const [one, other] = [place(), place()];
     const ends = [
       widget.render({ model: served({ view_id: 'a' }).any, el: one }),
-      widget.render({ model: new FakeModel({ view_id: 'b', trial_id: 3 }).any, el: other })
+      widget.render({
+        model: new FakeModel({ view_id: 'b', trial_id: 3 }).any,
+        el: other
+      })
     ];
     await frame();
-    expect(textsOf(document.body, '.det-title')).toEqual(['Experiment 7', 'Trial 3']);
+    expect(textsOf(document.body, '.det-title')).toEqual([
+      'Experiment 7',
+      'Trial 3'
+    ]);
     ends.forEach(end => end());
   });
 

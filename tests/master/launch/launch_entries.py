@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.job import EXIT_PEER_FAILED, CheckJob, TrialJob
 
 try:
     from upgraded_package import VERSION
@@ -27,7 +28,11 @@ def run(job: TrialJob | CheckJob) -> int:
     if isinstance(job, CheckJob):
         (Path(job.directory) / "result.json").write_text("{}")
         return 0
-    action: Callable[[TrialJob], int | None] = globals()[job.hparams["action"].replace(" ", "_")]
+    name = job.hparams["action"]
+    if isinstance(name, list):
+        assert job.gang is not None
+        name = name[job.gang.rank]
+    action: Callable[[TrialJob], int | None] = globals()[name.replace(" ", "_")]
     return action(job) or 0
 
 
@@ -41,6 +46,7 @@ def facts(job: TrialJob) -> None:
         "modules": sorted(name for name in sys.modules if name in ("torch", "tensorflow")),
         "descriptors": len(os.listdir("/proc/self/fd")),
         "stdin": sys.stdin.read(),
+        "gang": None if job.gang is None else job.gang.model_dump(),
     }
     (Path(job.directory) / "facts.json").write_text(json.dumps(found))
 
@@ -58,6 +64,30 @@ def say(job: TrialJob) -> None:
 def leave(job: TrialJob) -> int:
     """End with an exit code."""
     return int(job.hparams["code"])
+
+
+def follow(_: TrialJob) -> int:
+    """End as one does whose peer has failed."""
+    return EXIT_PEER_FAILED
+
+
+def succeed(_: TrialJob) -> None:
+    """Do what there is to do."""
+
+
+def hold(job: TrialJob) -> int:
+    """Stay until a file says with which exit code to go."""
+    print("waiting", flush=True)
+    path = Path(job.directory) / "go"
+    while not path.exists():
+        time.sleep(0.02)
+    return int(path.read_text())
+
+
+def place(job: TrialJob) -> None:
+    """Print which process of the trial this is."""
+    assert job.gang is not None
+    print(f"I am {job.gang.rank} of {job.gang.size}")
 
 
 def die(job: TrialJob) -> None:

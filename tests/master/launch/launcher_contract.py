@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,8 +28,11 @@ BUNDLE = BundleManifest(
 _DEADLINE_SECONDS = 30.0
 
 
-def trial_job(directory: Path, run_id: str, action: str, **fields: Any) -> TrialJob:
-    """Return a job for ``launch_entries``; `fields` that ``TrialJob`` lacks become hyperparameters."""
+def trial_job(directory: Path, run_id: str, action: str | list[str], **fields: Any) -> TrialJob:
+    """Return a job for ``launch_entries``; `fields` that ``TrialJob`` lacks become hyperparameters.
+
+    `action` is one for all processes of the run, or one for each.
+    """
     own = {name: fields.pop(name) for name in ("devices", "threads", "variables", "bundle") if name in fields}
     return TrialJob(
         protocol=PROTOCOL,
@@ -77,10 +82,15 @@ def exits(launcher: Launcher, *run_ids: str) -> dict[str, Exit]:
     return found
 
 
-def output(launcher: Launcher, run_id: str, until_text: str) -> str:
-    """Drive the launcher until the run has written `until_text`; return all it has written."""
-    until(lambda: (launcher.poll(), until_text in launcher.logs(run_id, 0).text)[1], launcher)
-    return launcher.logs(run_id, 0).text
+def output(launcher: Launcher, run_id: str, until_text: str, rank: int = 0) -> str:
+    """Drive the launcher until the process has written `until_text`; return all it has written."""
+    until(lambda: (launcher.poll(), until_text in launcher.logs(run_id, 0, rank).text)[1], launcher)
+    return launcher.logs(run_id, 0, rank).text
+
+
+def ranks_of(handle: dict[str, Any]) -> list[int]:
+    """Return the process numbers of a run's ranks."""
+    return [handle["pid"], *(peer["pid"] for peer in handle["peers"])]
 
 
 def children_of(text: str) -> list[int]:
@@ -187,3 +197,64 @@ class LauncherContract:
         assert ended.code != 0
         assert kind.executable in ended.detail
         assert kind.executable in launcher.logs("r1", 0).text
+
+    def test_each_rank_has_its_own_place_folder_device_and_threads(self, launcher: Launcher, tmp_path: Path) -> None:
+        job = trial_job(tmp_path, "r1", "facts", devices=["2", "GPU-abc"], threads=6)
+        launcher.start("r1", job, KIND, ranks=2)
+        assert exits(launcher, "r1")["r1"].code == 0
+        folders = (tmp_path / "r1", tmp_path / "r1" / "rank-1")
+        found = [json.loads((folder / "facts.json").read_text()) for folder in folders]
+        assert found[0]["pid"] != found[1]["pid"]
+        assert [facts["cwd"] for facts in found] == [str(folder / "work") for folder in folders]
+        assert [facts["environment"]["CUDA_VISIBLE_DEVICES"] for facts in found] == ["2", "GPU-abc"]
+        assert [facts["environment"]["OMP_NUM_THREADS"] for facts in found] == ["3", "3"]
+        assert [(facts["gang"]["rank"], facts["gang"]["local_rank"]) for facts in found] == [(0, 0), (1, 1)]
+        for facts in found:
+            assert (facts["gang"]["size"], facts["gang"]["local_size"], facts["gang"]["cross_size"]) == (2, 2, 1)
+            assert facts["gang"]["rendezvous"] == str(tmp_path / "r1" / "rendezvous")
+
+    def test_each_rank_has_its_own_output(self, launcher: Launcher, tmp_path: Path) -> None:
+        launcher.start("r1", trial_job(tmp_path, "r1", "place"), KIND, ranks=3)
+        exits(launcher, "r1")
+        assert [launcher.logs("r1", 0, rank).text for rank in range(3)] == [f"I am {rank} of 3\n" for rank in range(3)]
+
+    def test_a_run_has_ended_once_all_its_ranks_have(self, launcher: Launcher, tmp_path: Path) -> None:
+        handle = launcher.start("r1", trial_job(tmp_path, "r1", ["succeed", "hold"]), KIND, ranks=2)
+        output(launcher, "r1", "waiting", rank=1)
+        until(lambda: gone(ranks_of(handle)[0]), launcher)
+        assert launcher.poll() == []
+        (tmp_path / "r1" / "rank-1" / "go").write_text("0")
+        assert exits(launcher, "r1")["r1"].code == 0
+
+    def test_a_killed_rank_takes_the_others_with_it(self, launcher: Launcher, tmp_path: Path) -> None:
+        handle = launcher.start("r1", trial_job(tmp_path, "r1", ["stubborn", "wait", "stubborn"]), KIND, ranks=3)
+        for rank in range(3):
+            output(launcher, "r1", "waiting", rank)
+        os.kill(ranks_of(handle)[1], signal.SIGKILL)
+        ended = exits(launcher, "r1")["r1"]
+        assert ended.code == -9
+        assert ended.detail.startswith("rank 1 of 3: killed by signal 9")
+        assert all(gone(pid) for pid in ranks_of(handle))
+
+    def test_the_failure_that_is_told_is_the_one_that_came_by_itself(self, launcher: Launcher, tmp_path: Path) -> None:
+        handle = launcher.start("r1", trial_job(tmp_path, "r1", ["follow", "hold"]), KIND, ranks=2)
+        output(launcher, "r1", "waiting", rank=1)
+        until(lambda: gone(ranks_of(handle)[0]), launcher)
+        assert launcher.poll() == []
+        (tmp_path / "r1" / "rank-1" / "go").write_text("3")
+        ended = exits(launcher, "r1")["r1"]
+        assert ended.code == 3
+        assert ended.detail.startswith("rank 1 of 2: exit code 3")
+
+    def test_kill_reaches_every_rank(self, launcher: Launcher, tmp_path: Path) -> None:
+        handle = launcher.start("r1", trial_job(tmp_path, "r1", ["graceful", "graceful"]), KIND, ranks=2)
+        for rank in range(2):
+            output(launcher, "r1", "waiting", rank)
+        launcher.kill("r1", grace=60)
+        assert exits(launcher, "r1")["r1"].code == 7
+        assert all(gone(pid) for pid in ranks_of(handle))
+
+    def test_of_an_interpreter_that_does_not_exist_no_rank_starts(self, launcher: Launcher, tmp_path: Path) -> None:
+        kind = WorkerKind("python", str(tmp_path / "no" / "python"))
+        launcher.start("r1", trial_job(tmp_path, "r1", "leave", code=0), kind, ranks=2)
+        assert kind.executable in exits(launcher, "r1")["r1"].detail

@@ -11,16 +11,26 @@ import sys
 import threading
 import time
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from launch_entries import SLEEPER
-from launcher_contract import BUNDLE, KIND, LauncherContract, children_of, exits, gone, output, trial_job, until
+from launcher_contract import (
+    BUNDLE,
+    KIND,
+    LauncherContract,
+    exits,
+    gone,
+    output,
+    ranks_of,
+    trial_job,
+    until,
+)
 
 from det_native.master.flow.thread import IDLE_SECONDS, DecisionThread
+from det_native.master.launch import local_run
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.local import LocalLauncher
 from det_native.master.launch.policy import Policy
@@ -31,27 +41,6 @@ pytestmark = pytest.mark.slow
 HERE = str(Path(__file__).parent)
 PROMPT = Policy(settle=0.0)
 Make = Callable[..., LocalLauncher]
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
-    """Make launchers whose workers run ``launch_entries``; all are closed with their workers."""
-    made: list[LocalLauncher] = []
-
-    def make_one(*, variables: dict[str, str] | None = None, **arguments: object) -> LocalLauncher:
-        environment = {**os.environ, "PYTHONPATH": HERE, **(variables or {})}
-        launcher = LocalLauncher(
-            tmp_path / "standby",
-            entry="launch_entries:run",
-            environment=environment,
-            **arguments,  # type: ignore[arg-type]
-        )
-        made.append(launcher)
-        return launcher
-
-    yield make_one
-    for launcher in made:
-        launcher.close(kill_workers=True)
 
 
 def _standby_processes() -> list[psutil.Process]:
@@ -72,7 +61,8 @@ class TestLocalLauncher(LauncherContract):
     """The contract, without standbys."""
 
     @pytest.fixture
-    def launcher(self, make: Make) -> LocalLauncher:
+    def launcher(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> LocalLauncher:
+        monkeypatch.setattr(local_run, "PEER_GRACE_SECONDS", 1.0)
         return make(policy=Policy(settle=3600.0))
 
 
@@ -85,6 +75,16 @@ class TestStandbys:
         exits(launcher, "r1")
         assert _facts(tmp_path, "r1")["pid"] in before
         _warm(launcher, 2)
+
+    def test_ready_standbys_take_the_jobs_of_all_ranks(self, make: Make, tmp_path: Path) -> None:
+        launcher = make(slots=2, policy=PROMPT)
+        _warm(launcher, 2)
+        before = {process.pid for process in _standby_processes()}
+        handle = launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND, ranks=2)
+        assert set(ranks_of(handle)) == before
+        assert handle["standby"] == "ready, ready"
+        exits(launcher, "r1")
+        _warm(launcher, 3)
 
     def test_no_standby_warms_up_while_a_worker_starts(self, make: Make, tmp_path: Path) -> None:
         launcher = make(slots=1, policy=Policy(settle=3600.0))
@@ -238,56 +238,6 @@ class TestStandbys:
         assert ended.code == 1
         assert f"{executable}3.{sys.version_info.minor} has no det_native" in ended.detail
         assert "det_harness" in launcher.logs("r1", 0).text
-
-
-class TestMasterGone:
-    def test_a_worker_lives_on_and_is_adopted(self, make: Make, tmp_path: Path) -> None:
-        first = make(policy=PROMPT)
-        handle = first.start("r1", trial_job(tmp_path, "r1", "wait", family=True), KIND)
-        children = children_of(output(first, "r1", "waiting"))
-        first.close(kill_workers=False)
-        assert not gone(handle["pid"])
-        second = make(policy=PROMPT)
-        assert second.adopt("r1", json.loads(json.dumps(handle)))
-        assert second.poll() == []
-        assert "waiting" in second.logs("r1", 0).text
-        second.kill("r1", grace=5)
-        ended = exits(second, "r1")["r1"]
-        assert ended.code is None
-        until(lambda: all(gone(pid) for pid in [handle["pid"], *children]))
-        os.waitpid(handle["pid"], 0)
-
-    def test_a_worker_that_ended_meanwhile_is_not_adopted_but_can_be_read(self, make: Make, tmp_path: Path) -> None:
-        first = make(policy=PROMPT)
-        handle = first.start("r1", trial_job(tmp_path, "r1", "say", text="last words"), KIND)
-        exits(first, "r1")
-        second = make(policy=PROMPT)
-        assert not second.adopt("r1", handle)
-        assert second.logs("r1", 0).text == "last words\n"
-        assert second.poll() == []
-
-    def test_another_process_with_the_same_number_is_not_adopted(self, make: Make, tmp_path: Path) -> None:
-        launcher = make(policy=PROMPT)
-        handle = launcher.start("r1", trial_job(tmp_path, "r1", "wait"), KIND)
-        output(launcher, "r1", "waiting")
-        with subprocess.Popen([sys.executable, "-c", SLEEPER], start_new_session=True) as foreign:
-            none = {"marker": "of-another-worker", "temporary": str(tmp_path / "none")}
-            stranger = {**handle, **none, "pid": foreign.pid}
-            other = make(policy=PROMPT)
-            assert not other.adopt("r2", stranger)
-            assert not other.adopt("r3", {**stranger, "mark": "another-boot:1"})
-            assert foreign.poll() is None
-            foreign.kill()
-        assert not gone(handle["pid"])
-
-    def test_a_job_still_on_its_way_is_handed_over_before_the_launcher_goes(self, make: Make, tmp_path: Path) -> None:
-        launcher = make(policy=PROMPT)
-        job = trial_job(tmp_path, "r1", "say", text="x" * 2_000_000)
-        handle = launcher.start("r1", job, KIND)
-        launcher.close(kill_workers=False)
-        os.waitpid(handle["pid"], 0)
-        assert (tmp_path / "r1" / "output.log").stat().st_size == 2_000_001
-        assert not make().adopt("r1", handle)
 
 
 class TestWait:

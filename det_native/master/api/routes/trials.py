@@ -86,11 +86,14 @@ def get_logs(
     after: Annotated[int, Query(ge=0, le=LARGEST, description="Only lines with a larger id.")] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     last: Annotated[int | None, Query(ge=1, le=10_000, description="The last so many lines, not the first.")] = None,
+    before: Annotated[
+        int | None, Query(ge=1, le=LARGEST, description="With `last`: only lines with a smaller id, for paging back.")
+    ] = None,
 ) -> Response:
     """Return log lines, oldest first; the first `limit` ones, or the last ones."""
     with service.database.read() as connection:
         if last is not None:
-            return reply_list(logs.last(connection, trial_id, last, owner=owner, line_id=after))
+            return reply_list(logs.last(connection, trial_id, last, owner=owner, line_id=after, before=before))
         return reply_list(logs.after(connection, trial_id, owner=owner, line_id=after, limit=limit))
 
 

@@ -30,12 +30,19 @@ export function documentCells(
     if (cell.cell_type !== 'code') {
       return [];
     }
-    const id = typeof cell.id === 'string' && cell.id !== '' ? cell.id : `cell-${position}`;
+    const id =
+      typeof cell.id === 'string' && cell.id !== ''
+        ? cell.id
+        : `cell-${position}`;
     return [
       {
         id,
-        source: typeof cell.source === 'string' ? cell.source : cell.source.join(''),
-        execution_count: typeof cell.execution_count === 'number' ? cell.execution_count : null,
+        source:
+          typeof cell.source === 'string' ? cell.source : cell.source.join(''),
+        execution_count:
+          typeof cell.execution_count === 'number'
+            ? cell.execution_count
+            : null,
         executed: memory.lastRan(id),
         tags: tagsOf(cell.metadata)
       }
@@ -45,5 +52,7 @@ export function documentCells(
 
 function tagsOf(metadata: object | undefined): string[] {
   const tags = (metadata as { tags?: unknown } | undefined)?.tags;
-  return Array.isArray(tags) ? tags.filter((tag): tag is string => typeof tag === 'string') : [];
+  return Array.isArray(tags)
+    ? tags.filter((tag): tag is string => typeof tag === 'string')
+    : [];
 }

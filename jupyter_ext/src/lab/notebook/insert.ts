@@ -6,7 +6,8 @@ export function insertCodeCell(panel: NotebookPanel, code: string): void {
   const notebook = panel.content;
   const active = notebook.activeCell;
   const isEmpty =
-    active?.model.type === 'code' && active.model.sharedModel.getSource().trim() === '';
+    active?.model.type === 'code' &&
+    active.model.sharedModel.getSource().trim() === '';
   if (!isEmpty) {
     NotebookActions.insertBelow(notebook);
   }

@@ -17,13 +17,15 @@ export class CheckpointLoader {
 
   /** Insert the cell below the active one of the notebook used last; without a notebook, offer a new one. */
   async load(reference: CheckpointReference): Promise<void> {
-    const panel = this._notebooks.currentWidget ?? (await this._offerNotebook());
+    const panel =
+      this._notebooks.currentWidget ?? (await this._offerNotebook());
     if (panel === null) {
       return;
     }
     await panel.context.ready;
     const { model } = panel.content;
-    const executed = model === null ? [] : this._executions.memoryOf(model).alive;
+    const executed =
+      model === null ? [] : this._executions.memoryOf(model).alive;
     this._app.shell.activateById(panel.id);
     insertCodeCell(panel, checkpointCode(reference, executed));
   }
@@ -32,7 +34,10 @@ export class CheckpointLoader {
     const { button } = await showDialog({
       title: 'No notebook is open',
       body: 'The cell that loads the checkpoint goes into a notebook. Open a new one?',
-      buttons: [Dialog.cancelButton(), Dialog.okButton({ label: 'New notebook' })]
+      buttons: [
+        Dialog.cancelButton(),
+        Dialog.okButton({ label: 'New notebook' })
+      ]
     });
     if (!button.accept) {
       return null;

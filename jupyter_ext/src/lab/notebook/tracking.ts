@@ -1,16 +1,16 @@
 /** Watches the notebooks of this page, to know what ran last in each. */
 import type { ISessionContext } from '@jupyterlab/apputils';
 import {
-  NotebookActions,
   type INotebookModel,
   type INotebookTracker,
   type Notebook,
+  NotebookActions,
   type NotebookPanel
 } from '@jupyterlab/notebook';
 import type { Cell } from '@jupyterlab/cells';
 import type { Kernel } from '@jupyterlab/services';
 
-import { ExecutionMemory, type ExecutionEnd } from './executions';
+import { type ExecutionEnd, ExecutionMemory } from './executions';
 
 interface Ended {
   notebook: Notebook;
@@ -24,7 +24,9 @@ export class ExecutionTracker {
   private readonly _memories = new WeakMap<INotebookModel, ExecutionMemory>();
 
   constructor(notebooks: INotebookTracker) {
-    NotebookActions.executionScheduled.connect((_, started) => this._scheduled(started));
+    NotebookActions.executionScheduled.connect((_, started) =>
+      this._scheduled(started)
+    );
     NotebookActions.executed.connect((_, ended) => this._ended(ended));
     notebooks.widgetAdded.connect((_, panel) => this._watchKernel(panel));
     notebooks.forEach(panel => this._watchKernel(panel));
@@ -40,9 +42,15 @@ export class ExecutionTracker {
     return memory;
   }
 
-  private _scheduled({ notebook, cell }: Pick<Ended, 'notebook' | 'cell'>): void {
+  private _scheduled({
+    notebook,
+    cell
+  }: Pick<Ended, 'notebook' | 'cell'>): void {
     if (notebook.model !== null && cell.model.type === 'code') {
-      this.memoryOf(notebook.model).scheduled(cell.model.id, cell.model.sharedModel.getSource());
+      this.memoryOf(notebook.model).scheduled(
+        cell.model.id,
+        cell.model.sharedModel.getSource()
+      );
     }
   }
 
@@ -60,11 +68,17 @@ export class ExecutionTracker {
       }
     };
     panel.sessionContext.kernelChanged.connect(forget);
-    panel.sessionContext.statusChanged.connect((_: ISessionContext, status: Kernel.Status) => {
-      if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
-        forget();
+    panel.sessionContext.statusChanged.connect(
+      (_: ISessionContext, status: Kernel.Status) => {
+        if (
+          status === 'restarting' ||
+          status === 'autorestarting' ||
+          status === 'dead'
+        ) {
+          forget();
+        }
       }
-    });
+    );
   }
 }
 

@@ -36,7 +36,9 @@ export class ExperimentPage extends Widget {
       confirm: confirmStop,
       onLoad
     });
-    this._presence = new Presence(seen => (seen ? this._feed.resume() : this._feed.pause()));
+    this._presence = new Presence(seen =>
+      seen ? this._feed.resume() : this._feed.pause()
+    );
     this._feed.subscribe(view => this._name(view));
   }
 
@@ -82,7 +84,10 @@ export async function confirmStop(question: string): Promise<boolean> {
   const { button } = await showDialog({
     title: 'Stop the experiment?',
     body: question,
-    buttons: [Dialog.cancelButton({ label: 'Go on' }), Dialog.warnButton({ label: 'Stop' })],
+    buttons: [
+      Dialog.cancelButton({ label: 'Go on' }),
+      Dialog.warnButton({ label: 'Stop' })
+    ],
     defaultButton: 0
   });
   return button.accept;

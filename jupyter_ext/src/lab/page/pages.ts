@@ -1,22 +1,27 @@
 /** The open pages: one for each experiment, restored with the workspace. */
 import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
-import { WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
+import { type MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 
 import type { Checkpoint } from '../../shared/model';
 import type { Transport } from '../../shared/transport';
 import { CommandIds } from '../commandIds';
-import { makePage, type ExperimentPage } from './page';
+import { type ExperimentPage, makePage } from './page';
 
 /** Opens pages and knows which is in front. */
 export class ExperimentPages {
-  private readonly _tracker = new WidgetTracker<MainAreaWidget<ExperimentPage>>({
-    namespace: 'det-native-experiment'
-  });
+  private readonly _tracker = new WidgetTracker<MainAreaWidget<ExperimentPage>>(
+    {
+      namespace: 'det-native-experiment'
+    }
+  );
 
   constructor(
     private readonly _app: JupyterFrontEnd,
     private readonly _transport: Transport,
-    private readonly _onLoad: (experimentId: number, checkpoint: Checkpoint) => void
+    private readonly _onLoad: (
+      experimentId: number,
+      checkpoint: Checkpoint
+    ) => void
   ) {}
 
   /** Experiment of the page in front; null if something else is there. */
@@ -28,7 +33,9 @@ export class ExperimentPages {
 
   /** Open the page of an experiment, or bring it to the front. */
   open(experimentId: number): void {
-    const known = this._tracker.find(page => page.content.experimentId === experimentId);
+    const known = this._tracker.find(
+      page => page.content.experimentId === experimentId
+    );
     if (known !== undefined) {
       this._app.shell.activateById(known.id);
       return;

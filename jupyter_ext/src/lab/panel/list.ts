@@ -30,7 +30,9 @@ export class ExperimentList {
     this._canvas.className = 'det-List-canvas';
     this._canvas.setAttribute('role', 'presentation');
     this.element.append(this._canvas);
-    this.element.addEventListener('scroll', () => this._draw(), { passive: true });
+    this.element.addEventListener('scroll', () => this._draw(), {
+      passive: true
+    });
     this.element.addEventListener('keydown', event => this._pressed(event));
     this.element.addEventListener('click', event => this._clicked(event));
     this.element.addEventListener('contextmenu', event => this._pointed(event));
@@ -90,7 +92,11 @@ export class ExperimentList {
       if (place !== view.element) {
         this._canvas.insertBefore(view.element, place ?? null); // screen readers go by the order in the DOM
       }
-      view.show(row, { top: this._offsets[index]!, position: index + 1, count: this._rows.length });
+      view.show(row, {
+        top: this._offsets[index]!,
+        position: index + 1,
+        count: this._rows.length
+      });
       view.setActive(index === this._activeRow);
     }
     this._forgetAllBut(seen);
@@ -107,7 +113,8 @@ export class ExperimentList {
   }
 
   private _nameActive(): void {
-    const view = this.activeId === null ? undefined : this._views.get(this.activeId);
+    const view =
+      this.activeId === null ? undefined : this._views.get(this.activeId);
     if (view === undefined) {
       this.element.removeAttribute('aria-activedescendant');
     } else {
@@ -135,8 +142,16 @@ export class ExperimentList {
       this._openActive();
       return;
     }
-    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW_HEIGHT) - 1);
-    const row = rowAfterKey(event.key, this._activeRow, this._rows.length, page);
+    const page = Math.max(
+      1,
+      Math.floor(this.element.clientHeight / ROW_HEIGHT) - 1
+    );
+    const row = rowAfterKey(
+      event.key,
+      this._activeRow,
+      this._rows.length,
+      page
+    );
     if (row !== null) {
       event.preventDefault();
       this._activate(row);
@@ -154,8 +169,13 @@ export class ExperimentList {
   }
 
   private _activateAt(target: EventTarget | null): boolean {
-    const element = target instanceof Element ? target.closest<HTMLElement>('.det-Row') : null;
-    const row = this._rows.findIndex(each => String(each.id) === element?.dataset.experimentId);
+    const element =
+      target instanceof Element
+        ? target.closest<HTMLElement>('.det-Row')
+        : null;
+    const row = this._rows.findIndex(
+      each => String(each.id) === element?.dataset.experimentId
+    );
     if (row < 0) {
       return false;
     }

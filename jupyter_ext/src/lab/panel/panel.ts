@@ -10,7 +10,13 @@ import { makeWaiting } from '../dom';
 import { Presence } from '../presence';
 import { ExperimentList } from './list';
 import { rowOf } from './rows';
-import { ACTION_LABELS, headerText, screenOf, type Message, type PanelAction } from './screen';
+import {
+  ACTION_LABELS,
+  headerText,
+  type Message,
+  type PanelAction,
+  screenOf
+} from './screen';
 import type { SlotsWatch } from './slots';
 
 /** Times such as "5 min ago" are renewed this often. */
@@ -43,7 +49,10 @@ export class ExperimentsPanel extends Widget {
   constructor(private readonly _options: PanelOptions) {
     super();
     this.addClass('det-Panel');
-    this._list = new ExperimentList({ label: 'Experiments', onOpen: _options.onOpen });
+    this._list = new ExperimentList({
+      label: 'Experiments',
+      onOpen: _options.onOpen
+    });
     this._master.setAttribute('role', 'status');
     this._notice.setAttribute('role', 'alert');
     this.node.setAttribute('role', 'region');
@@ -63,7 +72,11 @@ export class ExperimentsPanel extends Widget {
   /** The experiment that the keyboard or the pointer chose last. */
   get activeExperiment(): Experiment | null {
     const id = this._list.activeId;
-    return this._options.feed.view.experiments.find(experiment => experiment.id === id) ?? null;
+    return (
+      this._options.feed.view.experiments.find(
+        experiment => experiment.id === id
+      ) ?? null
+    );
   }
 
   override dispose(): void {
@@ -94,18 +107,30 @@ export class ExperimentsPanel extends Widget {
   }
 
   protected override onActivateRequest(_: LuminoMessage): void {
-    const target = this._list.element.hidden ? this._message.querySelector('button') : null;
+    const target = this._list.element.hidden
+      ? this._message.querySelector('button')
+      : null;
     (target ?? this._list.element).focus();
   }
 
   private _makeHeader(): HTMLElement {
-    const refresh = button('jp-Button jp-mod-minimal det-Panel-refresh', '', () =>
-      this._options.feed.refresh()
+    const refresh = button(
+      'jp-Button jp-mod-minimal det-Panel-refresh',
+      '',
+      () => this._options.feed.refresh()
     );
-    refresh.append(refreshIcon.element({ tag: 'span', stylesheet: 'toolbarButton' }));
+    refresh.append(
+      refreshIcon.element({ tag: 'span', stylesheet: 'toolbarButton' })
+    );
     refresh.title = 'Refresh';
     refresh.setAttribute('aria-label', 'Refresh the list of experiments');
-    return make('div', 'det-Panel-header', {}, make('h2', '', {}, 'Experiments'), refresh);
+    return make(
+      'div',
+      'det-Panel-header',
+      {},
+      make('h2', '', {}, 'Experiments'),
+      refresh
+    );
   }
 
   private _seenChanged(seen: boolean): void {
@@ -147,21 +172,31 @@ export class ExperimentsPanel extends Widget {
       return;
     }
     this._shownMessage = '';
-    this._list.element.classList.toggle('det-mod-stale', screen.notice !== null);
+    this._list.element.classList.toggle(
+      'det-mod-stale',
+      screen.notice !== null
+    );
     this._drawNotice(screen.notice);
     const now = Date.now();
-    this._list.setRows(screen.experiments.map(experiment => rowOf(experiment, now)));
+    this._list.setRows(
+      screen.experiments.map(experiment => rowOf(experiment, now))
+    );
   }
 
   private _drawMessage(screen: Message): void {
-    const action = screen.action === 'submit' && !this._options.canSubmit() ? null : screen.action;
+    const action =
+      screen.action === 'submit' && !this._options.canSubmit()
+        ? null
+        : screen.action;
     const key = JSON.stringify([screen, action]);
     if (key === this._shownMessage) {
       return; // what has the focus must not be made anew
     }
     this._shownMessage = key;
     const hadFocus = this._message.contains(document.activeElement);
-    const title = screen.busy ? makeWaiting(screen.title) : make('h3', '', {}, screen.title);
+    const title = screen.busy
+      ? makeWaiting(screen.title)
+      : make('h3', '', {}, screen.title);
     this._message.replaceChildren(title, make('p', '', {}, screen.body));
     this._message.dataset.tone = screen.tone;
     if (action !== null) {
@@ -172,7 +207,9 @@ export class ExperimentsPanel extends Widget {
     }
   }
 
-  private _drawNotice(notice: { text: string; action: PanelAction } | null): void {
+  private _drawNotice(
+    notice: { text: string; action: PanelAction } | null
+  ): void {
     const key = notice === null ? '' : notice.text + notice.action;
     if (this._notice.dataset.key === key) {
       return;
@@ -180,11 +217,17 @@ export class ExperimentsPanel extends Widget {
     this._notice.dataset.key = key;
     this._notice.replaceChildren();
     if (notice !== null) {
-      this._notice.append(make('p', '', {}, notice.text), this._makeAction(notice.action, ''));
+      this._notice.append(
+        make('p', '', {}, notice.text),
+        this._makeAction(notice.action, '')
+      );
     }
   }
 
-  private _makeAction(action: PanelAction, className: string): HTMLButtonElement {
+  private _makeAction(
+    action: PanelAction,
+    className: string
+  ): HTMLButtonElement {
     const actions: Record<PanelAction, () => void> = {
       start: () => void this._options.onStart(),
       retry: () => this._options.feed.refresh(),

@@ -1,6 +1,6 @@
 /** One row of the list of experiments, as DOM; names and errors are text, never HTML. */
 import { make, setText } from '../../shared/dom';
-import { stateIcons, type Shape } from '../icons';
+import { type Shape, stateIcons } from '../icons';
 import type { Row } from './rows';
 
 /** Where a row stands. */
@@ -16,6 +16,7 @@ interface Place {
 export class RowView {
   private _shown: Row | null = null;
   private readonly _icon = part('span', 'det-Row-icon');
+  private readonly _number = part('span', 'det-Row-number');
   private readonly _name = part('span', 'det-Row-name');
   private readonly _metric = part('span', 'det-Row-metric');
   private readonly _state = part('span', 'det-Row-state');
@@ -29,8 +30,19 @@ export class RowView {
     this.element.id = `det-row-${experimentId}`;
     this.element.dataset.experimentId = String(experimentId);
     this.element.setAttribute('role', 'option');
-    const first = part('div', 'det-Row-line', this._name, this._metric);
-    const second = part('div', 'det-Row-line det-Row-second', this._state, this._metricName);
+    const first = part(
+      'div',
+      'det-Row-line',
+      this._number,
+      this._name,
+      this._metric
+    );
+    const second = part(
+      'div',
+      'det-Row-line det-Row-second',
+      this._state,
+      this._metricName
+    );
     const main = part('div', 'det-Row-main', first, second, this._problem);
     this._bar.append(this._barFill);
     this.element.append(this._icon, main, this._bar);
@@ -52,6 +64,7 @@ export class RowView {
     set(this.element, 'aria-label', row.label);
     set(this.element, 'title', row.title);
     this._showShape(row.shape);
+    setText(this._number, row.number);
     setText(this._name, row.name);
     setText(this._metric, row.metric);
     setText(this._state, row.detail);
@@ -75,7 +88,11 @@ export class RowView {
   }
 }
 
-function part(tag: 'div' | 'span', className: string, ...children: Node[]): HTMLElement {
+function part(
+  tag: 'div' | 'span',
+  className: string,
+  ...children: Node[]
+): HTMLElement {
   return make(tag, className, {}, ...children);
 }
 

@@ -1,12 +1,23 @@
 /** What the list says of an experiment, in the few characters that 250 pixels have. */
-import { formatAgo, formatDuration, formatPercent, formatValue } from '../../shared/format';
-import { isTerminal, type Experiment, type UserErrorInfo } from '../../shared/model';
+import {
+  formatAgo,
+  formatDuration,
+  formatPercent,
+  formatValue
+} from '../../shared/format';
+import {
+  type Experiment,
+  isTerminal,
+  type UserErrorInfo
+} from '../../shared/model';
 import { experimentStateText } from '../../shared/texts';
 import type { Shape } from '../icons';
 
 /** A row of the list. Texts may be empty. */
 export interface Row {
   id: number;
+  /** `#12` */
+  number: string;
   name: string;
   shape: Shape;
   /** Value of the searcher's metric, best so far. */
@@ -40,41 +51,59 @@ const SHAPES: Readonly<Record<string, Shape>> = {
  * @param now - Milliseconds since 1970.
  */
 export function rowOf(experiment: Experiment, now: number): Row {
-  const { word } = experimentStateText(experiment);
+  const { word, note = '' } = experimentStateText(experiment);
   const known = experiment.best_validation !== null;
   const metric = known ? formatValue(experiment.best_validation) : '';
   const detail = detailOf(experiment, word, now);
-  const problem = experiment.error === null ? '' : problemLine(experiment.error);
+  const problem =
+    experiment.error === null ? note : problemLine(experiment.error);
   const best = known ? `best ${experiment.metric} ${metric}` : '';
   return {
     id: experiment.id,
+    number: `#${experiment.id}`,
     name: experiment.name,
-    shape: word === 'Queued' ? 'waiting' : (SHAPES[experiment.state] ?? 'stopped'),
+    shape: shapeOf(experiment, word, note),
     metric,
     metricName: known ? experiment.metric : '',
     detail,
     problem,
     progress: isTerminal(experiment.state) ? null : experiment.progress,
-    title: filled(`Experiment ${experiment.id}: ${experiment.name}`, detail, best, problem).join(
-      '\n'
-    ),
-    label: filled(`Experiment ${experiment.id}, ${experiment.name}`, detail, best, problem).join(
-      ', '
-    )
+    title: filled(
+      `Experiment ${experiment.id}: ${experiment.name}`,
+      detail,
+      best,
+      problem
+    ).join('\n'),
+    label: filled(
+      `Experiment ${experiment.id}, ${experiment.name}`,
+      detail,
+      best,
+      problem
+    ).join(', ')
   };
+}
+
+function shapeOf({ state }: Experiment, word: string, note: string): Shape {
+  if (word === 'Queued') {
+    return 'waiting';
+  }
+  // A tick alone would say that all is well.
+  return note === '' ? (SHAPES[state] ?? 'stopped') : 'partly';
 }
 
 /** The last line of a traceback and the cell it came from. */
 export function problemLine(error: UserErrorInfo): string {
   const lines = error.traceback.split('\n').filter(line => line.trim() !== '');
   const [message] = error.message.split('\n');
-  const said = lines.at(-1)?.trim() ?? filled(error.type, message ?? '').join(': ');
-  return error.cell === null ? said : `Cell ${error.cell}: ${said}`;
+  const said =
+    lines.at(-1)?.trim() ?? filled(error.type, message ?? '').join(': ');
+  return error.cell === null ? said : `Cell [${error.cell}]: ${said}`;
 }
 
 function detailOf(experiment: Experiment, word: string, now: number): string {
   // The master begins the name of a test with a mark of its own.
-  const test = experiment.test && !experiment.name.startsWith('[test-mode]') ? 'test' : '';
+  const test =
+    experiment.test && !experiment.name.startsWith('[test-mode]') ? 'test' : '';
   if (isTerminal(experiment.state)) {
     const ended = experiment.ended ?? experiment.created;
     return filled(word, test, formatAgo(ended, now)).join(' · ');
@@ -84,7 +113,9 @@ function detailOf(experiment: Experiment, word: string, now: number): string {
   }
   const left = experiment.seconds_left ?? null;
   const time = left === null ? '' : `${formatDuration(left)} left`;
-  return filled(word, test, formatPercent(experiment.progress), time).join(' · ');
+  return filled(word, test, formatPercent(experiment.progress), time).join(
+    ' · '
+  );
 }
 
 function filled(...texts: string[]): string[] {

@@ -2,7 +2,7 @@
 import { formatClock } from '../../shared/format';
 import type { ListView } from '../../shared/listFeed';
 import type { Connection, Experiment, MasterStatus } from '../../shared/model';
-import { masterText } from '../../shared/texts';
+import { masterText, TEXTS } from '../../shared/texts';
 
 /** A button of the panel. */
 export type PanelAction = 'start' | 'retry' | 'reload' | 'submit';
@@ -32,7 +32,7 @@ type Lost = Extract<Connection, { kind: 'lost' }>;
 
 /** Words on the buttons. */
 export const ACTION_LABELS: Readonly<Record<PanelAction, string>> = {
-  start: 'Start a master',
+  start: TEXTS.start,
   retry: 'Try again',
   reload: 'Reload the page',
   submit: 'Submit this notebook'
@@ -51,7 +51,11 @@ export function screenOf(view: ListView, version: string): Screen {
   }
   const lost = connection.kind === 'lost' ? connection : null;
   if (experiments.length > 0) {
-    return { kind: 'list', experiments, notice: lost && lostNotice(lost, status) };
+    return {
+      kind: 'list',
+      experiments,
+      notice: lost && lostNotice(lost, status)
+    };
   }
   if (connection.kind === 'live') {
     return EMPTY;
@@ -63,7 +67,10 @@ export function screenOf(view: ListView, version: string): Screen {
 }
 
 /** What the header says of the master in few words; empty where the rest of the panel says it. */
-export function headerText(view: ListView, slots: { busy: number; all: number } | null): string {
+export function headerText(
+  view: ListView,
+  slots: { busy: number; all: number } | null
+): string {
   if (view.connection.kind !== 'live' || view.status === null) {
     return '';
   }
@@ -130,7 +137,10 @@ function differentVersions(page: string, server: string): Message {
 function lostMessage(lost: Lost): Message {
   return {
     kind: 'message',
-    title: lost.state === 'absent' ? 'Not installed completely' : 'The connection is lost',
+    title:
+      lost.state === 'absent'
+        ? 'Not installed completely'
+        : 'The connection is lost',
     body: `${lost.message} ${lost.remedy}`.trim(),
     action: 'retry',
     busy: false,
@@ -138,7 +148,10 @@ function lostMessage(lost: Lost): Message {
   };
 }
 
-function lostNotice(lost: Lost, status: MasterStatus | null): Listing['notice'] {
+function lostNotice(
+  lost: Lost,
+  status: MasterStatus | null
+): Listing['notice'] {
   const reason = lost.message.replace(/\.?$/, '.');
   return {
     text: `Connection lost since ${formatClock(lost.since)}. ${reason} The list is as it was then.`,

@@ -18,7 +18,9 @@ export function slotsKey(view: ListView): string {
     experiment => experiment.state !== 'COMPLETED' && experiment.ended === null
   );
   return active
-    .map(({ id, state, trials, started }) => [id, state, trials, started ?? ''].join(':'))
+    .map(({ id, state, trials, started }) =>
+      [id, state, trials, started ?? ''].join(':')
+    )
     .join(' ');
 }
 
@@ -66,7 +68,9 @@ export class SlotsWatch {
     this._asking = true;
     try {
       const { slots } = await this._transport.get<MasterInfo>('master/master');
-      const busy = slots.filter(slot => typeof slot.trial_id === 'number').length;
+      const busy = slots.filter(
+        slot => typeof slot.trial_id === 'number'
+      ).length;
       this._found = { busy, all: slots.length };
     } catch {
       this._found = null; // the list's own stream says what is wrong

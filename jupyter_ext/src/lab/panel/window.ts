@@ -32,7 +32,10 @@ export function visibleRows(
   const count = offsets.length - 1;
   const first = rowAt(offsets, top);
   const last = rowAt(offsets, top + height);
-  return { first: Math.max(0, first - spare), end: Math.min(count, last + 1 + spare) };
+  return {
+    first: Math.max(0, first - spare),
+    end: Math.min(count, last + 1 + spare)
+  };
 }
 
 /** How far to scroll so that a row is seen whole; the present value if it already is. */
@@ -51,7 +54,12 @@ export function scrollTo(
 }
 
 /** The row to go to from `row` when a key is pressed; null if the key moves nothing. */
-export function rowAfterKey(key: string, row: number, count: number, page: number): number | null {
+export function rowAfterKey(
+  key: string,
+  row: number,
+  count: number,
+  page: number
+): number | null {
   const moves: Record<string, number> = {
     ArrowDown: row + 1,
     ArrowUp: row - 1,

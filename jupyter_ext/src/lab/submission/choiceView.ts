@@ -1,6 +1,11 @@
 /** Where to train, on how many slots, and whether only to test: the questions of the submit dialog. */
 import { make } from '../../shared/dom';
-import { slotsAsked, slotsProblem, type Choice, type DialogModel } from './dialogModel';
+import {
+  type Choice,
+  type DialogModel,
+  slotsAsked,
+  slotsProblem
+} from './dialogModel';
 import type { Place } from './inspection';
 
 const PLACES: Readonly<Record<Place, string>> = {
@@ -18,13 +23,25 @@ export class ChoiceView {
   private readonly _test = make('input');
 
   constructor(private readonly _onChoice: (choice: Partial<Choice>) => void) {
-    const places = (Object.keys(PLACES) as Place[]).map(place => this._makePlace(place));
+    const places = (Object.keys(PLACES) as Place[]).map(place =>
+      this._makePlace(place)
+    );
     this._places = new Map(places.map(({ place, input }) => [place, input]));
-    const group = make('fieldset', '', {}, make('legend', '', {}, 'Where to train'));
+    const group = make(
+      'fieldset',
+      '',
+      {},
+      make('legend', '', {}, 'Where to train')
+    );
     group.append(...places.map(({ label }) => label));
     this._problem.id = 'det-choice-problem';
     this._problem.setAttribute('role', 'alert');
-    this.element.append(group, this._makeSlots(), this._problem, this._makeTest());
+    this.element.append(
+      group,
+      this._makeSlots(),
+      this._problem,
+      this._makeTest()
+    );
   }
 
   /** Show the choice; what the user is typing is left alone. */
@@ -43,8 +60,10 @@ export class ChoiceView {
     if (document.activeElement !== this._slots && Number.isFinite(asked)) {
       this._slots.value = String(asked);
     }
-    this._slots.max = model.slotsOffered === null ? '' : String(model.slotsOffered);
-    this._slotsOf.textContent = model.slotsOffered === null ? '' : `of ${model.slotsOffered}`;
+    this._slots.max =
+      model.slotsOffered === null ? '' : String(model.slotsOffered);
+    this._slotsOf.textContent =
+      model.slotsOffered === null ? '' : `of ${model.slotsOffered}`;
     const problem = slotsProblem(model);
     this._problem.textContent = problem;
     this._problem.hidden = problem === '';
@@ -57,7 +76,11 @@ export class ChoiceView {
     input.name = 'det-place';
     input.value = place;
     input.addEventListener('change', () => this._onChoice({ place }));
-    return { place, input, label: make('label', '', {}, input, ` ${PLACES[place]}`) };
+    return {
+      place,
+      input,
+      label: make('label', '', {}, input, ` ${PLACES[place]}`)
+    };
   }
 
   private _makeSlots(): HTMLElement {
@@ -66,7 +89,9 @@ export class ChoiceView {
     this._slots.step = '1';
     this._slots.setAttribute('aria-describedby', 'det-choice-problem');
     this._slots.addEventListener('input', () => {
-      this._onChoice({ slots: this._slots.value === '' ? Number.NaN : Number(this._slots.value) });
+      this._onChoice({
+        slots: this._slots.value === '' ? Number.NaN : Number(this._slots.value)
+      });
     });
     return make(
       'label',
@@ -80,7 +105,9 @@ export class ChoiceView {
 
   private _makeTest(): HTMLElement {
     this._test.type = 'checkbox';
-    this._test.addEventListener('change', () => this._onChoice({ test: this._test.checked }));
+    this._test.addEventListener('change', () =>
+      this._onChoice({ test: this._test.checked })
+    );
     return make(
       'label',
       '',

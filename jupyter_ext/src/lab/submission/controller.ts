@@ -3,11 +3,11 @@ import type { MasterInfo } from '../../shared/model';
 import type { Transport } from '../../shared/transport';
 import {
   canSubmit,
+  type DialogEvent,
+  type DialogModel,
   mayMend,
   next,
-  opened,
-  type DialogEvent,
-  type DialogModel
+  opened
 } from './dialogModel';
 import { refusalOf } from './refusals';
 import type { DocumentBody, Inspection, Submission } from './inspection';
@@ -29,7 +29,8 @@ export interface ControllerOptions {
 
 /** How the dialog ended. */
 export type Outcome =
-  { kind: 'submitted'; experiment: Submission['experiment'] } | { kind: 'here' };
+  | { kind: 'submitted'; experiment: Submission['experiment'] }
+  | { kind: 'here' };
 
 /** One run of the dialog. */
 export class SubmitController {
@@ -76,7 +77,9 @@ export class SubmitController {
     this._apply({ type: 'submitted' });
     try {
       const outcome: Outcome =
-        choice.place === 'here' ? await this._runHere(inspection) : await this._send();
+        choice.place === 'here'
+          ? await this._runHere(inspection)
+          : await this._send();
       this._apply({ type: 'accepted' });
       return outcome;
     } catch (error) {

@@ -58,8 +58,11 @@ export class SubmitDialog extends Dialog<void> {
   private _keepFocus(): void {
     const accept = this._acceptButton;
     const { activeElement } = document;
-    const cancel = this.node.querySelector<HTMLElement>('.jp-Dialog-footer .jp-mod-reject');
-    const isElsewhere = this.node.contains(activeElement) && activeElement !== cancel;
+    const cancel = this.node.querySelector<HTMLElement>(
+      '.jp-Dialog-footer .jp-mod-reject'
+    );
+    const isElsewhere =
+      this.node.contains(activeElement) && activeElement !== cancel;
     if (!this.isAttached || isElsewhere) {
       return;
     }

@@ -10,7 +10,8 @@ export interface Choice {
 }
 
 /** What the dialog is about to do or waits for. */
-export type Phase = 'inspecting' | 'ready' | 'blocked' | 'submitting' | 'refused' | 'done';
+export type Phase =
+  'inspecting' | 'ready' | 'blocked' | 'submitting' | 'refused' | 'done';
 
 /** State of the dialog; never changed in place. */
 export interface DialogModel {
@@ -60,13 +61,18 @@ export function next(model: DialogModel, event: DialogEvent): DialogModel {
     case 'slots-known':
       return { ...model, slotsOffered: event.slots };
     case 'chosen':
-      return { ...reconsidered(model), choice: { ...model.choice, ...event.choice } };
+      return {
+        ...reconsidered(model),
+        choice: { ...model.choice, ...event.choice }
+      };
     case 'retried':
       return { ...model, phase: 'inspecting', refusal: null, inspection: null };
     case 'reread':
       return { ...model, phase: 'inspecting', refusal: null };
     case 'submitted':
-      return canSubmit(model) ? { ...model, phase: 'submitting', refusal: null } : model;
+      return canSubmit(model)
+        ? { ...model, phase: 'submitting', refusal: null }
+        : model;
     case 'accepted':
       return { ...model, phase: 'done' };
   }
@@ -87,7 +93,8 @@ function phaseOf(inspection: Inspection): 'ready' | 'blocked' {
 /** Whether a choice may mend what is wrong with the notebook, so that it is to be read again. */
 export function mayMend(model: DialogModel, choice: Partial<Choice>): boolean {
   const { phase, inspection } = model;
-  const wrong = phase === 'blocked' || (phase === 'inspecting' && inspection !== null);
+  const wrong =
+    phase === 'blocked' || (phase === 'inspecting' && inspection !== null);
   const matters = choice.slots !== undefined || choice.test !== undefined;
   return wrong && matters && slotsProblem(model) === '';
 }
@@ -116,7 +123,8 @@ export function slotsProblem(model: DialogModel): string {
 export function canSubmit(model: DialogModel): boolean {
   // What keeps a notebook from being sent, a secret in a cell for one, need not keep the kernel from running it.
   const fits =
-    model.phase === 'ready' || (model.phase === 'blocked' && model.choice.place === 'here');
+    model.phase === 'ready' ||
+    (model.phase === 'blocked' && model.choice.place === 'here');
   return fits && slotsProblem(model) === '';
 }
 

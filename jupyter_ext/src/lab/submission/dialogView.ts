@@ -3,9 +3,21 @@ import { Widget } from '@lumino/widgets';
 
 import { button, make } from '../../shared/dom';
 import { makeWaiting } from '../dom';
-import { blockedText, waitingText, type DialogEvent, type DialogModel } from './dialogModel';
+import {
+  blockedText,
+  type DialogEvent,
+  type DialogModel,
+  waitingText
+} from './dialogModel';
 import { ChoiceView } from './choiceView';
-import { callText, remarks, sizeText, statusText, totalText, type Remarks } from './summary';
+import {
+  callText,
+  type Remarks,
+  remarks,
+  sizeText,
+  statusText,
+  totalText
+} from './summary';
 import type { CaptureRow, Inspection, ProblemInfo } from './inspection';
 
 /** Shows the model; what the user does becomes events. */
@@ -18,7 +30,9 @@ export class DialogView extends Widget {
   constructor(private readonly _send: (event: DialogEvent) => void) {
     super();
     this.addClass('det-Submit');
-    this._choice = new ChoiceView(choice => this._send({ type: 'chosen', choice }));
+    this._choice = new ChoiceView(choice =>
+      this._send({ type: 'chosen', choice })
+    );
     this._status.setAttribute('aria-live', 'polite');
     this.node.append(this._status, this._choice.element, this._content);
   }
@@ -29,7 +43,10 @@ export class DialogView extends Widget {
     this._choice.element.hidden = model.inspection === null;
     this._status.replaceChildren(...this._statusParts(model));
     const { place } = model.choice;
-    if (model.inspection !== this._shownInspection || this._content.dataset.place !== place) {
+    if (
+      model.inspection !== this._shownInspection ||
+      this._content.dataset.place !== place
+    ) {
       this._shownInspection = model.inspection;
       this._content.dataset.place = place;
       this._content.replaceChildren(...contentParts(model));
@@ -48,11 +65,24 @@ export class DialogView extends Widget {
         make('p', 'det-Submit-error', {}, message),
         ...(remedy === '' ? [] : [make('p', '', {}, remedy)]),
         ...problemList(problems),
-        ...(canRetry ? [button('jp-Button jp-mod-styled jp-mod-reject', 'Try again', retry)] : [])
+        ...(canRetry
+          ? [
+              button(
+                'jp-Button jp-mod-styled jp-mod-reject',
+                'Try again',
+                retry
+              )
+            ]
+          : [])
       ];
     }
     if (model.phase === 'blocked') {
-      const heading = make('p', 'det-Submit-error', {}, blockedText(model.choice.place));
+      const heading = make(
+        'p',
+        'det-Submit-error',
+        {},
+        blockedText(model.choice.place)
+      );
       return [heading, ...problemList(model.inspection?.problems ?? [])];
     }
     return [];
@@ -66,7 +96,10 @@ function contentParts(model: DialogModel): Node[] {
   }
   const groups = remarks(model).map(remarkGroup);
   if (model.choice.place === 'here') {
-    return [make('p', '', {}, callText(inspection, model.choice.place)), ...groups];
+    return [
+      make('p', '', {}, callText(inspection, model.choice.place)),
+      ...groups
+    ];
   }
   return [
     make('p', '', {}, callText(inspection, model.choice.place)),
@@ -97,7 +130,13 @@ function problemList(problems: readonly ProblemInfo[]): Node[] {
 function remarkGroup({ kind, heading, lines }: Remarks): HTMLElement {
   const items = lines.map(line => make('li', '', {}, line));
   const list = make('ul', '', {}, ...items);
-  const group = make('div', 'det-Submit-remarks', {}, make('h3', '', {}, heading), list);
+  const group = make(
+    'div',
+    'det-Submit-remarks',
+    {},
+    make('h3', '', {}, heading),
+    list
+  );
   group.dataset.kind = kind;
   return group;
 }
@@ -115,7 +154,13 @@ function reportTable(rows: readonly CaptureRow[]): HTMLElement {
       what.append(make('div', 'det-Submit-note', {}, row.note));
     }
     const texts = [row.how, sizeText(row), row.cell ?? '', statusText(row)];
-    const line = make('tr', '', {}, what, ...texts.map(text => make('td', '', {}, text)));
+    const line = make(
+      'tr',
+      '',
+      {},
+      what,
+      ...texts.map(text => make('td', '', {}, text))
+    );
     line.dataset.status = row.status ?? 'new';
     return line;
   });

@@ -29,7 +29,13 @@ export interface CellRemark {
 /** What `document/inspect` found; nothing has been executed for it. */
 export interface Inspection {
   ok: true;
-  call: { cell: number | null; id: string; line: number; kind: string; framework: string };
+  call: {
+    cell: number | null;
+    id: string;
+    line: number;
+    kind: string;
+    framework: string;
+  };
   rows: CaptureRow[];
   /** Bytes. */
   total: number;

@@ -19,13 +19,22 @@ export async function runHere(
   await panel.sessionContext.ready;
   const kernel = panel.sessionContext.session?.kernel;
   if (!kernel) {
-    throw new Error('The notebook has no kernel. Choose one at the right of its toolbar.');
+    throw new Error(
+      'The notebook has no kernel. Choose one at the right of its toolbar.'
+    );
   }
   await execute(kernel, here.before);
   const wanted = new Set(here.cells);
-  const cells = panel.content.widgets.filter((cell: Cell) => wanted.has(cell.model.id));
+  const cells = panel.content.widgets.filter((cell: Cell) =>
+    wanted.has(cell.model.id)
+  );
   showLast(panel, cells);
-  void NotebookActions.runCells(panel.content, cells, panel.sessionContext, dialogs)
+  void NotebookActions.runCells(
+    panel.content,
+    cells,
+    panel.sessionContext,
+    dialogs
+  )
     .then(() => execute(kernel, here.after))
     .catch((error: unknown) =>
       console.warn('det_native: the kernel ended while it trained', error)
@@ -41,9 +50,15 @@ function showLast({ content }: NotebookPanel, cells: readonly Cell[]): void {
   }
 }
 
-async function execute(kernel: Kernel.IKernelConnection, code: string): Promise<void> {
-  const { content } = await kernel.requestExecute({ code, silent: true, store_history: false })
-    .done;
+async function execute(
+  kernel: Kernel.IKernelConnection,
+  code: string
+): Promise<void> {
+  const { content } = await kernel.requestExecute({
+    code,
+    silent: true,
+    store_history: false
+  }).done;
   if (content.status === 'error') {
     const { ename, evalue } = content as KernelMessage.IReplyErrorContent;
     throw new Error(`The kernel could not be prepared: ${ename}: ${evalue}`);

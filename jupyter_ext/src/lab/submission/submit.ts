@@ -1,5 +1,8 @@
 /** Submits the notebook that a panel shows, as the front end has it. */
-import { Notification, type ISessionContextDialogs } from '@jupyterlab/apputils';
+import {
+  type ISessionContextDialogs,
+  Notification
+} from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
@@ -8,7 +11,7 @@ import { UUID } from '@lumino/coreutils';
 import type { Transport } from '../../shared/transport';
 import { documentCells, type NotebookJSON } from '../notebook/cells';
 import type { ExecutionTracker } from '../notebook/tracking';
-import { SubmitController, type Outcome } from './controller';
+import { type Outcome, SubmitController } from './controller';
 import { SubmitDialog } from './dialog';
 import type { DocumentBody } from './inspection';
 import { runHere } from './runHere';
@@ -25,7 +28,10 @@ export interface SubmitContext {
 }
 
 /** Ask in a dialog and submit; resolves when the dialog is closed. */
-export async function submitNotebook(panel: NotebookPanel, context: SubmitContext): Promise<void> {
+export async function submitNotebook(
+  panel: NotebookPanel,
+  context: SubmitContext
+): Promise<void> {
   await panel.context.ready;
   const title = `Submit ${PathExt.basename(panel.context.path)}`;
   const controller = new SubmitController({
@@ -56,15 +62,22 @@ export async function submitNotebook(panel: NotebookPanel, context: SubmitContex
   }
 }
 
-function announce(outcome: Outcome, onOpen: (experimentId: number) => void): void {
+function announce(
+  outcome: Outcome,
+  onOpen: (experimentId: number) => void
+): void {
   if (outcome.kind === 'here') {
-    Notification.info('Training in the kernel of the notebook', { autoClose: 4000 });
+    Notification.info('Training in the kernel of the notebook', {
+      autoClose: 4000
+    });
     return;
   }
   const { id, name } = outcome.experiment;
   Notification.success(`Submitted experiment ${id}: ${name}`, {
     autoClose: 8000,
-    actions: [{ label: 'Open', callback: () => onOpen(id), displayType: 'accent' }]
+    actions: [
+      { label: 'Open', callback: () => onOpen(id), displayType: 'accent' }
+    ]
   });
 }
 
@@ -89,6 +102,12 @@ function documentOf(
 /** The kernelspec that runs the notebook, or that it names. */
 function kernelspecOf(panel: NotebookPanel): string | null {
   const running = panel.sessionContext.session?.kernel?.name;
-  const written = panel.content.model?.getMetadata('kernelspec') as { name?: string } | undefined;
-  return running || panel.sessionContext.kernelPreference.name || written?.name || null;
+  const written = panel.content.model?.getMetadata('kernelspec') as
+    { name?: string } | undefined;
+  return (
+    running ||
+    panel.sessionContext.kernelPreference.name ||
+    written?.name ||
+    null
+  );
 }

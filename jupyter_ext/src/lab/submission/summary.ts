@@ -49,9 +49,9 @@ export function statusText(row: CaptureRow): string {
   return row.how === 'runs again' ? '' : (row.status ?? 'new');
 }
 
-/** `cell 3`; `a cell` where it has no number. */
+/** `cell [3]`, as its prompt has it and the rest of det_native; `a cell` where it has no number. */
 export function cellName(cell: number | null): string {
-  return cell === null ? 'a cell' : `cell ${cell}`;
+  return cell === null ? 'a cell' : `cell [${cell}]`;
 }
 
 /** Everything that the user should know before sending, most important first. */
@@ -63,7 +63,11 @@ export function remarks(model: DialogModel): Remarks[] {
   const here = choice.place === 'here';
   return [
     group('warning', 'Warnings', inspection.warnings),
-    group('changed', 'Not what last ran', here ? [] : remarkLines(inspection.changed)),
+    group(
+      'changed',
+      'Not what last ran',
+      here ? [] : remarkLines(inspection.changed)
+    ),
     group(
       'must-run',
       'Cells that run first, in a process of their own, to learn the configuration',
@@ -73,7 +77,10 @@ export function remarks(model: DialogModel): Remarks[] {
   ].filter(each => each.lines.length > 0);
 }
 
-function placeNotes({ choice }: DialogModel, { written, here }: Inspection): string[] {
+function placeNotes(
+  { choice }: DialogModel,
+  { written, here }: Inspection
+): string[] {
   if (choice.place === 'here') {
     return [
       `Runs ${counted(here.cells.length, 'cell')} of this notebook in its kernel, from the top, and trains there. ` +
@@ -81,11 +88,17 @@ function placeNotes({ choice }: DialogModel, { written, here }: Inspection): str
     ];
   }
   return written.place === 'here'
-    ? ['The notebook says that it trains locally; it is sent to the cluster all the same.']
+    ? [
+        'The notebook says that it trains locally; it is sent to the cluster all the same.'
+      ]
     : [];
 }
 
-function group(kind: Remarks['kind'], heading: string, lines: string[]): Remarks {
+function group(
+  kind: Remarks['kind'],
+  heading: string,
+  lines: string[]
+): Remarks {
   return { kind, heading, lines };
 }
 
@@ -98,11 +111,11 @@ function remarkLines(found: readonly CellRemark[]): string[] {
   return [...cells].map(([why, numbers]) => `${cellNames(numbers)}: ${why}`);
 }
 
-/** `Cell 3`, `Cells 1 to 4, 7`. */
+/** `Cell [3]`, `Cells [1] to [4], [7]`. */
 function cellNames(cells: readonly (number | null)[]): string {
   const numbers = cells.filter(cell => cell !== null);
   if (numbers.length < 2) {
-    return numbers.length === 1 ? `Cell ${numbers[0]}` : 'A cell';
+    return numbers.length === 1 ? `Cell [${numbers[0]}]` : 'A cell';
   }
   return `Cells ${ranges(numbers).join(', ')}`;
 }
@@ -119,8 +132,10 @@ function ranges(numbers: readonly number[]): string[] {
   }
   return runs.map(([first, last]) => {
     if (first === last) {
-      return String(first);
+      return `[${first}]`;
     }
-    return last - first === 1 ? `${first}, ${last}` : `${first} to ${last}`;
+    return last - first === 1
+      ? `[${first}], [${last}]`
+      : `[${first}] to [${last}]`;
   });
 }

@@ -1,0 +1,45 @@
+"""One word for each state, everywhere the same: the front end's are in ``jupyter_ext/src/shared/texts.ts``."""
+
+from __future__ import annotations
+
+from det_native.schema import rest
+from det_native.schema.states import ExperimentState, TrialState
+
+EXPERIMENT_WORDS = {
+    ExperimentState.ACTIVE: "Running",
+    ExperimentState.PAUSED: "Paused",
+    ExperimentState.STOPPING_CANCELED: "Stopping",
+    ExperimentState.STOPPING_COMPLETED: "Finishing",
+    ExperimentState.STOPPING_ERROR: "Failing",
+    ExperimentState.CANCELED: "Stopped",
+    ExperimentState.COMPLETED: "Completed",
+    ExperimentState.ERROR: "Failed",
+    ExperimentState.DELETED: "Deleted",
+}
+
+TRIAL_WORDS = {
+    TrialState.QUEUED: "Queued",
+    TrialState.RUNNING: "Running",
+    TrialState.CANCELED: "Stopped",
+    TrialState.COMPLETED: "Completed",
+    TrialState.ERROR: "Failed",
+}
+
+
+def experiment_word(experiment: rest.Experiment) -> str:
+    """Return the word for an experiment: one that is active without having got slots yet is queued."""
+    if experiment.state is ExperimentState.ACTIVE and not experiment.started:
+        return "Queued"
+    return EXPERIMENT_WORDS[experiment.state]
+
+
+def failed_trials_text(experiment: rest.Experiment) -> str:
+    """Return that some trials of a completed search failed, in words; empty where none did."""
+    if experiment.state is not ExperimentState.COMPLETED or not experiment.failed_trials:
+        return ""
+    return f"{experiment.failed_trials} of {experiment.trials} trials failed"
+
+
+def trial_word(trial: rest.Trial) -> str:
+    """Return the word for a trial."""
+    return TRIAL_WORDS[trial.state]

@@ -1,0 +1,212 @@
+"""The processes of one run on this machine. They live and die together."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from det_native.master.launch.base import Exit, WorkerKind
+from det_native.master.launch.last_word import last_word
+from det_native.master.launch.process import Ended, WorkerProcess
+from det_native.master.launch.ranks import rank_folder
+from det_native.master.launch.standby import Standby
+from det_native.schema.job import EXIT_PEER_FAILED
+
+logger = logging.getLogger(__name__)
+
+OUTPUT_NAME = "output.log"
+# Once one process of a run has failed the others cannot go on; this is for what they write at the moment.
+PEER_GRACE_SECONDS = 8.0
+_MIB = 1 << 20
+_MISSING = re.compile(r"No module named '?det_(harness|native)\b")
+
+
+@dataclass
+class Worker:
+    """A running process of a run.
+
+    `standby` is None for an adopted one; `kill_at` is when SIGKILL is due; `outlived` says that it was killed because
+    it stayed on after another one of the run had failed.
+    """
+
+    rank: int
+    process: WorkerProcess
+    directory: Path
+    standby: Standby | None = None
+    asked_to_end: bool = False
+    kill_at: float | None = None
+    outlived: bool = False
+
+    def kill(self, grace: float) -> None:
+        """SIGTERM now and SIGKILL after `grace` seconds; SIGKILL at once for one that cannot handle the first yet."""
+        self.asked_to_end = True
+        if grace > 0 and (self.standby is None or self.standby.picked_up):
+            self.process.signal(signal.SIGTERM)
+            self.end_by(time.monotonic() + grace)
+        else:
+            self.process.signal(signal.SIGKILL)
+
+    def end_by(self, due: float) -> None:
+        """Have it killed at that time at the latest, by the monotonic clock."""
+        self.kill_at = due if self.kill_at is None else min(due, self.kill_at)
+
+    def kill_if_due(self, now: float) -> None:
+        """Kill it, with its children, if it is due."""
+        if self.kill_at is not None and now >= self.kill_at:
+            self.kill_at = None
+            self.outlived = not self.asked_to_end
+            self.process.signal(signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class _End:
+    """How one process ended; `followed` says that it did because another one had failed before."""
+
+    rank: int
+    code: int | None
+    detail: str
+    failed: bool
+    followed: bool
+
+
+class LocalRun:
+    """All processes of one run.
+
+    Attributes
+    ----------
+    kind : WorkerKind or None
+        What they run on; None for an adopted run.
+    workers : dict of int to Worker
+        Those that live, by rank.
+    """
+
+    def __init__(self, run_id: str, directory: Path, size: int, kind: WorkerKind | None = None) -> None:
+        self.run_id = run_id
+        self.directory = directory
+        self.size = size
+        self.kind = kind
+        self.workers: dict[int, Worker] = {}
+        self._ends: list[_End] = []
+
+    @classmethod
+    def adopt(cls, run_id: str, handle: Mapping[str, Any]) -> LocalRun:
+        """Take up the processes that an earlier launcher gave this handle for; `workers` are those that live."""
+        handles = [handle, *handle.get("peers", [])]
+        run = cls(run_id, Path(handle["directory"]), len(handles))
+        for rank, one in enumerate(handles):
+            process = None if one.get("pid") is None else WorkerProcess.adopt(one)
+            folder = rank_folder(run.directory, rank)
+            if process is None:
+                run._note_end(rank, folder, None, "it ended while the master was away")
+            else:
+                run.workers[rank] = Worker(rank, process, folder)
+        return run
+
+    @property
+    def handle(self) -> dict[str, Any]:
+        """JSON-able facts from which `adopt` finds its processes again; complete right after the start only."""
+        handles = [self.workers[rank].process.handle for rank in range(self.size)]
+        peers = {"peers": handles[1:]} if self.size > 1 else {}
+        return {**handles[0], "directory": str(self.directory), **peers}
+
+    def add(self, rank: int, standby: Standby, job: bytes) -> None:
+        """Have a standby run the job of a rank."""
+        standby.give(job)
+        self.workers[rank] = Worker(rank, standby.process, rank_folder(self.directory, rank), standby)
+
+    def kill(self, grace: float) -> None:
+        """End all of them; see ``Worker.kill``."""
+        for worker in self.workers.values():
+            worker.kill(grace)
+
+    def poll(self) -> Exit | None:
+        """Look after them; return how the run ended once all of them are gone."""
+        for worker in list(self.workers.values()):
+            ended = worker.process.ended()
+            if ended is not None:
+                self._ended(worker, ended)
+        now = time.monotonic()
+        if any(end.failed for end in self._ends):
+            for worker in self.workers.values():
+                worker.end_by(now + PEER_GRACE_SECONDS)
+        for worker in self.workers.values():
+            worker.kill_if_due(now)
+        return None if self.workers else self._exit()
+
+    def _ended(self, worker: Worker, ended: Ended) -> None:
+        del self.workers[worker.rank]
+        detail = describe(ended, asked_to_end=worker.asked_to_end)
+        standby = worker.standby
+        if standby is not None:
+            standby.pump()
+            if not standby.picked_up and not worker.asked_to_end:
+                startup = standby.startup_output()
+                append_output(worker.directory, startup)
+                detail = _failed_start(standby.kind, startup, detail)
+            standby.close()
+        followed = worker.outlived or ended.code == EXIT_PEER_FAILED
+        self._note_end(worker.rank, worker.directory, ended.code, detail, followed=followed)
+
+    def _note_end(self, rank: int, folder: Path, code: int | None, detail: str, *, followed: bool = False) -> None:
+        if code is None:
+            word = last_word(folder)
+            failed = word is None or word.reason.failed
+        else:
+            failed = code != 0
+        self._ends.append(_End(rank, code, detail, failed, followed))
+
+    def _exit(self) -> Exit:
+        """Return the end of the process that failed first, by itself; of the first rank if none did."""
+        failed = [end for end in self._ends if end.failed]
+        by_itself = [end for end in failed if not end.followed]
+        one = next(iter(by_itself or failed or [end for end in self._ends if end.rank == 0]))
+        detail = one.detail if self.size == 1 else f"rank {one.rank} of {self.size}: {one.detail}"
+        return Exit(self.run_id, one.code, detail)
+
+
+def append_output(directory: Path, text: str) -> None:
+    """Write what a process said before it had an output file of its own to that file."""
+    if not text:
+        return
+    try:
+        descriptor = os.open(directory / OUTPUT_NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with open(descriptor, "a", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:  # the folder is gone or the disk full: the exit's detail still says it
+        logger.warning("cannot write the output of a worker to %s: %s", directory, error)
+
+
+def describe(ended: Ended, *, asked_to_end: bool) -> str:
+    """Say how a process ended."""
+    peak = f"peak memory {ended.peak // _MIB} MiB" if ended.peak is not None else ""
+    if ended.code is None:
+        return "the worker is gone; it was started by an earlier master, so its exit code is not known"
+    if ended.code >= 0:
+        return f"exit code {ended.code}" + (f" ({peak})" if peak else "")
+    name = signal.Signals(-ended.code).name
+    if asked_to_end:
+        return f"ended on request ({name})"
+    text = f"killed by signal {-ended.code} ({name}); {peak}"
+    if ended.out_of_memory:
+        return f"{text}; the system had run out of memory"
+    if ended.code == -signal.SIGKILL:
+        return f"{text}; if nobody killed it, the system may have run out of memory"
+    return text
+
+
+def _failed_start(kind: WorkerKind, startup: str, detail: str) -> str:
+    lines = [line for line in startup.splitlines() if line.strip()]
+    if _MISSING.search(startup):
+        return (
+            f"the interpreter {kind.executable} has no det_native: install it there "
+            f"({kind.executable} -m pip install det-native)"
+        )
+    last = f": {lines[-1].strip()}" if lines else ""
+    return f"the worker did not start ({detail}){last}"

@@ -1,0 +1,36 @@
+"""The jobs of the processes that run one trial together: who is who, on which device, in which folder. Pure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from det_native.schema.job import CheckJob, Gang, TrialJob
+
+RENDEZVOUS_NAME = "rendezvous"
+
+
+def rank_folder(run_folder: Path, rank: int) -> Path:
+    """Return the folder of one process of a run: the first one has the run's own."""
+    return run_folder if rank == 0 else run_folder / f"rank-{rank}"
+
+
+def rank_jobs(job: TrialJob | CheckJob, size: int) -> list[TrialJob | CheckJob]:
+    """Return the job of each of `size` processes on this machine, by rank; of one alone it is `job` itself.
+
+    Each gets one of the devices, and its share of the threads.
+    """
+    if size == 1 or isinstance(job, CheckJob):
+        return [job]
+    folder = Path(job.directory)
+    rendezvous = str(folder / RENDEZVOUS_NAME)
+    return [
+        job.model_copy(
+            update={
+                "directory": str(rank_folder(folder, rank)),
+                "gang": Gang(rank=rank, size=size, local_rank=rank, local_size=size, rendezvous=rendezvous),
+                "devices": job.devices[rank : rank + 1],
+                "threads": max(1, job.threads // size),
+            }
+        )
+        for rank in range(size)
+    ]

@@ -1,0 +1,141 @@
+"""Checkpoints of a PyTorchTrial, with the hooks around them: the first rank writes, every rank restores its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from det_harness import rank_files, rng, torch_state
+from det_harness.controllers.torch_hooks import CallbackHooks
+from det_harness.controllers.torch_reduction import Reduction
+from det_harness.services import Services
+from det_native.errors import CheckpointError
+from det_native.pytorch import PyTorchTrialContext
+from det_native.tensorboard import place
+
+logger = logging.getLogger("det_harness")
+
+
+class TorchCheckpoints:
+    """Saves and restores one trial.
+
+    What differs by rank (generators, callbacks, reducers, gradients being aggregated, what callbacks put in) is kept
+    for every rank; the rest is the first one's.
+
+    Parameters
+    ----------
+    services : Services
+    context : PyTorchTrialContext
+    hooks : CallbackHooks
+    reduction : Reduction
+        The training reducers.
+    """
+
+    def __init__(
+        self, services: Services, context: PyTorchTrialContext, hooks: CallbackHooks, reduction: Reduction
+    ) -> None:
+        self._checkpoints = services.checkpoints
+        self._schedule = services.schedule
+        self._exchange = services.exchange
+        self._context = context
+        self._hooks = hooks
+        self._reduction = reduction
+        self._position: Callable[[], Any] = lambda: None
+
+    def restore(self) -> Any:
+        """Put the state of the checkpoint back, if there is one; returns the position in the training data, or None.
+
+        Raises
+        ------
+        CheckpointError
+            If it does not fit the trial, or the ranks found different ones.
+        """
+        with self._checkpoints.restore() as folder:
+            return self._restore(folder)
+
+    def save(self, position: Callable[[], Any]) -> None:
+        """Save the present state; a collective call.
+
+        Parameters
+        ----------
+        position : callable
+            Returns the place in the training data, where it cannot be told from the number of batches.
+        """
+        self._position = position
+        place.flush()
+        # A trial that was stopped makes checkpoints that another does not: what hooks draw must not change it.
+        with rng.preserved():
+            if self._exchange.rank == 0:
+                self._checkpoints.save(self._schedule.progress.batches, self._write, on_saved=self._saved)
+            else:
+                self._exchange.gather(rank_files.packed(self._write_own))
+                _, folder = self._exchange.from_chief(None)
+                self._hooks.call("on_checkpoint_write_end", folder)
+                self._exchange.gather(None)
+        self._schedule.checkpointed()
+
+    def tell_published(self) -> None:
+        """Run the hooks for the checkpoints that were completed since the last call; a collective call."""
+        if not self._hooks.of("on_checkpoint_upload_end"):
+            return
+        chief = self._exchange.rank == 0
+        for uuid in self._exchange.from_chief(self._checkpoints.published() if chief else None):
+            self._hooks.call("on_checkpoint_upload_end", uuid)
+
+    def _restore(self, folder: Path | None) -> Any:
+        facts = {} if folder is None else torch_state.load_facts(folder)
+        if len(set(self._exchange.gather(facts.get("uuid")))) > 1:
+            raise CheckpointError(
+                "The slots of the trial read different checkpoints, since the storage gave one of them to some slots "
+                "only. Look at the storage, then start the trial again."
+            )
+        if folder is not None:
+            self._schedule.restore(facts["schedule"])
+        self._hooks.call("on_trial_startup", self._schedule.progress.batches, facts.get("uuid"))
+        self._reduction.reset()
+        if folder is not None:
+            self._restore_state(folder)
+        return facts.get("position")
+
+    def _restore_state(self, folder: Path) -> None:
+        rank, size = self._exchange.rank, self._exchange.size
+        own = rank_files.folder_of(folder, rank)
+        state = torch_state.read(folder)
+        if own is None:
+            # Gradients and values that were being gathered count once, on the rank that has them.
+            state |= {"gradients": [{} for _ in state["gradients"]], "reducers": []}
+        elif rank > 0:
+            state |= torch_state.read(own)
+        if rank == 0 and rank_files.count(folder) != size:
+            logger.warning(
+                "The checkpoint was made on %d slot(s), the trial has %d now: it goes on, but not with the same bits.",
+                rank_files.count(folder),
+                size,
+            )
+        self._hooks.call("on_checkpoint_load_start", state)
+        torch_state.restore(state, self._context, self._hooks.callbacks)
+        if own is not None:
+            self._reduction.restore(state.get("reducers") or [])
+        rng.load(own or folder)
+
+    def _state(self) -> dict[str, Any]:
+        state = torch_state.collect(self._context, self._hooks.callbacks, self._reduction.state())
+        with rng.preserved():
+            self._hooks.call("on_checkpoint_save_start", state)
+        return state
+
+    def _write(self, folder: Path) -> None:
+        torch_state.save(folder, self._state(), self._schedule.snapshot(), self._position())
+        rank_files.unpack(folder, self._exchange.gather(None))
+
+    def _write_own(self, folder: Path) -> None:
+        torch_state.save_own(folder, self._state())
+
+    def _saved(self, uuid: str, folder: Path) -> None:
+        torch_state.note_uuid(folder, uuid)
+        self._exchange.from_chief((uuid, str(folder)))
+        self._hooks.call("on_checkpoint_write_end", str(folder))
+        self._exchange.gather(None)  # all ranks have written what they want to
+        self._hooks.call("on_checkpoint_end", str(folder))

@@ -1,0 +1,100 @@
+"""What the ranks of a PyTorchTrial do together between batches, so that they stay equal and go the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from det_harness.exchange import Exchange
+from det_native.pytorch import PyTorchTrialContext
+from det_native.pytorch.gradients import Gradients
+
+
+class RanksInStep:
+    """Keeps models, optimizers' settings and decisions of the ranks equal; on one rank it does nothing.
+
+    Parameters
+    ----------
+    context : PyTorchTrialContext
+    exchange : Exchange
+    gradients : Gradients
+    stop_requested : callable
+        Whether the master or a signal asks for an early end.
+
+    Attributes
+    ----------
+    several : bool
+    """
+
+    def __init__(
+        self,
+        context: PyTorchTrialContext,
+        exchange: Exchange,
+        gradients: Gradients,
+        stop_requested: Callable[[], bool],
+    ) -> None:
+        self.several = exchange.size > 1
+        self._context = context
+        self._exchange = exchange
+        self._gradients = gradients
+        self._stop_requested = stop_requested
+        self._send_buffers: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Make the models equal before the first batch, and be ready to exchange gradients."""
+        if self.several:
+            from det_harness.gradients.replicas import Buffers, check_alike, send_from_chief
+
+            context = self._context
+            check_alike(context.owner, context.models, context.optimizers, self._exchange)
+            send_from_chief(context.models)
+            self._send_buffers = Buffers(context.models).send
+        self._gradients.start()
+
+    def begin_batch(self, *, due: bool) -> Callable[[], list[bool]]:
+        """Make the buffers equal, and begin to ask all ranks.
+
+        Asked while the batch is computed, the answer costs next to nothing; what comes up meanwhile is in the next one.
+
+        Parameters
+        ----------
+        due : bool
+            Whether this rank is to report after the batch.
+
+        Returns
+        -------
+        callable
+            Returns whether any rank is to stop, and whether any is to report.
+        """
+        self._send_buffers()
+        return self._exchange.ask(self.stops, due)
+
+    def begin_validation(self) -> None:
+        """Make the buffers equal."""
+        self._send_buffers()
+
+    def end_validation(self) -> None:
+        """Make the settings of the optimizers (learning rates) those of the first rank.
+
+        ``on_validation_end`` runs there only, and may have changed them.
+        """
+        if not self.several:
+            return
+        optimizers = self._context.optimizers
+        own = [
+            [{key: value for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+            for optimizer in optimizers
+        ]
+        sent: list[list[dict[str, Any]]] = self._exchange.from_chief(own)
+        for optimizer, groups in zip(optimizers, sent, strict=True):
+            for group, settings in zip(optimizer.param_groups, groups, strict=True):
+                group.update(settings)
+
+    def agree(self, flag: bool) -> bool:
+        """Return whether a flag is set on any rank."""
+        return self._exchange.ask(flag)()[0] if self.several else flag
+
+    @property
+    def stops(self) -> bool:
+        """Whether this rank is asked for an early end, by the user's code or from outside."""
+        return self._stop_requested() or self._context.get_stop_requested()

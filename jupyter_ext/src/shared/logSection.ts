@@ -1,0 +1,155 @@
+/** The log of a trial: its end is followed, older lines are loaded as one scrolls up, and the trial can be chosen. */
+
+import { button, make, setText } from './dom';
+import { lineText } from './facts';
+import type { ExperimentSource, ExperimentView, LogLine } from './model';
+import { ended, Section } from './sections';
+import { TEXTS, trialStateText } from './texts';
+import { logTrial } from './view';
+
+/** Nearer to the top than this, earlier lines are loaded; nearer to the end, it is followed. */
+const NEAR_TOP = 40;
+const NEAR_END = 8;
+
+export class LogSection {
+  readonly root: HTMLElement;
+  private readonly _section: Section;
+  private readonly _trial = make('select', 'det-select', {
+    'aria-label': 'Trial whose log is shown'
+  });
+  private readonly _earlier = button('det-button', 'Earlier lines', () =>
+    this._loadEarlier()
+  );
+  private readonly _problem = make('span', '', { role: 'status' });
+  private readonly _tools = make('div', 'det-log-tools');
+  private readonly _lines = make('pre', 'det-log', {
+    tabindex: '0',
+    'aria-label': 'Log lines'
+  });
+  private readonly _nodes: Text[] = [];
+  private _shown: readonly LogLine[] = [];
+  private _loading = false;
+
+  constructor(private readonly _source: ExperimentSource) {
+    this._tools.append(this._trial, this._earlier, this._problem);
+    const body = make('div', '', {}, this._tools, this._lines);
+    this._section = new Section(body, true);
+    this.root = this._section.root;
+    this._trial.addEventListener('change', () => this._choose());
+    this._lines.addEventListener('scroll', () => this._scrolled());
+  }
+
+  update(view: ExperimentView): void {
+    const { log, logs, trials } = view;
+    const shown = log?.trialId ?? logTrial(view)?.id;
+    const whose = shown && trials.length > 1 ? ` of trial ${shown}` : '';
+    const which = log ? '' : ', last lines';
+    const nothing = ended(view) ? TEXTS.noLogsEnded : TEXTS.noLogs;
+    const chooses = log !== null && trials.length > 1 && view.trialId === 0;
+    this._trial.hidden = !chooses;
+    if (chooses) {
+      this._showChoice(view);
+    }
+    this._earlier.hidden = (log?.atBegin ?? true) || logs.length === 0;
+    // What may be chosen stays in sight where the log of one trial is empty.
+    const empty = logs.length === 0 ? nothing : null;
+    this._section.show(`Log${whose}${which}`, empty, chooses);
+    this._lines.hidden = empty !== null;
+    if (this._shown !== logs) {
+      this._showLines(logs);
+    }
+  }
+
+  private _showChoice(view: ExperimentView): void {
+    const automatic = logTrial(view)?.id ?? '';
+    const names = [
+      ['', `Automatic: trial ${automatic}`],
+      ...view.trials.map(trial => [
+        String(trial.id),
+        `Trial ${trial.id}: ${trialStateText(trial).word}`
+      ])
+    ];
+    names.forEach(([value = '', name = ''], index) => {
+      const option =
+        this._trial.options[index] ??
+        this._trial.appendChild(make('option', '', { value }));
+      option.value = value;
+      setText(option, name);
+    });
+    this._trial.value = view.log?.chosen ? String(view.log.trialId) : '';
+  }
+
+  /** Earlier lines go before those that are seen, newer ones behind them; what is read does not move. */
+  private _showLines(logs: readonly LogLine[]): void {
+    const pre = this._lines;
+    const atEnd =
+      pre.scrollTop + pre.clientHeight >= pre.scrollHeight - NEAR_END;
+    const [first, last] = [this._shown[0]?.id, this._shown.at(-1)?.id];
+    const same = logs.some(line => line.id === last);
+    if (first === undefined || last === undefined || !same) {
+      this._nodes.splice(0).forEach(node => node.remove());
+      this._insert(logs, 0);
+    } else {
+      const height = pre.scrollHeight;
+      const gone = this._shown.filter(line => line.id < (logs[0]?.id ?? 0));
+      this._nodes.splice(0, gone.length).forEach(node => node.remove());
+      this._insert(
+        logs.filter(line => line.id < first),
+        0
+      );
+      pre.scrollTop += pre.scrollHeight - height;
+      this._insert(
+        logs.filter(line => line.id > last),
+        this._nodes.length
+      );
+    }
+    this._shown = logs;
+    if (atEnd || !same) {
+      pre.scrollTop = pre.scrollHeight;
+    }
+  }
+
+  private _insert(lines: readonly LogLine[], at: number): void {
+    const nodes = lines.map(line =>
+      document.createTextNode(`${lineText(line)}\n`)
+    );
+    const next = this._nodes[at] ?? null;
+    nodes.forEach(node => this._lines.insertBefore(node, next));
+    this._nodes.splice(at, 0, ...nodes);
+  }
+
+  private _scrolled(): void {
+    const { scrollTop, scrollHeight, clientHeight } = this._lines;
+    if (scrollTop < NEAR_TOP && scrollHeight > clientHeight) {
+      this._loadEarlier();
+    }
+  }
+
+  private _loadEarlier(): void {
+    if (!this._loading && !this._earlier.hidden) {
+      this._loading = true;
+      void this._tell(this._source.earlierLogs?.()).then(
+        () => (this._loading = false)
+      );
+    }
+  }
+
+  private _choose(): void {
+    const { value } = this._trial;
+    void this._tell(
+      this._source.chooseLog?.(value === '' ? null : Number(value))
+    );
+  }
+
+  private async _tell(work: Promise<void> | undefined): Promise<void> {
+    setText(this._problem, '');
+    try {
+      await work;
+    } catch (error) {
+      setText(
+        this._problem,
+        error instanceof Error ? error.message : String(error)
+      );
+    }
+  }
+}

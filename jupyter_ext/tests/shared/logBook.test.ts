@@ -1,0 +1,172 @@
+import { describe, expect, it } from 'vitest';
+
+import { LogBook } from '../../src/shared/logBook';
+import type { LogLine } from '../../src/shared/model';
+import type { Query, Transport } from '../../src/shared/transport';
+import { logLine, trial, view } from './examples';
+import { AWAY, held } from './scriptedTransport';
+
+const { signal } = new AbortController();
+const SEARCH = view({ trials: [trial(), trial({ id: 4 })] });
+
+/** The master's logs: lines of each trial, and what was asked for. */
+class Logs {
+  readonly lines = new Map<number, LogLine[]>();
+  readonly asked: Array<[number, Query]> = [];
+  /** What an answer waits for. */
+  wait: Promise<unknown> = Promise.resolve();
+  readonly book = new LogBook({
+    get: async (path: string, query: Query) => {
+      const id = Number(/trials\/(\d+)\/logs/.exec(path)?.[1]);
+      this.asked.push([id, query]);
+      const {
+        after = 0,
+        before = Infinity,
+        last
+      } = query as {
+        after?: number;
+        before?: number;
+        last: number;
+      };
+      const found = (this.lines.get(id) ?? [])
+        .filter(line => line.id > after && line.id < before)
+        .slice(-last);
+      await this.wait;
+      return found;
+    }
+  } as unknown as Transport);
+
+  print(trialId: number, count: number): void {
+    const known = this.lines.get(trialId) ?? [];
+    const next = (known.at(-1)?.id ?? trialId * 100_000) + 1;
+    const fresh = Array.from({ length: count }, (_, index) =>
+      logLine(`line ${known.length + index + 1}`, next + index)
+    );
+    this.lines.set(trialId, [...known, ...fresh]);
+  }
+}
+
+const texts = (lines: readonly LogLine[]) => lines.map(line => line.text);
+
+/** `line 4` up to `line 9`. */
+const stretch = (first: number, last: number) =>
+  Array.from({ length: last - first + 1 }, (_, at) => `line ${first + at}`);
+
+describe('the log of a trial', () => {
+  it('begins with the last lines, and goes on with what is new only', async () => {
+    const logs = new Logs();
+    logs.print(3, 120);
+    const first = await logs.book.newest(view(), signal);
+    expect(texts(first.logs)).toEqual(stretch(71, 120));
+    expect(first.log).toEqual({ trialId: 3, chosen: false, atBegin: false });
+    logs.print(3, 2);
+    const next = await logs.book.newest(view(), signal);
+    expect(texts(next.logs)).toEqual(stretch(71, 122));
+    const newest = first.logs.at(-1)?.id;
+    expect(logs.asked[1]).toEqual([3, { last: 2000, after: newest }]);
+    const still = await logs.book.newest(view(), signal);
+    expect(still.logs).toBe(next.logs);
+  });
+
+  it('is loaded back page by page, up to its begin', async () => {
+    const logs = new Logs();
+    logs.print(3, 700);
+    await logs.book.newest(view(), signal);
+    const page = await logs.book.earlier(signal);
+    expect(texts(page.logs)).toEqual(stretch(151, 700));
+    expect(page.log.atBegin).toBe(false);
+    const all = await logs.book.earlier(signal);
+    expect(texts(all.logs)).toEqual(stretch(1, 700));
+    expect(all.log.atBegin).toBe(true);
+    await logs.book.earlier(signal);
+    expect(logs.asked).toHaveLength(3);
+  });
+
+  it('knows its begin where there are few lines', async () => {
+    const logs = new Logs();
+    logs.print(3, 10);
+    expect((await logs.book.newest(view(), signal)).log.atBegin).toBe(true);
+  });
+
+  it('lets old lines go as new ones come, but not those that were asked for', async () => {
+    const logs = new Logs();
+    logs.print(3, 600);
+    await logs.book.newest(view(), signal);
+    logs.print(3, 1100);
+    const kept = await logs.book.newest(view(), signal);
+    expect(texts(kept.logs)).toEqual(stretch(701, 1700));
+    expect(kept.log.atBegin).toBe(false);
+    await logs.book.earlier(signal);
+    logs.print(3, 1);
+    const more = await logs.book.newest(view(), signal);
+    expect(more.logs[0]?.text).toBe('line 202');
+    expect(more.logs.at(-1)?.text).toBe('line 1701');
+  });
+
+  it('never has a gap: after very many new lines, those before them are earlier ones', async () => {
+    const logs = new Logs();
+    logs.print(3, 10);
+    await logs.book.newest(view(), signal);
+    logs.print(3, 5000);
+    const jumped = await logs.book.newest(view(), signal);
+    expect(texts(jumped.logs)).toEqual(stretch(4011, 5010));
+    expect(jumped.log.atBegin).toBe(false);
+    const page = await logs.book.earlier(signal);
+    expect(texts(page.logs)).toEqual(stretch(3511, 5010));
+  });
+
+  it('is that of the trial that was chosen, until another is', async () => {
+    const logs = new Logs();
+    logs.print(3, 5);
+    logs.print(4, 7);
+    expect((await logs.book.newest(SEARCH, signal)).log.trialId).toBe(4);
+    logs.book.choose(3);
+    const chosen = await logs.book.newest(SEARCH, signal);
+    expect(chosen.log).toEqual({ trialId: 3, chosen: true, atBegin: true });
+    expect(texts(chosen.logs)).toEqual(stretch(1, 5));
+    logs.book.choose(null);
+    expect((await logs.book.newest(SEARCH, signal)).log).toMatchObject({
+      trialId: 4,
+      chosen: false
+    });
+  });
+
+  it('drops what comes late for a trial that is no longer chosen', async () => {
+    const logs = new Logs();
+    logs.print(3, 900);
+    logs.print(4, 7);
+    await logs.book.newest(SEARCH, signal);
+    logs.book.choose(3);
+    const slow = held<void>();
+    logs.wait = slow.promise;
+    const late = logs.book.newest(SEARCH, signal);
+    logs.wait = Promise.resolve();
+    logs.book.choose(null);
+    const now = await logs.book.newest(SEARCH, signal);
+    slow.release();
+    expect((await late).logs).toBe(now.logs);
+    expect(now.log.trialId).toBe(4);
+
+    logs.book.choose(3);
+    await logs.book.newest(SEARCH, signal);
+    const page = held<void>();
+    logs.wait = page.promise;
+    const earlier = logs.book.earlier(signal);
+    logs.wait = Promise.resolve();
+    logs.book.choose(4);
+    const other = await logs.book.newest(SEARCH, signal);
+    page.release();
+    expect((await earlier).logs).toBe(other.logs);
+  });
+
+  it('is as it was after a request that failed', async () => {
+    const logs = new Logs();
+    logs.print(3, 100);
+    const before = await logs.book.newest(view(), signal);
+    logs.wait = Promise.reject(AWAY);
+    await expect(logs.book.earlier(signal)).rejects.toBe(AWAY);
+    logs.wait = Promise.resolve();
+    expect((await logs.book.newest(view(), signal)).logs).toBe(before.logs);
+    expect((await logs.book.earlier(signal)).logs).toHaveLength(100);
+  });
+});

@@ -1,0 +1,68 @@
+"""The words of the report under a cell, and of states: the same as the front end's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from local_experiments import write_experiment
+
+from det_native.client.state_words import EXPERIMENT_WORDS, TRIAL_WORDS
+from det_native.display.report import ReportView, ShownReport
+from det_native.display.text import experiment_line
+from det_native.experimental.local_store import LocalStore
+from det_native.schema.rest import CaptureRow
+from det_native.schema.states import ExperimentState, TrialState
+
+TEXTS = Path(__file__).parents[2] / "jupyter_ext" / "src" / "shared" / "texts.ts"
+
+
+def row(how: str, status: str) -> CaptureRow:
+    return CaptureRow(what=f"what is {how}", how=how, size=0, cell="1", status=status, note="")
+
+
+def test_a_cell_that_runs_again_is_not_called_new() -> None:
+    rows = [row("runs again", "new"), row("source", "new"), row("left out", "not sent")]
+    for sent, status in ((True, "new"), (False, "to send")):
+        _, _, again, source, left = str(ReportView(rows, sent=sent)).splitlines()
+        assert again.split("  ")[-1].strip() == "1", "nothing after its cell"
+        assert status not in again
+        assert source.endswith(status)
+        assert left.endswith("not sent")
+
+
+def test_elsewhere_than_in_a_notebook_each_word_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ShownReport([row("source", "new")], [])
+    capsys.readouterr()
+    shown.say("Sending ...")
+    shown.say("It is submitted.")
+    assert capsys.readouterr().out == "Sending ...\nIt is submitted.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("EXPERIMENT_TEXTS", EXPERIMENT_WORDS), ("TRIAL_TEXTS", TRIAL_WORDS)],
+)
+def test_states_have_the_words_of_the_front_end(
+    name: str, words: dict[ExperimentState, str] | dict[TrialState, str]
+) -> None:
+    table = re.search(rf"const {name}.*?= \{{\n(.*?)\n\}};", TEXTS.read_text(encoding="utf-8"), re.DOTALL)
+    assert table is not None
+    theirs = dict(re.findall(r"(\w+): \{\s*word: '(\w+)'", table[1]))
+    assert theirs == {state.value: word for state, word in words.items()}
+    assert set(words) == set(next(iter(words)).__class__)
+
+
+def test_a_search_of_which_trials_failed_says_so() -> None:
+    detail = LocalStore.find(str(write_experiment(name="search", trials=3).id)).experiment()
+    assert ": completed, 3 trials" in experiment_line(1, detail)
+    failed = detail.model_copy(update={"trials": 8, "failed_trials": 2})
+    assert ": completed, 2 of 8 trials failed, best" in experiment_line(1, failed)
+
+
+def test_what_has_no_slots_yet_is_queued() -> None:
+    detail = LocalStore.find(str(write_experiment().id)).experiment()
+    for started, word in ((None, "queued"), ("2026-11-20T12:00:00Z", "running")):
+        active = detail.model_copy(update={"state": ExperimentState.ACTIVE, "started": started})
+        assert f": {word}, " in experiment_line(1, active)

@@ -1,0 +1,212 @@
+"""One process of a trial on several slots: runs the cases that it is told, and writes what came of each to a file.
+
+Started as ``python rank_program.py <specification.json> <rank>``; see `rank_rig`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import rank_trials
+import torch
+from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.controllers.torch import PyTorchTrialController
+from det_harness.exchange import Exchange, OneProcess
+from det_harness.group import joined
+from det_harness.lengths import periods_of
+from det_harness.local import LocalReporter
+from det_harness.schedule import Schedule
+from det_harness.services import Services
+from digits_trials import config
+
+from det_native.errors import DetError
+from det_native.pytorch import PyTorchTrial
+from det_native.schema.environment import Ranks, TrialEnvironment
+from det_native.schema.job import Gang
+from det_native.schema.manifests import CheckpointManifest
+from det_native.storage.checkpoints import CheckpointStorage
+
+
+class CaseRun:
+    """Runs a trial class with all services real, from scratch or from a checkpoint.
+
+    Parameters
+    ----------
+    folder : Path
+        For the checkpoints.
+    exchange : Exchange
+    batches, batch_size : int
+        Of the trial; the batch size is the global one.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        exchange: Exchange | None = None,
+        *,
+        batches: int = 8,
+        batch_size: int = 32,
+        hparams: dict[str, Any] | None = None,
+        **changed: Any,
+    ) -> None:
+        self.exchange = exchange or OneProcess()
+        size = self.exchange.size
+        self.environment = TrialEnvironment(
+            config=config(batches, resources={"slots_per_trial": size}, **changed),
+            hparams={"global_batch_size": batch_size, **(hparams or {})},
+            trial_seed=5,
+            ranks=Ranks(self.exchange.rank, size, self.exchange.rank, size),
+        )
+        self.storage = CheckpointStorage(str(folder))
+        self.reporter = LocalReporter("loss")
+        self.trial: Any = None
+        self.batches = 0
+
+    def run(
+        self,
+        trial_class: type[PyTorchTrial],
+        resume: CheckpointManifest | None = None,
+        stop_at: int | None = None,
+    ) -> None:
+        run = self
+
+        class Kept(trial_class):  # type: ignore[valid-type, misc]
+            def __init__(self, context: Any) -> None:
+                run.trial = self
+                super().__init__(context)
+
+            def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+                run.batches = batch_idx + 1
+                return super().train_batch(batch, epoch_idx, batch_idx)
+
+        Kept.__name__ = trial_class.__name__
+        services = Services(
+            environment=self.environment,
+            schedule=Schedule(periods_of(self.environment)),
+            reporter=self.reporter,
+            checkpoints=TrialCheckpoints(
+                self.storage, CheckpointOwner("torch", self.environment.hparams), self.reporter, resume=resume
+            ),
+            stop_requested=lambda: stop_at is not None and run.batches >= stop_at,
+            exchange=self.exchange,
+        )
+        PyTorchTrialController(Kept, services).run()
+
+    def result(self) -> dict[str, Any]:
+        """Return what is compared: weights, buffers, rows of metrics."""
+        context = self.trial.context
+        return {
+            "batches": self.batches,
+            "models": [dict(model.state_dict()) for model in context.models],
+            "optimizers": [optimizer.state_dict() for optimizer in context.optimizers],
+            "training": [(row.batch, row.metrics) for row in self.reporter.training_rows],
+            "validation": [(row.batch, row.metrics) for row in self.reporter.validation_rows],
+            "checkpoints": [manifest.batch for _, manifest in self.reporter.checkpoints],
+            "facts": {
+                name: value
+                for name, value in vars(self.trial).items()
+                if isinstance(value, int | float | str | list) and name != "context"
+            },
+            "place": _place(context),
+        }
+
+
+def _place(context: Any) -> dict[str, int]:
+    distributed = context.distributed
+    return {
+        "rank": distributed.get_rank(),
+        "size": distributed.get_size(),
+        "local_rank": distributed.get_local_rank(),
+        "agents": distributed.get_num_agents(),
+        "per_slot": context.get_per_slot_batch_size(),
+        "global": context.get_global_batch_size(),
+    }
+
+
+def train(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+    """Train a trial class, once."""
+    run = CaseRun(folder, exchange, **case.get("made", {}))
+    try:
+        run.run(getattr(rank_trials, case["trial"]))
+    except DetError as error:
+        if not case.get("fails"):
+            raise
+        return {"error": type(error).__name__, "text": str(error), "batches": run.batches}
+    return run.result()
+
+
+def resumed(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+    """Train a trial class whole, then in two parts; only the first slot is told to stop."""
+    trial_class = getattr(rank_trials, case["trial"])
+    whole = CaseRun(folder / "whole", exchange, **case["made"])
+    whole.run(trial_class)
+    parts = CaseRun(folder / "parts", exchange, **case["made"])
+    parts.run(trial_class, stop_at=case["stop"] if exchange.rank == 0 else None)
+    stopped = parts.batches
+    last = exchange.from_chief(parts.reporter.checkpoints[-1][1] if exchange.rank == 0 else None)
+    drawn = parts.trial.drawn
+    torch.manual_seed(99)
+    parts.run(trial_class, resume=last)
+    parts.trial.drawn = drawn + parts.trial.drawn
+    return {
+        "stopped": stopped,
+        "uuids": [
+            manifest.uuid for _, manifest in (*whole.reporter.checkpoints[-1:], *parts.reporter.checkpoints[-1:])
+        ],
+        "whole": whole.result(),
+        "parts": parts.result(),
+    }
+
+
+def wrapped_by_hand(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+    """Train the model of a trial class with torch's DistributedDataParallel, in a loop written by hand."""
+    made = CaseRun(folder, exchange, **case.get("made", {}))
+    from det_native.pytorch import PyTorchTrialContext
+
+    torch.manual_seed(5)
+    trial = getattr(rank_trials, case["trial"])(PyTorchTrialContext(made.environment))
+    loader = trial.build_training_data_loader().get_data_loader(
+        repeat=True, num_replicas=exchange.size, rank=exchange.rank, seed=5
+    )
+    model = torch.nn.parallel.DistributedDataParallel(trial.model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _, (images, labels) in zip(range(8), loader, strict=False):
+        rank_trials.classified(model(images), labels).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return {"models": [dict(trial.model.state_dict())]}
+
+
+_KINDS: dict[str, Callable[[Path, Exchange, dict[str, Any]], dict[str, Any]]] = {
+    "train": train,
+    "resumed": resumed,
+    "by_hand": wrapped_by_hand,
+}
+
+
+def main(specification: Path, rank: int) -> None:
+    """Run all cases in one process group."""
+    told = json.loads(specification.read_text())
+    folder = specification.parent
+    size = told["size"]
+    gang = Gang(rank=rank, size=size, local_rank=rank, local_size=size, rendezvous=str(folder / "meeting"))
+    with joined(gang, deadline=told.get("deadline", 120.0)) as exchange:
+        rank_trials.exchanges.watch()
+        for name, case in told["cases"].items():
+            found = _KINDS[case.get("kind", "train")](folder / name, exchange, case)
+            torch.save(found, folder / f"{name}.{rank}.pt")
+
+
+if __name__ == "__main__":
+    own = int(sys.argv[2])
+    try:
+        main(Path(sys.argv[1]), own)
+    except DetError as error:
+        traceback.print_exc()
+        (Path(sys.argv[1]).parent / f"error.{own}.json").write_text(json.dumps([type(error).__name__, str(error)]))
+        sys.exit(3)

@@ -1,0 +1,91 @@
+"""Starts the processes of a trial on several slots, for real, and reads what they wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PROGRAM = Path(__file__).with_name("rank_program.py")
+SECONDS = 150.0
+
+
+@dataclass
+class Ended:
+    """How the processes ended.
+
+    Attributes
+    ----------
+    folder : Path
+        Where their results are.
+    codes : list of int
+        Exit codes by rank.
+    outputs : list of str
+    """
+
+    folder: Path
+    codes: list[int]
+    outputs: list[str]
+
+    def results(self, case: str) -> list[dict[str, Any]]:
+        """Return what every rank wrote about a case."""
+        paths = [self.folder / f"{case}.{rank}.pt" for rank in range(len(self.codes))]
+        assert all(path.exists() for path in paths), "\n".join(self.outputs)
+        return [torch.load(path, weights_only=False) for path in paths]
+
+    def error(self, rank: int) -> tuple[str, str]:
+        """Return type and text of the error that a rank ended with."""
+        kind, text = json.loads((self.folder / f"error.{rank}.json").read_text())
+        return kind, text
+
+
+def run_ranks(
+    folder: Path,
+    cases: dict[str, dict[str, Any]],
+    *,
+    size: int = 2,
+    deadline: float = 120.0,
+    ranks: list[int] | None = None,
+) -> Ended:
+    """Run cases in `size` processes (or only in those of `ranks`) that share a process group; wait for their ends."""
+    specification = folder / "specification.json"
+    specification.write_text(json.dumps({"size": size, "cases": cases, "deadline": deadline}))
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(PROGRAM.parents[1] / "pytorch"),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),  # else made in the temporary folder, by any optimizer
+    }
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(PROGRAM), str(specification), str(rank)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+        )
+        for rank in (ranks if ranks is not None else range(size))
+    ]
+    try:
+        outputs = [process.communicate(timeout=SECONDS)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return Ended(folder, [process.returncode for process in processes], outputs)
+
+
+def largest_difference(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> float:
+    """Return the largest difference between the tensors of two lists of models' states."""
+    assert [one.keys() for one in first] == [one.keys() for one in second]
+    return max(
+        float((mine[name].double() - theirs[name].double()).abs().max())
+        for mine, theirs in zip(first, second, strict=True)
+        for name in mine
+    )

@@ -1,0 +1,102 @@
+"""A process of a trial that dies, fails or never comes: the others say so soon, in one sentence."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import socket
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from det_harness.exchange import GroupExchange, OneProcess
+from det_harness.group import joined
+from rank_rig import run_ranks
+
+from det_native.errors import PeerLostError, UnsupportedFeatureError
+from det_native.schema.job import Gang
+
+
+def gang(tmp_path: Path, rank: int, **changed: Any) -> Gang:
+    made = {"size": 2, "local_rank": rank, "local_size": 2, "rendezvous": str(tmp_path / "meeting")}
+    return Gang(rank=rank, **{**made, **changed})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "code"), [("killed", 9), ("exception", 1)])
+def test_who_loses_a_peer_says_so_at_once(tmp_path: Path, how: str, code: int) -> None:
+    begun = time.monotonic()
+    ended = run_ranks(tmp_path, {"dying": {"trial": "Dying", "made": {"batches": 200, "hparams": {"how": how}}}})
+    assert time.monotonic() - begun < 100
+    assert ended.codes == [3, code], "\n".join(ended.outputs)
+    kind, text = ended.error(0)
+    assert kind == "PeerLostError"
+    assert text.startswith("Another process of this trial has ended or does not answer")
+    assert "\n" not in text
+    assert ("KeyError: 'lost label'" in ended.outputs[1]) is (how == "exception")
+
+
+@pytest.mark.slow
+def test_the_first_process_does_not_wait_for_ever(tmp_path: Path) -> None:
+    ended = run_ranks(tmp_path, {"plain": {"trial": "PlainTrial"}}, deadline=1.0, ranks=[0])
+    assert ended.error(0)[0] == "PeerLostError"
+    assert "Not all 2 processes of the trial were there within 1 seconds" in ended.error(0)[1]
+
+
+def test_the_others_do_not_wait_for_ever_for_the_first(tmp_path: Path) -> None:
+    patience = pytest.raises(PeerLostError, match=r"did not say within 0\.05 seconds where to meet \(in .*meeting\)")
+    with patience, joined(gang(tmp_path, 1), deadline=0.05):
+        pass
+
+
+def test_a_process_alone_exchanges_with_itself(tmp_path: Path) -> None:
+    for nobody in (None, gang(tmp_path, 0, size=1)):
+        with joined(nobody, "keras") as exchange:
+            assert isinstance(exchange, OneProcess)
+            assert exchange.gather("a") == ["a"]
+            assert exchange.ask(True, False)() == [True, False]
+    assert not (tmp_path / "meeting").exists()
+
+
+def test_what_does_not_run_on_several_slots_is_refused(tmp_path: Path) -> None:
+    refused = pytest.raises(UnsupportedFeatureError, match="slots_per_trial: 2 works for PyTorch; for keras")
+    with refused, joined(gang(tmp_path, 0), "keras"):
+        pass
+    with pytest.raises(UnsupportedFeatureError, match="several machines"), joined(gang(tmp_path, 0, cross_size=2)):
+        pass
+
+
+class Trap:
+    """Does something when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (self.path,)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+def test_nothing_is_unpickled_that_no_rank_has_signed(tmp_path: Path) -> None:
+    path = str(tmp_path / "trapped")
+    known, stranger = GroupExchange(0, 2, b"secret"), GroupExchange(0, 2, b"other")
+    with pytest.raises(PeerLostError, match="no process of this trial"):
+        known._unpacked(stranger._packed(Trap(path)))
+    assert not Path(path).exists()
+    assert known._unpacked(known._packed({"a": torch.ones(2).tolist()})) == {"a": [1, 1]}
+    content = known._packed(3).numpy().tobytes()
+    assert hmac.compare_digest(content[:32], hmac.digest(b"secret", content[32:], "sha256"))
+
+
+def test_the_meeting_point_is_on_loopback_and_private(tmp_path: Path) -> None:
+    with pytest.raises(PeerLostError), joined(gang(tmp_path, 0), deadline=0.1):
+        pass
+    place = tmp_path / "meeting"
+    address, _, secret = place.read_text().partition(" ")
+    assert address.startswith("127.0.0.1:")
+    assert len(secret) == 64
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    with pytest.raises(ConnectionRefusedError):  # it is closed again
+        socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=5)
