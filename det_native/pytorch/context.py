@@ -51,7 +51,9 @@ class PyTorchTrialContext(TrialContext):
         self.optimizers: list[torch.optim.Optimizer] = []
         self.lr_schedulers: list[LRScheduler] = []
         on_gpu = environment.managed and torch.cuda.is_available()
-        self.device = torch.device("cuda", environment.ranks.local_rank) if on_gpu else torch.device("cpu")
+        # A process sees all GPUs of its machine, or its own only.
+        gpu = environment.ranks.local_rank % torch.cuda.device_count() if on_gpu else 0
+        self.device = torch.device("cuda", gpu) if on_gpu else torch.device("cpu")
         optimizations = environment.config.get("optimizations") or {}
         self._owner = owner
         self._steps = OptimizerSteps(

@@ -59,6 +59,8 @@ def joined(
     import torch.distributed as distributed
 
     on_gpu = torch.cuda.is_available()
+    if on_gpu:
+        torch.cuda.set_device(gang.local_rank % torch.cuda.device_count())
     with _on_loopback():
         store, secret = _meet(gang, deadline)
         with _translated():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browser_masters import stop_master
+from browser_masters import start_master, stop_master
 from browser_parts import Keep, Lab, Opened, Screen, training_cells, wait_until, write_notebook
 from contrast import check_contrast
 from playwright.sync_api import Locator, Route, expect
@@ -204,10 +204,10 @@ def test_a_running_a_lost_and_a_failed_experiment_can_be_read_and_used_by_keyboa
     expect(view.get_by_role("button", name="Try now")).to_be_visible()
     both_themes(screen, panel, "panel-lost")
     both_themes(screen, view, "view-lost")
-    view.get_by_role("button", name="Start a master").click()
-    for root in (view, panel):
+    expect(view.get_by_role("button", name="Start a master")).to_be_visible()
+    start_master(home)
+    for root in (panel, view):
         expect(root.get_by_text("Connection lost since")).to_be_hidden(timeout=60_000)
-    stop_master(home)  # it is a child of JupyterLab, which goes on: the next test gets one of its own
 
 
 def acts_by_keyboard(screen: Screen, view: Locator) -> None:
