@@ -76,7 +76,7 @@ def test_the_report_says_what_how_and_how_large(tmp_path: Path) -> None:
     report = build(found, root).report
     rows = {row.what: (row.how, row.size, row.cell, row.status) for row in report}
     assert rows == {
-        "2 cells": ("source", 13, "3, 7", "new"),
+        "2 cells": ("source", 13, "[3], [7]", "new"),
         "x": ("npy", 7, "[2]", "new"),
         "data.csv": ("file", 3, "[3]", "new"),
         "pkg/": ("2 files", 5, "", "new"),
