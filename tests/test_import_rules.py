@@ -199,6 +199,7 @@ def test_no_framework_is_imported_at_module_level_outside_its_room() -> None:
         "det_harness.controllers",
         "det_harness.gradients",
         "det_harness.recorder",
+        "det_harness.host_copy",
         "det_harness.torch_state",
     )
     wrong = [

@@ -67,8 +67,8 @@ class Journal(Protocol):
 class TrialCheckpoints:
     """Implements ``services.Checkpoints`` on a storage.
 
-    One checkpoint is published at a time, by a thread: hashing, synchronising and renaming do not hold up the training.
-    What goes wrong there is raised by the next ``save()`` or ``wait()``.
+    One checkpoint is published at a time, by a thread: writing what is in memory already, hashing, synchronising and
+    renaming do not hold up the training. What goes wrong there is raised by the next ``save()`` or ``wait()``.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class TrialCheckpoints:
     def save(
         self,
         batch: int,
-        write: Callable[[Path], None],
+        write: Callable[[Path], Callable[[], None] | None],
         *,
         metadata: Mapping[str, Any] | None = None,
         on_saved: Callable[[str, Path], None] | None = None,
@@ -122,7 +122,8 @@ class TrialCheckpoints:
         uuid = str(uuid4())
         folder = self._storage.workspace()
         try:
-            _write(write, folder, batch)
+            with _disk_errors(folder, batch):
+                rest = write(folder)
             if on_saved is not None:
                 on_saved(uuid, folder)
         except BaseException:
@@ -130,7 +131,7 @@ class TrialCheckpoints:
             raise
         manifest = self._manifest(uuid, batch, metadata)
         self._publication = _Publication(
-            self._storage, self._reporter, folder, manifest, self._journal, self._published.put
+            self._storage, self._reporter, folder, manifest, self._journal, self._published.put, rest
         )
         self._publication.start()
         return uuid
@@ -220,10 +221,11 @@ class TrialCheckpoints:
         )
 
 
-def _write(write: Callable[[Path], None], folder: Path, batch: int) -> None:
-    """Write the state; what the disk refuses is no error of the user's code, which may be asked for its own state."""
+@contextmanager
+def _disk_errors(folder: Path, batch: int) -> Iterator[None]:
+    """What the disk refuses is no error of the user's code, which may be asked for its own state."""
     try:
-        write(folder)
+        yield
     except (OSError, RuntimeError) as error:
         # torch.save() names but its own source file where the file system did not take something.
         if isinstance(error, OSError) or "inline_container" in str(error):
@@ -232,7 +234,7 @@ def _write(write: Callable[[Path], None], folder: Path, batch: int) -> None:
 
 
 class _Publication(threading.Thread):
-    """Publishes one checkpoint and reports it."""
+    """Writes what is left of one checkpoint, publishes and reports it."""
 
     def __init__(
         self,
@@ -242,6 +244,7 @@ class _Publication(threading.Thread):
         manifest: CheckpointManifest,
         journal: Journal | None,
         tell: Callable[[str], None],
+        rest: Callable[[], None] | None,
     ) -> None:
         super().__init__(name="det-checkpoint")
         self.error: Exception | None = None
@@ -251,19 +254,25 @@ class _Publication(threading.Thread):
         self._manifest = manifest
         self._journal = journal
         self._tell = tell
+        self._rest = rest
 
     def run(self) -> None:
         """Publish; a failure is kept for the training thread."""
+        rest, self._rest = self._rest, None  # what it holds is as large as the model
         try:
+            if rest is not None:
+                with _disk_errors(self._folder, self._manifest.batch):
+                    rest()
+                del rest
             if self._journal is not None:
                 self._journal.begin(self._manifest.uuid)
             location, complete = self._storage.publish(self._folder, self._manifest)
             self._reporter.checkpoint(location, complete)
             self._tell(complete.uuid)
-        except OSError as error:
-            self._failed(StorageError(f"The checkpoint of batch {self._manifest.batch} cannot be published: {error}"))
         except DetError as error:
             self._failed(error)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the training thread raises it)
+            self._failed(StorageError(f"The checkpoint of batch {self._manifest.batch} cannot be published: {error}"))
 
     def _failed(self, error: Exception) -> None:
         self.error = error

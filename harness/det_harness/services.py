@@ -39,16 +39,17 @@ class Checkpoints(Protocol):
     def save(
         self,
         batch: int,
-        write: Callable[[Path], None],
+        write: Callable[[Path], Callable[[], None] | None],
         *,
         metadata: Mapping[str, Any] | None = None,
         on_saved: Callable[[str, Path], None] | None = None,
     ) -> str:
         """Publish what `write` puts into a fresh folder; return the uuid.
 
-        `write` must finish copying the state to host memory or to the folder before it returns. The manifest,
-        hashing, rename and the report follow, in the background where that is safe. `on_saved` is called in the
-        training thread with the uuid and the folder, before publication (users' ``on_checkpoint_end``).
+        `write` must finish copying the state to host memory or to the folder before it returns; a function that it
+        returns writes what is left, in the background. The manifest, hashing, rename and the report follow there.
+        `on_saved` is called in the training thread with the uuid and the folder, before publication (users'
+        ``on_checkpoint_end``); where it needs the whole folder, `write` must leave nothing.
         """
 
     def restore(self) -> AbstractContextManager[Path | None]:

@@ -18,14 +18,14 @@ import copy
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from det_harness import rng, state_files
+from det_harness import host_copy, rng, state_files
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
 
@@ -68,8 +68,8 @@ def collect(
     }
 
 
-def save(folder: Path, state: dict[str, Any], schedule: dict[str, Any], position: Any = None) -> None:
-    """Write everything into an empty folder.
+def save(folder: Path, state: dict[str, Any], schedule: dict[str, Any], position: Any = None) -> Callable[[], None]:
+    """Write everything into an empty folder, but the tensors: what is returned writes a copy of them, at any time.
 
     Parameters
     ----------
@@ -81,8 +81,9 @@ def save(folder: Path, state: dict[str, Any], schedule: dict[str, Any], position
     position : optional
         Place in the training data, where it cannot be told from the number of batches.
     """
-    _write_state(folder, state)
+    rest = _write_state(folder, state)
     _write_facts(folder, {"schedule": schedule, "position": position})
+    return rest
 
 
 def save_own(folder: Path, state: dict[str, Any]) -> None:
@@ -94,21 +95,22 @@ def save_own(folder: Path, state: dict[str, Any]) -> None:
     state : dict
         From :func:`collect`, and whatever callbacks have put in.
     """
-    _write_state(folder, {key: value for key, value in state.items() if key not in _COMMON})
+    _write_state(folder, {key: value for key, value in state.items() if key not in _COMMON})()
 
 
-def _write_state(folder: Path, state: dict[str, Any]) -> None:
+def _write_state(folder: Path, state: dict[str, Any]) -> Callable[[], None]:
     state = dict(state)
     for name, key in _FILES.items():
         if key in state:
             state_files.dump(folder, name, state.pop(key))
     objects: dict[str, Any] = {}
-    torch.save(_split(state, "", objects), folder / _WEIGHTS)
+    copied = host_copy.of(_split(state, "", objects))
     if objects:
         import cloudpickle
 
         (folder / _OBJECTS).write_bytes(cloudpickle.dumps(objects))
     rng.save(folder)
+    return lambda: torch.save(copied, folder / _WEIGHTS)
 
 
 def note_uuid(folder: Path, uuid: str) -> None:
@@ -180,7 +182,7 @@ def _read_weights(folder: Path) -> dict[str, Any]:
 
 def _gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return gradients that the next batch will add to: of an aggregation under way, or kept by the user's code."""
-    return {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
+    return {name: value.grad.detach() for name, value in model.named_parameters() if value.grad is not None}
 
 
 def _put_gradients(model: torch.nn.Module, gradients: dict[str, torch.Tensor]) -> None:

@@ -17,6 +17,8 @@ from det_native.tensorboard import place
 
 logger = logging.getLogger("det_harness")
 
+_WITH_FOLDER = ("on_checkpoint_write_end", "on_checkpoint_end")
+
 
 class TorchCheckpoints:
     """Saves and restores one trial.
@@ -126,9 +128,13 @@ class TorchCheckpoints:
             self._hooks.call("on_checkpoint_save_start", state)
         return state
 
-    def _write(self, folder: Path) -> None:
-        torch_state.save(folder, self._state(), self._schedule.snapshot(), self._position())
+    def _write(self, folder: Path) -> Callable[[], None] | None:
+        rest = torch_state.save(folder, self._state(), self._schedule.snapshot(), self._position())
         rank_files.unpack(folder, self._exchange.gather(None))
+        if not any(self._hooks.of(name) for name in _WITH_FOLDER):
+            return rest
+        rest()  # who is given the folder may look into it
+        return None
 
     def _write_own(self, folder: Path) -> None:
         torch_state.save_own(folder, self._state())

@@ -1,0 +1,95 @@
+"""Checkpoints of PyTorch trials are written behind the training, from a copy made when they were due."""
+
+from __future__ import annotations
+
+import io
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from det_harness import host_copy
+from digits_trials import DigitsTrial, Full, LocalRun, same
+from torch import nn
+
+from det_native.errors import StorageError
+from det_native.pytorch import PyTorchCallback
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 60
+
+
+def test_training_goes_on_while_a_checkpoint_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    next_batch, written = threading.Event(), torch.save
+    due: list[dict[str, torch.Tensor]] = []
+
+    class Watched(Full):
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+            if batch_idx == 2:
+                due.append({name: value.clone() for name, value in self.model.state_dict().items()})
+            loss = super().train_batch(batch, epoch_idx, batch_idx)
+            if batch_idx == 2:
+                next_batch.set()
+            return loss
+
+    def save(*arguments: Any) -> None:
+        assert next_batch.wait(PATIENCE), "the training waits for the file"
+        written(*arguments)
+
+    monkeypatch.setattr(torch, "save", save)
+    run = LocalRun(tmp_path, batches=4, min_checkpoint_period={"batches": 2})
+    run.run(Watched)
+    first = run.reporter.checkpoints[0][1]
+    assert first.batch == 2
+    with run.storage.open(first.uuid, "state_dict.pth") as stream:
+        assert same(dict(torch.load(stream, weights_only=True)["models_state_dict"][0]), due[0])
+
+
+@pytest.mark.parametrize("said", ["[enforce fail at inline_container.cc:778]", "something odd"])
+def test_what_goes_wrong_behind_the_training_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    def save(*_: Any) -> None:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(torch, "save", save)
+    with pytest.raises(StorageError, match=r"The checkpoint of batch 2 cannot be") as caught:
+        LocalRun(tmp_path, batches=8, min_checkpoint_period={"batches": 2}).run(Full)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("hook", ["on_checkpoint_end", "on_checkpoint_write_end"])
+def test_who_is_given_the_folder_finds_all_in_it(tmp_path: Path, hook: str) -> None:
+    found: list[set[str]] = []
+
+    def look(self: Any, folder: str) -> None:
+        found.append({path.name for path in Path(folder).iterdir()})
+
+    callback = type("Looks", (PyTorchCallback,), {hook: look})()
+    run = LocalRun(tmp_path, batches=2)
+    run.run(type("Watched", (DigitsTrial,), {"build_callbacks": lambda self: {"looks": callback}}))
+    assert found
+    assert all({"state_dict.pth", "rng.npz", "state.json"} <= names for names in found)
+
+
+def test_the_copy_is_its_own_and_shares_what_was_shared() -> None:
+    tied = nn.Linear(100, 100)
+    other = nn.Linear(100, 100)
+    other.weight = tied.weight
+    model = nn.Sequential(tied, other)
+    graph = model(torch.ones(1, 100)).sum() * 2
+    state = {"model": model.state_dict(), "row": tied.weight.detach()[3], "list": [graph, (torch.zeros(0), "text")]}
+    copied = host_copy.of(state)
+    assert same(dict(copied["model"]), dict(state["model"]))
+    assert copied["model"]._metadata == state["model"]._metadata
+    assert copied["list"][0].item() == graph.item()
+    file = io.BytesIO()
+    torch.save(copied, file)
+    assert file.tell() < 1.2 * 4 * (100 * 100 + 2 * 100 + 1)
+    before = copied["row"].clone()
+    with torch.no_grad():
+        tied.weight.add_(1.0)
+    assert same(copied["row"], before)
+    assert same(copied["model"]["0.weight"][3], before)
