@@ -14,6 +14,8 @@ from det_native.schema import rest
 _BOX = "font-size:13px;line-height:1.5;max-width:900px"
 _MUTED = "opacity:.65"
 _CELL = "text-align:left;padding:1px 14px 1px 0;font-weight:normal"
+# Entries up to this length are not broken: the long ones of their row have the room.
+_ONE_LINE = 24
 _ERROR = "white-space:pre-wrap;border-left:3px solid #e45756;padding-left:8px;margin:6px 0"
 
 
@@ -83,9 +85,14 @@ def _facts(facts: Mapping[str, str], note: str = "") -> str:
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th style="{_CELL};{_MUTED}">{escape(title)}</th>' for title in titles)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{escape(entry)}</td>' for entry in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f'<td style="{_cell(entry)}">{escape(entry)}</td>' for entry in row) + "</tr>" for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div style="overflow-x:auto">{table}</div>'
+
+
+def _cell(entry: str) -> str:
+    return f"{_CELL};white-space:nowrap" if len(entry) <= _ONE_LINE else _CELL
 
 
 def _error(error: rest.UserErrorInfo | None) -> str:

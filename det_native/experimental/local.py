@@ -247,6 +247,9 @@ class _LocalExperiment:
                 "ended": now(),
             }
         )
+        if state is TrialState.COMPLETED and self._framework == "keras" and batches:
+            # fit() counts the smaller last batch of each epoch, which a length in records does not know.
+            self._trials[-1] = self._trials[-1].model_copy(update={"target_batches": batches})
         store.write_trial(self._trials[-1])
         self._update(progress=len(self._trials) / self._planned)
 

@@ -6,10 +6,11 @@ import difflib
 import inspect
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from det_native.errors import ArgumentError, InvalidDataError, SignatureError, TrialDefinitionError
@@ -26,6 +27,7 @@ logger = logging.getLogger("det_native")
 
 DEFAULT_BATCH_SIZE = 32
 _OF_VALIDATION = ("validation_steps", "validation_batch_size", "validation_freq")
+_COUNTS = ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size")
 _OF_QUEUES = ("max_queue_size", "workers", "use_multiprocessing")
 _NAMES_OF_FIT = {"generator": "x"}
 
@@ -306,11 +308,13 @@ def _misfit(error: TypeError, keywords: Iterable[str], known: Sequence[str]) -> 
 
 
 def _check_numbers(arguments: Mapping[str, Any]) -> None:
-    problems: list[str] = []
+    problems = [*_wrong_kinds(arguments)]
+    if problems:
+        raise ArgumentError(f"fit(): {'; '.join(problems)}.")
     epochs, initial_epoch = arguments["epochs"], arguments["initial_epoch"]
     if epochs <= initial_epoch:
         problems.append(f"epochs={epochs} must be above initial_epoch={initial_epoch}: epochs is the last epoch")
-    for name in ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size"):
+    for name in _COUNTS:
         value = arguments[name]
         if value is not None and value < 1:
             problems.append(f"{name}={value} must be at least 1")
@@ -321,6 +325,26 @@ def _check_numbers(arguments: Mapping[str, Any]) -> None:
         problems.append(f"validation_freq={arguments['validation_freq']} must be at least 1")
     if problems:
         raise ArgumentError(f"fit(): {'; '.join(problems)}.")
+
+
+def _wrong_kinds(arguments: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("epochs", "initial_epoch", *_COUNTS):
+        value = arguments[name]
+        if value is None and name in _COUNTS:
+            continue
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole and not (isinstance(value, float) and value.is_integer()):
+            yield f"{name} must be a whole number, not {value!r}"
+    split, frequency, callbacks = (arguments[name] for name in ("validation_split", "validation_freq", "callbacks"))
+    if split is not None and not isinstance(split, int | float | np.number):
+        yield f"validation_split must be a number, not {split!r}"
+    if not isinstance(frequency, int | np.integer | Iterable) or isinstance(frequency, str):
+        yield f"validation_freq must be a whole number or a list of epochs, not {frequency!r}"
+    if isinstance(callbacks, tf.keras.callbacks.CallbackList):
+        return
+    for callback in callbacks if isinstance(callbacks, list | tuple) else [callbacks]:
+        if callback is not None and not isinstance(callback, tf.keras.callbacks.Callback):
+            yield f"callbacks must be instances of tf.keras.callbacks.Callback, not {callback!r}"
 
 
 def _is_backup(callback: Any) -> bool:

@@ -133,7 +133,8 @@ def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Itera
     if searcher.source_checkpoint_uuid is not None:
         yield f"searcher.source_checkpoint_uuid: {searcher.source_checkpoint_uuid} (trials start from scratch now)"
     if config.resources.slots_per_trial > 1 and framework not in (None, "torch"):
-        yield f"resources.slots_per_trial: {config.resources.slots_per_trial} (of PyTorch only, 1 for {framework} now)"
+        slots = config.resources.slots_per_trial
+        yield f"resources.slots_per_trial: {slots} (1 slot now for {framework}; a PyTorchTrial runs on several)"
     if config.checkpoint_storage.type not in (None, "shared_fs"):
         yield f"checkpoint_storage.type: {config.checkpoint_storage.type} (shared_fs and the master's own work now)"
     if config.optimizations.mixed_precision != "O0":

@@ -49,7 +49,7 @@ class Length(BaseModel):
     def _to_written_form(self) -> dict[str, int]:
         return {self.unit.value: self.units}
 
-    def to_batches(self, *, global_batch_size: int, records_per_epoch: int) -> int:
+    def to_batches(self, *, global_batch_size: int, records_per_epoch: int, whole_epochs: bool = False) -> int:
         """Convert to batches, truncating (Determined's rule).
 
         Parameters
@@ -58,6 +58,8 @@ class Length(BaseModel):
             Records per batch over all slots.
         records_per_epoch : int
             Records in one epoch; needed for lengths in epochs only.
+        whole_epochs : bool
+            Each epoch ends with a smaller batch where it does not come out even, as Keras's ``fit()`` has it.
 
         Raises
         ------
@@ -70,4 +72,6 @@ class Length(BaseModel):
             return self.units // global_batch_size
         if records_per_epoch <= 0:
             raise ValueError("a length in epochs needs records_per_epoch")
+        if whole_epochs:
+            return self.units * -(-records_per_epoch // global_batch_size)
         return self.units * records_per_epoch // global_batch_size

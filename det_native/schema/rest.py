@@ -246,6 +246,9 @@ class LogLine(_Answer):
     text: str
     rank: int | None = None
 
+    def __str__(self) -> str:
+        return self.text
+
 
 class Event(_Answer):
     """Something that happened; `id` increases over the whole master and is the SSE event id.

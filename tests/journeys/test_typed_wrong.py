@@ -110,6 +110,27 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
     ),
     "lengths that differ": ("model_of(init()).fit(x, y[:9])", "InvalidDataError", ["x has 64; y has 9 records"]),
     "a batch larger than the data": ("model_of(init()).fit(x, y, batch_size=99)", "InvalidDataError", ["only 64"]),
+    "half an epoch": (
+        "model_of(init()).fit(x, y, epochs=2.5)",
+        "ArgumentError",
+        ["epochs must be a whole number, not 2.5"],
+    ),
+    "numbers as text": (
+        "model_of(init()).fit(x, y, epochs='3', batch_size='a', validation_split='x')",
+        "ArgumentError",
+        ["epochs must be a whole number, not '3'", "batch_size must be", "validation_split must be a number, not 'x'"],
+    ),
+    "no number of epochs": (
+        "model_of(init()).fit(x, y, epochs=None)",
+        "ArgumentError",
+        ["epochs must be a whole number"],
+    ),
+    "steps in parts": ("model_of(init()).fit(x, y, steps_per_epoch=2.7)", "ArgumentError", ["steps_per_epoch must be"]),
+    "what is no callback": (
+        "model_of(init()).fit(x, y, callbacks=[3])",
+        "ArgumentError",
+        ["callbacks must be instances of tf.keras.callbacks.Callback, not 3"],
+    ),
     "a function for a class": ("create(model_of, config)", "TrialDefinitionError", ["this is function"]),
     "no such module": ("create('modells:Line', config)", "ArgumentError", ["there is no module 'modells'"]),
     "nothing to compare by": (

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from det_native.master.flow.jobs import target_batches
 from det_native.master.flow.jobs import testing_config as minimal
 from det_native.schema.loading import load_config
 
@@ -27,3 +32,16 @@ def test_it_is_one_batch_without_restarts_and_keeps_no_checkpoint() -> None:
     assert written["min_checkpoint_period"] == {"batches": 0}
     assert written["max_restarts"] == 0
     assert written["checkpoint_storage"]["save_trial_best"] == 0
+
+
+@pytest.mark.parametrize(("framework", "batches"), [("keras", 90), ("torch", 89)])
+def test_the_batches_of_a_trial_are_those_that_its_framework_makes_of_epochs(framework: Any, batches: int) -> None:
+    config = load_config(
+        {
+            "searcher": {"name": "single", "metric": "loss", "max_length": {"epochs": 2}},
+            "hyperparameters": {"global_batch_size": 32},
+            "records_per_epoch": 1437,
+        },
+        warn=False,
+    )
+    assert target_batches(config, {"global_batch_size": 32}, framework) == batches

@@ -146,4 +146,5 @@ def _why(error: UserErrorInfo, facts: Facts) -> str:
     what = f"{error.type}: {first}" if first and facts.exit is not None else first or error.type
     if error.rank is not None:
         what = f"[rank {error.rank}] {what}"
-    return f"{what} Restart {facts.restarts + 1} of at most {facts.max_restarts}."
+    stop = "" if what.endswith((".", "!", "?")) else "."
+    return f"{what}{stop} Restart {facts.restarts + 1} of at most {facts.max_restarts}."

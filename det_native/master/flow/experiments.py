@@ -286,7 +286,7 @@ class Experiments:
             request=action.request,
             hparams=action.hparams,
             seed=action.seed,
-            target_batches=target_batches(config, action.hparams),
+            target_batches=target_batches(config, action.hparams, experiment.framework),
         )
         tell_trial(transaction, trial_id)
 

@@ -16,7 +16,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.lengths import Length, Unit
-from det_native.schema.manifests import BundleManifest, CheckpointManifest
+from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework
 from det_native.schema.resources import Device
 from det_native.schema.searcher import SingleSearcher
 from det_native.schema.storage_config import MasterStorage, SharedFileStorage
@@ -90,7 +90,7 @@ def testing_config(config: ExperimentConfig) -> ExperimentConfig:
     )
 
 
-def target_batches(config: ExperimentConfig, hparams: dict[str, object]) -> int:
+def target_batches(config: ExperimentConfig, hparams: dict[str, object], framework: Framework | None = None) -> int:
     """Return the batches of a trial; 0 if they cannot be told, which the trial itself will explain."""
     length = config.searcher.max_length
     if length.unit is Unit.BATCHES:
@@ -98,7 +98,11 @@ def target_batches(config: ExperimentConfig, hparams: dict[str, object]) -> int:
     environment = TrialEnvironment(config=config.model_dump(mode="json"), hparams=hparams)
     try:
         batch_size = environment.global_batch_size
-        return length.to_batches(global_batch_size=batch_size, records_per_epoch=config.records_per_epoch)
+        return length.to_batches(
+            global_batch_size=batch_size,
+            records_per_epoch=config.records_per_epoch,
+            whole_epochs=framework == "keras",
+        )
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return 0
 

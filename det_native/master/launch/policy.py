@@ -60,7 +60,8 @@ class Bounds:
 def bounds(uses: Mapping[Key, Use], now: float, slots: int, memory: float, policy: Policy) -> dict[Key, Bounds]:
     """Return how many standbys to have of each kind; of a kind left out there should be none.
 
-    The kind used last gets as many as ran at once (up to the slots) and one for checks; every other kind gets one.
+    The kind used last gets as many as ran at once (up to the slots) and one for checks; every other kind gets two, for
+    the check and the first trial of a submit.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def bounds(uses: Mapping[Key, Use], now: float, slots: int, memory: float, polic
             full = min(slots, max(1, use.peak)) + 1
             result[key] = Bounds(1 if memory < policy.scarce else full, 1 if memory < policy.low else full)
         elif key != latest and idle < policy.idle and memory >= policy.low:
-            result[key] = Bounds(0 if memory < policy.scarce else 1, 1)
+            result[key] = Bounds(0 if memory < policy.scarce else 2, 2)
     return result
 
 

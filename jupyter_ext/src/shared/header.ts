@@ -72,7 +72,7 @@ export class Header {
     }
     setText(this._name, nameOf(view, experiment));
     const state = trial
-      ? trialStateText(trial)
+      ? trialStateText(trial, experiment)
       : experimentStateText(experiment);
     this._showState(state);
     this._showProgress(view, experiment);
@@ -273,12 +273,13 @@ function searchFacts(
   const { searcher } = experiment.config as { searcher?: { name?: unknown } };
   const name =
     typeof searcher?.name === 'string' ? `${searcher.name} search, ` : '';
-  const ended = view.trials.filter(trial => isTerminal(trial.state)).length;
   const count = Math.max(experiment.trials, view.trials.length);
-  const failed = view.trials.filter(trial => trial.state === 'ERROR').length;
-  return [
-    `${name}${ended} of ${count} trials done${failed > 0 ? `, ${failed} failed` : ''}`
-  ];
+  const of = (...states: string[]) =>
+    view.trials.filter(trial => states.includes(trial.state)).length;
+  const failed = of('ERROR') > 0 ? `, ${of('ERROR')} failed` : '';
+  const stopped = of('CANCELED') > 0 ? `, ${of('CANCELED')} stopped` : '';
+  const done = `${of('COMPLETED', 'ERROR')} of ${count} trials done`;
+  return [`${name}${done}${failed}${stopped}`];
 }
 
 function trialFacts(trial: Trial): string[] {

@@ -66,7 +66,7 @@ export class LogSection {
       ['', `Automatic: trial ${automatic}`],
       ...view.trials.map(trial => [
         String(trial.id),
-        `Trial ${trial.id}: ${trialStateText(trial).word}`
+        `Trial ${trial.id}: ${trialStateText(trial, view.experiment).word}`
       ])
     ];
     names.forEach(([value = '', name = ''], index) => {

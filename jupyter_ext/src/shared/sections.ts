@@ -54,17 +54,19 @@ export class TrialsSection {
   private readonly _section: Section;
   private readonly _table: KeyedTable<Trial>;
   private _best: number | null = null;
+  private _experiment: ExperimentView['experiment'] = null;
 
   constructor() {
+    const state = (trial: Trial) => trialStateText(trial, this._experiment);
     const columns: Array<Column<Trial>> = [
       { title: 'Trial', text: trial => String(trial.id), numeric: true },
       {
         title: 'State',
         text: trial =>
-          [trialStateText(trial).word, slotsText(trial), restartsText(trial)]
+          [state(trial).word, slotsText(trial), restartsText(trial)]
             .filter(Boolean)
             .join(', '),
-        tone: trial => trialStateText(trial).tone
+        tone: trial => state(trial).tone
       },
       {
         title: 'Batches',
@@ -98,6 +100,7 @@ export class TrialsSection {
       view.trialId > 0 ||
       (view.trials.length === 1 && view.experiment?.trials === 1);
     this._best = bestTrial(view)?.id ?? null;
+    this._experiment = view.experiment;
     this._section.show(
       `Trials (${view.trials.length})`,
       view.trials.length ? null : TEXTS.noTrials

@@ -33,7 +33,8 @@ const TRIAL_TEXTS: Readonly<Record<string, StateText>> = {
 
 /** Word for an experiment: one that is active without having got slots yet is queued; trials of a search may fail. */
 export function experimentStateText(
-  experiment: Pick<Experiment, 'state' | 'started' | 'trials' | 'failed_trials'>
+  experiment: Pick<Experiment, 'state'> &
+    Partial<Pick<Experiment, 'started' | 'trials' | 'failed_trials'>>
 ): StateText {
   if (experiment.state === 'ACTIVE' && !experiment.started) {
     return { word: 'Queued', tone: 'waiting' };
@@ -51,7 +52,14 @@ export function experimentStateText(
   );
 }
 
-export function trialStateText(trial: Pick<Trial, 'state'>): StateText {
+/** Word for a trial; one that waits while its experiment is paused waits for no slot. */
+export function trialStateText(
+  trial: Pick<Trial, 'state'>,
+  experiment?: Pick<Experiment, 'state'> | null
+): StateText {
+  if (trial.state === 'QUEUED' && experiment?.state === 'PAUSED') {
+    return experimentStateText({ state: 'PAUSED' });
+  }
   return TRIAL_TEXTS[trial.state] ?? { word: trial.state, tone: 'neutral' };
 }
 

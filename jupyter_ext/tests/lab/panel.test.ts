@@ -94,13 +94,14 @@ describe('a row', () => {
     expect(row.shape).toBe('paused');
   });
 
-  it("says of a failure the traceback's last line and the cell", () => {
-    const row = rowOf(experiment({ state: 'ERROR', error: userError() }), NOW);
+  it('says of a failure the cell, the type without its module, and the message', () => {
+    const error = userError({ traceback: 'a.module.ValueError: bad shape' });
+    const row = rowOf(experiment({ state: 'ERROR', error }), NOW);
     expect(row.problem).toBe('Cell [5]: ValueError: bad shape');
     expect(row.label).toContain(row.problem);
   });
 
-  it('says type and message where there is no traceback', () => {
+  it('says the first line of a message', () => {
     const found = userError({
       traceback: '',
       message: 'killed\nby 9',

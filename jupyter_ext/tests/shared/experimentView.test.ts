@@ -64,6 +64,30 @@ describe('the view of an experiment', () => {
     expect(text('tr.det-emphasised td:first-child')).toBe('3');
   });
 
+  it('of a stopped search does not call what was stopped done', () => {
+    const trials = [
+      trial({ state: 'CANCELED' }),
+      trial({ id: 4, state: 'COMPLETED' }),
+      trial({ id: 5, state: 'ERROR' })
+    ];
+    const { text } = shown({
+      experiment: detail({ state: 'CANCELED', trials: 3 }),
+      trials
+    });
+    expect(text('.det-facts')).toContain(
+      '2 of 3 trials done, 1 failed, 1 stopped'
+    );
+  });
+
+  it('calls the trials of a paused experiment paused', () => {
+    const trials = [trial({ state: 'QUEUED' }), trial({ id: 4 })];
+    const { text } = shown({
+      experiment: detail({ state: 'PAUSED', trials: 2 }),
+      trials
+    });
+    expect(text('tbody tr td:nth-child(2)')).toBe('Paused|Running');
+  });
+
   it('of one trial has its number, its state and its own buttons', () => {
     const { text, buttons } = shown({
       trialId: 3,

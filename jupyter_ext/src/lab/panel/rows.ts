@@ -91,12 +91,10 @@ function shapeOf({ state }: Experiment, word: string, note: string): Shape {
   return note === '' ? (SHAPES[state] ?? 'stopped') : 'partly';
 }
 
-/** The last line of a traceback and the cell it came from. */
+/** What went wrong, in one short line, and the cell it came from. */
 export function problemLine(error: UserErrorInfo): string {
-  const lines = error.traceback.split('\n').filter(line => line.trim() !== '');
   const [message] = error.message.split('\n');
-  const said =
-    lines.at(-1)?.trim() ?? filled(error.type, message ?? '').join(': ');
+  const said = filled(error.type, message ?? '').join(': ');
   return error.cell === null ? said : `Cell [${error.cell}]: ${said}`;
 }
 
