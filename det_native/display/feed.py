@@ -114,7 +114,7 @@ def reduce_curve(
         curve.batch.append(batches[min(start + width, len(batches)) - 1])
         curve.minimum.append(min(numbers) if numbers else None)
         curve.maximum.append(max(numbers) if numbers else None)
-        curve.mean.append(math.fsum(value / len(numbers) for value in numbers) if numbers else None)
+        curve.mean.append(_mean(numbers) if numbers else None)
     return curve
 
 
@@ -132,3 +132,10 @@ def _columns(rows: Sequence[rest.MetricRow]) -> dict[str, tuple[list[int], list[
 
 def _json(models: Sequence[Any]) -> list[Any]:
     return [model.model_dump(mode="json") for model in models]
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    try:
+        return math.fsum(value / len(numbers) for value in numbers)
+    except OverflowError:  # rounded up, the parts of the largest floats come to more than there is
+        return min(numbers) / 2 + max(numbers) / 2

@@ -106,7 +106,7 @@ def test_the_error_of_another_rank_is_the_trials_and_is_not_tried_a_third_time(m
     assert (ended["error"]["message"], ended["error"]["rank"]) == ("no seventh batch", 0)
     assert master.get("/trials/1")["restarts"] == 1
     errors = [line["text"] for line in master.get("/trials/1/logs") if "no seventh batch" in line["text"]]
-    assert errors[0].startswith("[rank 1] ValueError: no seventh batch Restart 1")
+    assert errors[0].startswith("[rank 1] ValueError: no seventh batch. Restart 1")
 
 
 def test_a_rank_that_died_is_a_restart_though_the_others_told_what_they_saw_of_it(master: Master) -> None:

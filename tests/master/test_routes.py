@@ -48,7 +48,7 @@ def test_what_comes_later_is_refused_by_name(master: Master) -> None:
     wanted = body(master, config=config, bundle_id=master.bundle("keras"))
     told = refused(master.client.post("/api/v1/experiments", json=wanted), 422)
     assert "slots_per_trial" in told.error
-    assert "1 for keras now" in told.error
+    assert "1 slot now for keras" in told.error
 
 
 def test_more_slots_than_there_are_is_refused_with_what_to_do(master: Master) -> None:
