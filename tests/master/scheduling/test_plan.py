@@ -76,7 +76,7 @@ def test_no_slot_idles_while_a_trial_could_have_it_but_for_one_whose_turn_it_is(
         queue = [trial for trial in pending if trial.experiment_id == number and trial.trial_id not in busy]
         if queue:
             first = min(queue, key=lambda trial: (trial.order, trial.trial_id))
-            limit = first.max_slots if first.max_slots is not None else len(slots)
+            limit = first.max_slots if first.max_slots is not None else float("inf")
             if first.slots <= len(slots) and held[number] + first.slots <= limit:
                 priority = first.priority or DEFAULT_PRIORITY
                 waiting.append((priority, held[number] / first.weight, first.served, number, first.slots))
