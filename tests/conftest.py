@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -17,9 +18,19 @@ settings.register_profile("det_native", deadline=None)
 settings.load_profile("det_native")
 
 # Threads that a library keeps for the whole process once used; they hold no resource of a test.
-_LIBRARY_THREADS = ("TMonitor", "fsspecIO", "pydevd", "IPythonHistorySavingThread", "asyncio_", "AnyIO", "IOPub")
+_LIBRARY_THREADS = (
+    "pytest_timeout",
+    "TMonitor",
+    "fsspecIO",
+    "pydevd",
+    "IPythonHistorySavingThread",
+    "asyncio_",
+    "AnyIO",
+    "IOPub",
+)
 # Files that a library keeps for the whole process: the source of functions that TensorFlow has converted.
 _LIBRARY_FILES = ("__autograph_generated_file",)
+_LIMIT = pytest.StashKey[Any]()
 _VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
 
 
@@ -50,6 +61,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> None:
+    """Note a test's time limit, for `_limit_again`."""
+    item.stash[_LIMIT] = settings
+
+
+def _limit_again(item: pytest.Item) -> None:
+    """Start a test's time limit anew.
+
+    pytest-timeout ends the limit where a test fails, so that a debugger may be used: what comes after that, the
+    teardown and a second try, would have none, and would hang for ever.
+    """
+    if _LIMIT in item.stash:
+        item.ihook.pytest_timeout_cancel_timer(item=item)
+        item.ihook.pytest_timeout_set_timer(item=item, settings=item.stash[_LIMIT])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give a second try its own time limit."""
+    _limit_again(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Give the teardown its own time limit."""
+    _limit_again(item)
 
 
 class _Snapshot:

@@ -147,7 +147,8 @@ def elsewhere(tmp_path: Path) -> Iterator[str]:
 FETCH = """async ([url, method, headers, mode]) => {
   try {
     const body = method === 'POST' ? '{}' : undefined;
-    const answer = await fetch(url, { method, headers, mode, body, credentials: 'include' });
+    const signal = AbortSignal.timeout(60_000);
+    const answer = await fetch(url, { method, headers, mode, body, signal, credentials: 'include' });
     return [answer.status, await answer.text()];
   } catch (error) {
     return [0, String(error)];

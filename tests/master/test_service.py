@@ -57,6 +57,23 @@ def test_progress_is_told_while_trials_run(master: Master) -> None:
     assert found["progress"] == 0.25
 
 
+def test_an_experiment_that_was_killed_or_has_failed_keeps_how_far_it_came(master: Master) -> None:
+    for number, end in enumerate(("kill", "fail")):
+        experiment = master.create({"searcher": {"name": "random", "max_trials": 2}, "max_restarts": 0})
+        jobs = master.world.wait_for_jobs(2 * number + 2)[-2:]
+        workers = [Worker(master, job) for job in jobs]
+        for worker, batches in zip(workers, (50, 30), strict=True):
+            worker.start()
+            worker.train(1, batches)
+        if end == "kill":
+            master.client.post(f"/api/v1/experiments/{experiment['id']}/kill")
+        else:
+            for worker in workers:
+                worker.exit(ExitReason.USER_ERROR, batch=1, message="boom")
+        ended = master.until_state(experiment["id"], "CANCELED" if end == "kill" else "ERROR")
+        assert ended["progress"] == pytest.approx(0.4), end
+
+
 def test_a_random_search_of_five_trials_on_two_slots(master: Master) -> None:
     searcher = {"name": "random", "max_trials": 5}
     hyperparameters = {"global_batch_size": 32, "rate": {"type": "double", "minval": 0.0, "maxval": 1.0}}

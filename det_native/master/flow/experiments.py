@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -313,11 +313,28 @@ class Experiments:
         errors = [trial.error for trial in found if trial.state is TrialState.ERROR]
         error = errors[-1] if ends[state] is ExperimentState.ERROR and errors else None
         experiments.set_state(transaction, experiment_id, ends[state], error)
+        if ends[state] is not ExperimentState.COMPLETED:
+            experiments.set_progress(
+                transaction, experiment_id, _share_done(experiments.get(connection, experiment_id), found)
+            )
         tell_experiment(transaction, experiment_id)
         logger.info("experiment %d ended: %s", experiment_id, ends[state])
         self._searchers.pop(experiment_id, None)
         self._paces.pop(experiment_id, None)
         return True
+
+
+def _share_done(experiment: rest.Experiment, found: Sequence[rest.Trial]) -> float:
+    """Return how far an experiment came that did not complete: by its trials' batches.
+
+    Its searcher would count trials that ended as done.
+    """
+    fractions = [
+        1.0 if trial.state is TrialState.COMPLETED else min(trial.batches / trial.target_batches, 1.0)
+        for trial in found
+        if trial.target_batches or trial.state is TrialState.COMPLETED
+    ]
+    return sum(fractions) / max(experiment.trials, len(found), 1)
 
 
 def _refuse_ended(experiment: rest.Experiment, asked: str) -> None:
