@@ -33,12 +33,20 @@ if [ ! -x "$VENV/bin/python" ]; then
 fi
 
 log="$VENV/setup.log"
-echo "Installing the pinned environment into $VENV (about 3 minutes the first time; details in $log) ..."
-if ! {
-    "$VENV/bin/python" -m pip install -q -c constraints.txt pip &&
-    "$VENV/bin/python" -m pip install -q -c constraints.txt torch tensorflow-cpu --group dev -e .
-} >"$log" 2>&1; then
-    tail -n 30 "$log" >&2
-    exit 1
-fi
+: >"$log"
+
+# Runs pip with the pinned versions; says what it does, and if that fails, what pip said.
+install() {
+    echo "  $1 ..."
+    shift
+    if ! "$VENV/bin/python" -m pip install -q -c constraints.txt "$@" >>"$log" 2>&1; then
+        tail -n 30 "$log" >&2
+        exit 1
+    fi
+}
+
+echo "Installing the pinned environment into $VENV (3 to 8 minutes the first time; details in $log):"
+install "pip" pip
+install "PyTorch and TensorFlow" torch tensorflow-cpu
+install "the other packages, and det_native with its JupyterLab extension" torch tensorflow-cpu --group dev -e .
 "$VENV/bin/python" -m ipykernel install --sys-prefix --name det-native --display-name "Python 3 (det_native)" >>"$log" 2>&1

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ParamSpec, TypeVar
 
-from det_native.errors import ArgumentError
+from det_native.errors import ArgumentError, SignatureError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -156,6 +158,15 @@ def _check_place_of_config(function: str, positional: Sequence[Any], leading: in
         )
 
 
+def _check_names(function: str, keywords: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a keyword argument that there is not, with the one that was probably meant."""
+    for name in keywords:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+            meant = f"Did you mean {close[0]}?" if close else f"It takes: {', '.join(known)}."
+            raise SignatureError(f"{function}() takes no argument {name!r}. {meant}")
+
+
 def any_documented_order(leading: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function with the official signature also be called with the documents' other positional orders.
 
@@ -166,9 +177,12 @@ def any_documented_order(leading: int) -> Callable[[Callable[P, R]], Callable[P,
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        known = [*inspect.signature(function).parameters]
+
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             __tracebackhide__ = True  # of what goes wrong in the call, this frame says nothing
+            _check_names(function.__name__, kwargs, known)
             _check_place_of_config(function.__name__, args[leading:], leading)
             arranged = arrange(function.__name__, args[leading:], kwargs)
             rearranged: Callable[..., R] = function

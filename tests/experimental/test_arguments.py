@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from det_native.errors import ArgumentError
+import det_native as det
+from det_native.errors import ArgumentError, SignatureError
 from det_native.experimental.arguments import Mode, Place, any_documented_order, arrange, resolve
 
 CLUSTER = (False, False)
@@ -106,6 +107,13 @@ def test_a_configuration_in_the_wrong_place_is_told_its_place(positional: tuple[
         init(*positional)
     with pytest.raises(ArgumentError, match=r"comes right after the trial class: create\(trial_def, \{...\}, "):
         create("a:B", *positional)
+
+
+def test_an_unknown_name_is_told_with_the_one_that_was_meant() -> None:
+    with pytest.raises(SignatureError, match=r"create\(\) takes no argument 'loca'. Did you mean local\?"):
+        det.experimental.create("a:B", loca=True)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"init\(\) takes no argument 'gpus'. It takes: config, mode, local"):
+        det.experimental.keras.init({}, gpus=2)
 
 
 def test_decorated_function_keeps_its_signature_and_leading_arguments() -> None:
