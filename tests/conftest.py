@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -96,14 +98,9 @@ class _Snapshot:
     """What a test must leave as it found it."""
 
     def __init__(self, temporary: Path) -> None:
-        process = psutil.Process()
-        self.children = {child.pid for child in process.children(recursive=True)}
+        self.children = {child.pid for child in _children()}
         self.threads = set(threading.enumerate())
-        self.ports = {
-            connection.laddr.port
-            for connection in process.net_connections()
-            if connection.status == psutil.CONN_LISTEN and connection.laddr
-        }
+        self.ports = _listening_ports()
         self.environment = {name: value for name, value in os.environ.items() if name not in _VARIABLES_OF_PYTEST}
         self.files = set(os.listdir(temporary))
         self.directory = os.getcwd()
@@ -111,8 +108,7 @@ class _Snapshot:
     def leaks(self, temporary: Path) -> list[str]:
         """Return one line for each thing that is still there."""
         found = []
-        process = psutil.Process()
-        new_children = [child for child in process.children(recursive=True) if child.pid not in self.children]
+        new_children = [child for child in _children() if child.pid not in self.children]
         _, alive = psutil.wait_procs(new_children, timeout=5)
         found += [f"process {child.pid}: {_command(child)}" for child in alive]
         for thread in set(threading.enumerate()) - self.threads:
@@ -136,6 +132,28 @@ class _Snapshot:
         if now.directory != self.directory:
             found.append(f"working directory changed to {now.directory}")
         return found
+
+
+def _children() -> list[psutil.Process]:
+    """Return all processes below this one; quickly where there is none, for this is asked twice a test."""
+    lists = [Path("/proc/self/task", thread, "children") for thread in os.listdir("/proc/self/task")]
+    with contextlib.suppress(OSError):  # a thread that has just ended; or a kernel that does not tell
+        if not any(each.read_text() for each in lists):
+            return []
+    return psutil.Process().children(recursive=True)
+
+
+def _listening_ports() -> set[int]:
+    """Return the ports on which this process listens; the system's table of all connections is long."""
+    ports = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the listing itself, which is closed by now
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(name))) as found:
+                    internet = found.family in (socket.AF_INET, socket.AF_INET6)
+                    if internet and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                        ports.add(found.getsockname()[1])
+    return ports
 
 
 def _command(process: psutil.Process) -> str:

@@ -16,6 +16,8 @@ from det_native.master.store.database import Database
 from det_native.schema.rest import MetricCurve
 from det_native.schema.states import MetricKind
 
+pytestmark = pytest.mark.slow  # a whole master for each test
+
 BOTH = list(MetricKind)
 
 

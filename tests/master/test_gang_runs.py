@@ -14,6 +14,8 @@ from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.rest import ExitReport, UserErrorInfo
 from det_native.schema.states import ExitReason
 
+pytestmark = pytest.mark.slow  # a whole master for each test
+
 TWO = {"resources": {"slots_per_trial": 2}}
 
 

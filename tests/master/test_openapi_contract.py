@@ -16,6 +16,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+pytestmark = pytest.mark.slow  # a whole master for each test
+
 # A stream of events has no end, so no generated request can wait for it; test_event_stream.py does.
 STREAM = "/api/v1/events"
 # Would end the event streams of the master under test.

@@ -17,6 +17,8 @@ from det_native.errors import RequestError
 from det_native.schema.job import TrialJob
 from det_native.schema.states import ExitReason, ExperimentState
 
+pytestmark = pytest.mark.slow  # a whole master for each test
+
 
 def ask(master: Master, experiment: dict[str, Any], what: str, status: int = 200) -> dict[str, Any]:
     answer = master.client.post(f"/api/v1/experiments/{experiment['id']}/{what}")

@@ -19,6 +19,8 @@ from det_native.schema.manifests import FileEntry
 from det_native.schema.states import ExitReason
 from det_native.storage.packing import pack
 
+pytestmark = pytest.mark.slow  # a whole master for each test
+
 
 def system_lines(master: Master, trial_id: int = 1) -> list[str]:
     return [line["text"] for line in master.get(f"/trials/{trial_id}/logs") if line["stream"] == "system"]

@@ -1,0 +1,103 @@
+"""The guards of ``conftest.py``: a test that leaves something behind fails, and one that hangs ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+LEAKING = """
+import os, socket, subprocess, tempfile, threading
+
+kept = []
+
+def test_port():
+    kept.append(socket.create_server(("127.0.0.1", 0)))
+
+def test_closed_port():
+    socket.create_server(("127.0.0.1", 0)).close()
+
+def test_process():
+    kept.append(subprocess.Popen(["sleep", "60"]))
+
+def test_ended_process():
+    subprocess.run(["true"], check=True)
+
+def test_thread():
+    kept.append(threading.Event())
+    threading.Thread(target=kept[-1].wait, name="left", daemon=True).start()
+
+def test_variable():
+    os.environ["LEFT"] = "1"
+
+def test_file():
+    kept.append(tempfile.mkdtemp())
+
+def test_last():
+    for each in kept:
+        if isinstance(each, subprocess.Popen):
+            each.kill()
+            each.wait()
+"""
+
+HANGING = """
+import threading
+import pytest
+
+tries = []
+
+@pytest.fixture
+def hanging_end():
+    yield
+    threading.Event().wait()
+
+@pytest.mark.slow
+def test_second_try():
+    tries.append(1)
+    assert len(tries) > 1
+    threading.Event().wait()
+
+@pytest.mark.slow
+def test_teardown(hanging_end):
+    assert False
+
+def test_other():
+    pass
+"""
+
+
+def outcome(folder: Path, source: str, *arguments: str) -> str:
+    """Run tests under the rules of this folder's ``conftest.py``; return what pytest printed."""
+    here = Path(__file__).parent
+    shutil.copy(here / "conftest.py", folder)
+    shutil.copy(here.parent / "pyproject.toml", folder)
+    (folder / "test_given.py").write_text(source)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    own = ["-p", "no:cacheprovider", f"--basetemp={folder / 'base'}"]
+    run = [sys.executable, "-m", "pytest", *own, *arguments]
+    return subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=200).stdout
+
+
+def test_what_is_left_behind_fails_the_test_that_left_it(tmp_path: Path) -> None:
+    printed = outcome(tmp_path, LEAKING)
+    found = dict(re.findall(r"ERROR at teardown of test_(\w+) _+\nThe test left behind: (.+)", printed))
+    assert found.keys() == {"port", "process", "thread", "variable", "file"}, printed
+    assert re.fullmatch(r"listening port \d+", found["port"])
+    assert found["process"].endswith("sleep 60")
+    assert found["thread"] == "thread left"
+    assert found["variable"] == "environment variable LEFT"
+    assert found["file"].endswith("in the temporary folder")
+
+
+def test_a_second_try_and_a_teardown_have_a_time_limit(tmp_path: Path) -> None:
+    printed = outcome(tmp_path, HANGING, "-n", "1", "--dist", "loadfile", "--timeout", "3")
+    assert "crashed while running 'test_given.py::test_second_try'" in printed
+    assert "crashed while running 'test_given.py::test_teardown'" in printed
+    assert re.search(r"\b1 passed", printed), "the others are run"
