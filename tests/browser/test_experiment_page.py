@@ -144,7 +144,7 @@ def test_the_log_of_any_trial_is_read_back_to_its_begin(
         assert "trains batch 10\n" not in lines.inner_text(), "only the end is loaded"
         first = lines.inner_text().splitlines()[0]
         lines.evaluate("log => { log.scrollTop = 0; }")
-        expect(lines).to_contain_text("trains batch 10\n")
+        wait_until(lambda: "trains batch 10\n" in lines.inner_text(), "the earlier lines are loaded")
         assert lines.evaluate("log => log.scrollTop") > 0, "what was read stays in its place"
         written = [line["text"] for line in master.get(f"/trials/{trial}/logs")]
         assert lines.inner_text().strip().splitlines() == written, "no line is missing or there twice"
