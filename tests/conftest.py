@@ -58,8 +58,13 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
         monkeypatch.delenv(name, raising=False)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let a test with real processes be tried twice: a shared machine may starve one for seconds. The summary tells."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let a test with real processes be tried twice: a shared machine may starve one for seconds. The summary tells.
+
+    ``--reruns 0`` shows why a first try fails.
+    """
+    if config.getoption("reruns") is not None:
+        return
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.flaky(reruns=1))
