@@ -89,15 +89,15 @@ def _follow(
         view.update(progress.fraction, progress.text)
         if progress.ended:
             return last
-        shown: set[tuple[int | None, str]] = set()
+        failed: set[int | None] = set()
         for event in _until(feed, timeout):
             last = max(last, event.id)
             error = progress.apply(event)
             if error is not None:
-                again = (event.trial_id, error.traceback) in shown
-                shown.add((event.trial_id, error.traceback))
+                known = error.traceback in tracebacks
+                view.message(error_text(error, event.trial_id, again=event.trial_id in failed, known=known))
+                failed.add(event.trial_id)
                 tracebacks.add(error.traceback)
-                view.message(error_text(error, event.trial_id, again=again))
             view.update(progress.fraction, progress.text)
             if progress.ended and _truly_ended(source, experiment_id):
                 break
@@ -137,7 +137,7 @@ def raise_failure(
     raise ExperimentFailedError(f"{headline}{reason}{_log_tail(source, experiment_id)}")
 
 
-def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool = False) -> str:
+def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool = False, known: bool = False) -> str:
     """Return what to show for an exception in the user's code: which trial, where, and the traceback.
 
     Parameters
@@ -145,12 +145,14 @@ def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool =
     error : UserErrorInfo
     trial_id : int or None
     again : bool
-        The same traceback was shown before: one line is enough.
+        This trial has failed before.
+    known : bool
+        The same traceback was shown before, of this trial or another: one line is enough.
     """
     trial = f"Trial {trial_id}" if trial_id is not None else "The experiment"
     when = f"at batch {error.batch}" if error.batch else "before its first batch"
     headline = f"{trial} failed{' again' if again else ''} {when}{',' if _place(error) else ''}{_place(error)}"
-    if again:
+    if known and error.traceback:
         return f"{headline}, in the same way."
     return f"{headline}:\n{error.traceback or f'{error.type}: {error.message}'}"
 

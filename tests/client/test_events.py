@@ -193,6 +193,7 @@ def test_waiting_shows_progress_and_errors_at_once() -> None:
             typed(5, "metrics", {"kind": "training", "batch": 2, "metrics": {"loss": 0.5}}),
             typed(6, "error", error.model_dump(mode="json")),
             typed(7, "error", error.model_dump(mode="json")),
+            typed(8, "error", error.model_dump(mode="json")).model_copy(update={"trial_id": 2}),
             typed(99, "experiment", done),
         ]
     )
@@ -208,10 +209,11 @@ def test_waiting_shows_progress_and_errors_at_once() -> None:
     said = "Experiment local-1 failed in cell [3], line 2: ValueError: bad (the traceback is above)"
     assert str(caught.value) == said
     assert (caught.value.cell, caught.value.line, caught.value.traceback) == (3, 2, error.traceback)
-    assert view.fractions == [0.0, 0.5, 0.5, 0.5, 1.0]
+    assert view.fractions == [0.0, 0.5, 0.5, 0.5, 0.5, 1.0]
     assert view.lines == [
         "Trial 1 failed at batch 2, in cell [3], line 2:\n  cell [3], line 2\nValueError: bad",
         "Trial 1 failed again at batch 2, in cell [3], line 2, in the same way.",
+        "Trial 2 failed at batch 2, in cell [3], line 2, in the same way.",
     ]
 
 
