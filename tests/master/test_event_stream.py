@@ -60,8 +60,10 @@ def worker(master: Master) -> Worker:
 
 def test_what_happens_is_told_as_it_happens(master: Master, worker: Worker) -> None:
     with stream(master, experiment_id=1) as events:
-        before = take(events, 3)
-        assert [event["type"] for event in before] == ["experiment", "trial", "trial"]
+        before = take(events, 4)
+        assert [event["type"] for event in before] == ["experiment", "trial", "trial", "experiment"]
+        assert before[0]["data"]["started"] is None
+        assert before[3]["data"]["started"], "it is queued no longer, though nothing is reported yet"
         worker.start()
         assert next(events)["data"]["state"] == "RUNNING"
         worker.train(1, 3)
@@ -119,8 +121,8 @@ def test_an_error_is_told_before_the_retry(master: Master, worker: Worker) -> No
     worker.start()
     worker.exit(ExitReason.USER_ERROR, batch=3, message="boom")
     with stream(master, experiment_id=1) as events:
-        types = [event["type"] for event in take(events, 6)]
-        assert types.index("error") == 4
+        types = [event["type"] for event in take(events, 7)]
+        assert types.index("error") == 5
 
 
 def test_streams_end_with_the_master(master: Master, worker: Worker) -> None:

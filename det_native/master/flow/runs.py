@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from det_native.errors import DetError, RequestError
 from det_native.master.flow import spool
-from det_native.master.flow.context import OPEN_STATES, Context, tell_trial
+from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, Facts, Fail, Restart, Suspend, decide
 from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
 from det_native.master.flow.thread import Waiter
@@ -117,6 +117,8 @@ class Runs:
                 where = f"checkpoint {resume.uuid} at batch {resume.batch}" if resume else "the beginning"
                 logs.add(transaction, trial_id, run_id, "system", [f"Attempt {number} continues from {where}."])
             tell_trial(transaction, trial_id)
+            if experiment.started is None:
+                tell_experiment(transaction, experiment.id)  # it is queued no longer
         self.active[run_id] = Active(run_id, trial_id, trial.experiment_id, slots, [0] * ranks)
         job = trial_job(
             self._context.places,
