@@ -32,8 +32,7 @@ export class LogSection {
 
   constructor(private readonly _source: ExperimentSource) {
     this._tools.append(this._trial, this._earlier, this._problem);
-    const body = make('div', '', {}, this._tools, this._lines);
-    this._section = new Section(body, true);
+    this._section = new Section(this._lines, true, this._tools);
     this.root = this._section.root;
     this._trial.addEventListener('change', () => this._choose());
     this._lines.addEventListener('scroll', () => this._scrolled());
@@ -52,9 +51,11 @@ export class LogSection {
     }
     this._earlier.hidden = (log?.atBegin ?? true) || logs.length === 0;
     // What may be chosen stays in sight where the log of one trial is empty.
-    const empty = logs.length === 0 ? nothing : null;
-    this._section.show(`Log${whose}${which}`, empty, chooses);
-    this._lines.hidden = empty !== null;
+    this._tools.hidden = logs.length === 0 && !chooses;
+    this._section.show(
+      `Log${whose}${which}`,
+      logs.length === 0 ? nothing : null
+    );
     if (this._shown !== logs) {
       this._showLines(logs);
     }

@@ -204,7 +204,11 @@ export class Chart {
       axes: [
         {
           ...axis,
-          size: 24,
+          size: 22,
+          label: 'batch',
+          labelSize: 14,
+          labelGap: -2,
+          labelFont: axis.font,
           incrs: WHOLE_STEPS,
           values: (_, ticks) => ticks.map(tickText)
         },

@@ -21,27 +21,30 @@ export class Section {
   private readonly _summary = make('summary');
   private readonly _empty = make('p', 'det-empty');
 
+  /** `tools` are seen whether there is anything in the body or not. */
   constructor(
     private readonly _body: HTMLElement,
-    open: boolean
+    open: boolean,
+    ...tools: HTMLElement[]
   ) {
     this.root = make(
       'details',
       'det-section',
       {},
       this._summary,
+      ...tools,
       this._empty,
       _body
     );
     this.root.open = open;
   }
 
-  /** Show a title and the body, or a word for why there is nothing in it; with `both`, that word too. */
-  show(title: string, empty: string | null, both = false): void {
+  /** Show a title and the body, or a word for why there is nothing in it. */
+  show(title: string, empty: string | null): void {
     setText(this._summary, title);
     setText(this._empty, empty ?? '');
     this._empty.hidden = empty === null;
-    this._body.hidden = empty !== null && !both;
+    this._body.hidden = empty !== null;
   }
 }
 

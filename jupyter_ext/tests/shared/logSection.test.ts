@@ -78,7 +78,9 @@ describe('the log', () => {
   });
 
   it('lets one choose the trial', async () => {
-    const { select, source, show, text } = shownLog({ logs: lines(1, 3) });
+    const { select, source, show, text } = shownLog({
+      logs: lines(1, 3)
+    });
     const names = [...select.options].map(option => option.text);
     expect(names).toEqual([
       'Automatic: trial 4',
@@ -95,6 +97,9 @@ describe('the log', () => {
     expect(text('pre.det-log')).toBe('');
     expect(text('.det-empty')).toContain('No output yet.');
     expect(select.closest('[hidden]')).toBeNull();
+    const empty = select.closest('details')!.querySelector('.det-empty')!;
+    const order = select.compareDocumentPosition(empty);
+    expect(order & Node.DOCUMENT_POSITION_FOLLOWING).toBeTruthy();
     select.value = '';
     select.dispatchEvent(new Event('change'));
     expect(source.chooseLog).toHaveBeenLastCalledWith(null);
