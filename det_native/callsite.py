@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,3 +56,37 @@ def _instruction_position(frame: FrameType) -> tuple[int, int]:
     positions = list(frame.f_code.co_positions())
     line, _, column, _ = positions[frame.f_lasti // 2]
     return (line if line is not None else frame.f_lineno), (column if column is not None else 0)
+
+
+# What a frame stands at while it lets go of a loop's iterator without an exception, and when it has ended without one.
+_LETTING_GO = ("POP_TOP", "POP_ITER", "END_FOR", "DELETE_", "STORE_")
+_ENDED = ("RETURN_",)
+
+
+def asking_frame() -> FrameType | None:
+    """Return the frame of the user's loop that asks an iterator of ours for an element.
+
+    Frames of ours, and generators around the iterator (a progress bar, say), are passed over.
+    """
+    current: FrameType | None = sys._getframe(1)
+    while current is not None:
+        ours = current.f_globals.get("__name__", "").startswith(("det_native.", "det_harness.", "contextlib"))
+        if not ours and not current.f_code.co_flags & inspect.CO_GENERATOR:
+            return current
+        current = current.f_back
+    return None
+
+
+def left_on_purpose(frame: FrameType | None) -> bool:
+    """Return whether the loop of `frame`, whose iterator is being closed, was left by ``break`` or ``return``.
+
+    An exception in the body of a loop closes the loop's iterator too, before anybody can see that exception: the
+    instruction that the frame stands at, or has ended with, tells them apart.
+    """
+    if frame is None:
+        return False
+    instruction = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    running: FrameType | None = sys._getframe(1)
+    while running is not None and running is not frame:
+        running = running.f_back
+    return instruction.startswith(_ENDED if running is None else _LETTING_GO)

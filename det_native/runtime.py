@@ -19,7 +19,9 @@ class ProgramHost(Protocol):
 
     ``environment`` is the trial that the program is replayed for, ``role`` what for. ``take_call`` is asked at every
     training call (``fit``, ``create``, ``train_and_evaluate``) of the program; it returns an inert handle for a call
-    that is not the recorded one, and for the recorded one takes over and does not return. ``owns_init`` is asked at
+    that is not the recorded one, and for the recorded one takes over and does not return. ``take_loop`` is asked where
+    the program trains in a loop of its own (``train``): it returns the loop's batches, none for a call that is not the
+    recorded one, and for the recorded one does not let the program go on after them. ``owns_init`` is asked at
     every ``init()``: whether it is the one that the recorded call belongs to, so that ``environment`` is its trial.
     """
 
@@ -28,6 +30,9 @@ class ProgramHost(Protocol):
 
     def take_call(self, kind: str, payload: Any) -> Any:
         """Handle one training call of the program."""
+
+    def take_loop(self, kind: str, payload: Any) -> Iterator[Any]:
+        """Return the batches of one loop of the program."""
 
     def owns_init(self) -> bool:
         """Whether the ``init()`` being called is the recorded call's; True for any if none is recorded."""

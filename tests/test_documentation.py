@@ -257,6 +257,7 @@ def _everything_set() -> ExperimentConfig:
                 "gradient_compression": True,
                 "average_aggregated_gradients": False,
             },
+            "distributed": {"strategy": "fsdp", "fsdp_layers": ["Block"]},
             "debug": True,
             **{name: {"one": 1} for name in ("internal", "security", "tensorboard_storage", "integrations")},
         },

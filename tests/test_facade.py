@@ -85,6 +85,23 @@ def test_missing_framework_is_one_sentence_with_the_command_to_run(room: str, ex
     assert printed[-1] == printed[0]
 
 
+@pytest.mark.parametrize(("framework", "extra"), [("keras", "keras"), ("pytorch", "torch")])
+def test_init_without_its_framework_is_one_sentence(framework: str, extra: str) -> None:
+    printed = run_python(
+        f"""
+        {textwrap.indent(BLOCK, " " * 8).strip()}
+        import det_native as det
+        try:
+            det.experimental.{framework}.init(local=True)
+        except ImportError as error:
+            print(type(error).__name__, error)
+        """
+    ).splitlines()
+    assert len(printed) == 1
+    assert printed[0].startswith("MissingDependencyError")
+    assert 'pip install "det-native[' + extra + ']"' in printed[0]
+
+
 @pytest.mark.parametrize(("room", "name"), [("estimator", "EstimatorTrial"), ("tensorboard", "TensorboardManager")])
 def test_rooms_of_later_versions_say_so(room: str, name: str) -> None:
     module = getattr(det, room)

@@ -27,7 +27,8 @@ from det_native.schema.rest import CaptureRow
 NO_CALL = "The notebook has no training call that could be sent."
 _LOOKED_FOR = (
     "Looked for: model.fit(...) of a model from context.wrap_model(...), where context comes from "
-    "det.experimental.keras.init(...), or det.experimental.create(TrialClass, config)."
+    "det.experimental.keras.init(...); context.fit(...) or a loop over context.train(...) of "
+    "det.experimental.pytorch.init(...); or det.experimental.create(TrialClass, config)."
 )
 
 
@@ -80,7 +81,7 @@ def read_document(cells: Sequence[DocumentCell], folder: Path) -> Document:
     call = candidates[-1]
     log.number_cells(call.running + 1)
     init = call.init
-    if call.kind == "fit" and init is None:
+    if call.kind != "create" and init is None:
         init = next((one for one in reversed(inits) if one.running <= call.running), None)
     return Document(log, candidates, call, init)
 

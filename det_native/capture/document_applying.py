@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from det_native.capture.document_calls import CREATES, FITS, INITS, MODE_CLASSES
+from det_native.capture.document_calls import CONTEXT_CALLS, CREATES, FITS, INITS, MODE_CLASSES
 from det_native.capture.document_expressions import FAILURES, ExpressionReader, Scope
 from det_native.capture.document_values import (
     FUNCTIONS,
@@ -112,7 +112,8 @@ class CallReader(ExpressionReader):
     def _imported(self, node: ast.Call, target: Symbol, given: Given) -> Any:
         path = str(target)
         if path in INITS:
-            return Context(self.note("init", node, given.positional, given.keywords, complete=given.complete))
+            more = {"complete": given.complete, "framework": INITS[path]}
+            return Context(self.note("init", node, given.positional, given.keywords, **more))
         if path in CREATES:
             self.note("create", node, given.positional, given.keywords, complete=given.complete)
             return self.unknown(node)
@@ -172,6 +173,10 @@ class CallReader(ExpressionReader):
             wrapped = Wrapped(owner)
             self._replace(given.values[0], wrapped)
             return wrapped
+        if isinstance(owner, Context) and owner.call.framework == "torch" and name in CONTEXT_CALLS:
+            more = {"complete": given.complete, "init": owner.call, "framework": "torch"}
+            self.note(CONTEXT_CALLS[name], node, given.positional, given.keywords, **more)
+            return self.unknown(node)
         if name in FITS and (isinstance(owner, Wrapped) or not is_plain(owner)):
             return self._fit(node, owner, given)
         if isinstance(owner, Opened) and name == "read" and not given.values:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from det_native.capture.document_values import CONTAINERS, Symbol, Unknown
-from det_native.schema.manifests import CallKind
+from det_native.schema.manifests import CallKind, Framework
 
 _EXPERIMENTAL = "det_native.experimental"
-INITS = frozenset({f"{_EXPERIMENTAL}.keras.init"})
+INITS: dict[str, Framework] = {f"{_EXPERIMENTAL}.keras.init": "keras", f"{_EXPERIMENTAL}.pytorch.init": "torch"}
+#: Training calls of a context itself.
+CONTEXT_CALLS: dict[str, CallKind] = {"fit": "fit", "train": "train"}
 CREATES = frozenset({f"{_EXPERIMENTAL}.create", f"{_EXPERIMENTAL}.creation.create"})
 FITS = frozenset({"fit", "fit_generator"})
 
@@ -26,11 +28,11 @@ MODE_CLASSES = frozenset({"det_native.Mode", f"{_EXPERIMENTAL}.Mode", f"{_EXPERI
 
 @dataclass(frozen=True, eq=False)
 class FoundCall:
-    """A call of ``init()``, ``fit()`` or ``create()`` that the document makes.
+    """A call of ``init()``, ``fit()``, ``train()`` or ``create()`` that the document makes.
 
     Attributes
     ----------
-    kind : {'init', 'fit', 'create'}
+    kind : {'init', 'fit', 'train', 'create'}
     node : ast.Call
     owner : int
         Index of the cell in which it is written.
@@ -52,6 +54,8 @@ class FoundCall:
         Line of the loop that it stands in.
     occurrence : int
         How many times this very place was reached while the cell runs, this time included.
+    framework : {'torch', 'keras'} or None
+        None where another call tells it.
     """
 
     kind: CallKind
@@ -67,6 +71,7 @@ class FoundCall:
     doubt: str = ""
     loop: int | None = None
     occurrence: int = 1
+    framework: Framework | None = None
 
 
 def snapshot(value: Any, tainted: Mapping[int, tuple[object, Unknown]], where: tuple[int, int]) -> Any:

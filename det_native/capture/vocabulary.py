@@ -10,7 +10,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 #: Methods whose calls the native API takes over.
-TRAINING_METHODS = frozenset({"fit", "create", "train_and_evaluate"})
+TRAINING_METHODS = frozenset({"fit", "train", "create", "train_and_evaluate"})
 
 #: Kinds of values that are data and hold no code.
 DATA_KINDS = frozenset({"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"})

@@ -111,15 +111,16 @@ def epoch_ends(
         How many epochs the rows make, where that is known.
     whole_batches : bool
         True for Keras, whose epochs end with a smaller batch; else an epoch may end inside a batch, which then counts
-        for the next one.
+        for the next one, unless `epochs` tells that they have ended with a smaller one.
     """
     last = max((row.batch for row in (*training[-1:], *validation[-1:])), default=0)
     if not records_per_epoch or not batch_size:
         ends = sorted({row.batch for row in validation if row.batch > 0})
         return ends if ends and ends[-1] >= last else [*ends, last]
-    if whole_batches:
-        exact = epochs is not None and epochs > 0 and last % epochs == 0
-        steps = last // epochs if exact and epochs else math.ceil(records_per_epoch / batch_size)
+    rounded_up = math.ceil(records_per_epoch / batch_size)
+    exact = last // epochs if epochs and last % epochs == 0 else None
+    if whole_batches or exact == rounded_up:
+        steps = rounded_up if exact is None else exact
         return list(range(steps, last + steps, steps)) if steps else []
     ends = []
     while not ends or ends[-1] < last:

@@ -1,4 +1,4 @@
-"""Experiments from a notebook or a script: ``keras.init()``, ``create()``, and the handles of what was run."""
+"""Experiments of a notebook or script: ``init()`` of a framework, ``create()``, and the handles of what was run."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from det_native.client.handles import Checkpoint, Experiment, Trial
     from det_native.client.handles import Experiment as ExperimentReference
     from det_native.client.handles import Trial as TrialReference
-    from det_native.experimental import keras
+    from det_native.experimental import keras, pytorch
     from det_native.experimental.creation import create, create_trial_instance
     from det_native.experimental.existing import Determined, attach
     from det_native.experimental.one_batch import test_one_batch
@@ -35,8 +35,8 @@ _NAMES = {
 
 _later = refuse(
     "det_native.experimental",
-    frozenset({"Model", "ModelOrderBy", "ModelSortBy", "estimator", "init_native", "pytorch"}),
-    remedy="Now there are keras.init() and create(), each with local=True, test=True for one minimal loop.",
+    frozenset({"Model", "ModelOrderBy", "ModelSortBy", "estimator", "init_native"}),
+    remedy="Now there are keras.init(), pytorch.init() and create(), with local=True, test=True for a minimal loop.",
 )
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "create",
     "create_trial_instance",
     "keras",
+    "pytorch",
     "test_one_batch",
 ]
 
@@ -60,8 +61,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name == "keras":
-        return importlib.import_module("det_native.experimental.keras")
+    if name in ("keras", "pytorch"):
+        return importlib.import_module(f"det_native.experimental.{name}")
     if name in _NAMES:
         # Handles show themselves by what display registers; nothing else of it is loaded here.
         importlib.import_module("det_native.display")

@@ -31,7 +31,7 @@ CHECK_SECONDS = 600.0
 
 
 def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
-    """Submit a captured call of ``fit()``.
+    """Submit a captured call of ``fit()``, or of the ``train()`` of a user's own loop.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     environment: TrialEnvironment = call.context.env
     sample = _sample(config) | environment.hparams
     call.check(replace(environment, config=config.model_dump(mode="json"), hparams=sample))
-    return submit("fit", call, config, "keras", settings, origin)
+    return submit(call.kind, call, config, call.framework, settings, origin)
 
 
 def submit(
@@ -57,8 +57,8 @@ def submit(
 
     Parameters
     ----------
-    kind : {"fit", "create", "train_and_evaluate"}
-    payload : FitCall or type
+    kind : {"fit", "train", "create", "train_and_evaluate"}
+    payload : FitCall, TorchCall or type
         What is trained.
     config : ExperimentConfig
         Complete.

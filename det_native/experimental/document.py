@@ -21,7 +21,7 @@ The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answ
 ``inspect`` executes and imports nothing of the user's, starts no master, and answers::
 
     {"ok": true,
-     "call": {"cell": int|null, "id": str, "line": int, "kind": "fit"|"create", "framework": "keras"|"torch"},
+     "call": {"cell": int|null, "id": str, "line": int, "kind": "fit"|"train"|"create", "framework": "keras"|"torch"},
      "rows": [{"what","how","size","cell","status","note"}],   # CaptureRow: what travels, and what does not
      "total": bytes, "new": bytes,             # new: what the master lacks; all of it if none runs
      "master": str|null,                       # address of the master that was asked

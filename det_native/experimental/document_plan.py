@@ -23,6 +23,8 @@ _FIT = (
     *("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data", "shuffle"),
     *("class_weight", "sample_weight", "initial_epoch", "steps_per_epoch"),
 )
+_TORCH_FIT = ("train_loader", "validation_loader", "train_batch", "evaluate_batch", "epochs", "callbacks")
+_TORCH_TRAIN = ("train_loader", "epochs")
 _FIT_GENERATOR = ("x", "steps_per_epoch", "epochs", "verbose", "callbacks", "validation_data")
 
 
@@ -32,7 +34,7 @@ class Plan:
 
     Attributes
     ----------
-    kind : {'fit', 'create'}
+    kind : {'fit', 'train', 'create'}
     framework : {'keras', 'torch'}
     settings : Settings
     config : ExperimentConfig or None
@@ -95,7 +97,7 @@ class _Planner:
         self.document, self.slots = document, slots
         self.call = document.call
         place = Place(local=False, test=test)
-        framework: Framework = "torch" if self.call.kind == "create" else "keras"
+        self.framework = framework = _framework_of(document)
         self.result = Plan(self.call.kind, framework, Settings({}, place))
 
     def plan(self) -> Plan:
@@ -124,7 +126,7 @@ class _Planner:
         if not call.sure:
             self.result.reasons.append(f"{call_title(self.document)}: whether its model is wrapped shows when it runs")
         init = self.document.init
-        if call.kind == "fit" and init is None:
+        if call.kind != "create" and init is None:
             self.result.reasons.append("where init() is called shows when the cells run")
         elif init is not None and (init.doubt or init.loop is not None):
             self.result.reasons.append(f"init(): {init.doubt or 'it stands in a loop'}")
@@ -201,15 +203,15 @@ class _Planner:
         config = self._config_argument()
         unknown = any(_unknown_parts(config))
         try:
-            if unknown or self.call.kind == "fit":
+            if unknown or self.call.kind != "create":
                 known = with_slots(_known_parts(config), self.slots) if unknown else settings.config
-                check_before_fit(replace(settings, config=known))
+                check_before_fit(replace(settings, config=known), self.framework)
             if unknown:
                 return
             loaded = self._complete(settings)
             if loaded is None:
                 return
-            refuse(loaded, settings, "keras" if self.call.kind == "fit" else None, searches=True)
+            refuse(loaded, settings, self.framework if self.call.kind != "create" else None, searches=True)
         except DetError as error:
             self._refused(error)
             return
@@ -228,7 +230,7 @@ class _Planner:
         if self.call.kind == "create":
             return load_config(settings.config, warn=False)
         open_fields = left_to_fit(settings)
-        said = _FitArguments(self.call)
+        said = _TorchArguments(self.call) if self.framework == "torch" else _FitArguments(self.call)
         unknown = [(path, reason) for path in sorted(open_fields) if (reason := said.unknown(path)) is not None]
         for path, reason in unknown:
             told = self._shown(reason) if isinstance(reason, Unknown) else reason
@@ -292,6 +294,46 @@ class _FitArguments:
     def defaults(self) -> dict[str, Any]:
         """Return what holds if neither the configuration nor the call says anything."""
         return {"searcher.metric": "val_loss" if self.validated else "loss", "searcher.max_length": {"epochs": 1}}
+
+
+class _TorchArguments:
+    """The arguments of ``context.fit()`` and ``context.train()`` that say something; see ``TorchCall``."""
+
+    def __init__(self, call: FoundCall) -> None:
+        names = _TORCH_FIT if call.kind == "fit" else _TORCH_TRAIN
+        self.given = dict(zip(names, call.positional, strict=False)) | dict(call.keywords)
+        self.complete = call.complete
+        self.kind = call.kind
+        self.epochs = self.given.get("epochs")
+
+    def unknown(self, path: str) -> str | Unknown | None:
+        """Return why the call does not tell a field of the configuration; None if it does."""
+        if not self.complete:
+            return f"the arguments of {self.kind}() are given by * or **"
+        if path == "searcher.max_length":
+            return self.epochs if isinstance(self.epochs, Unknown) else None
+        return None if path == "searcher.metric" else "the loader tells it"
+
+    def fills(self) -> dict[str, Any]:
+        """Return what the call says, by dotted path."""
+        known = self.epochs is not None and not isinstance(self.epochs, Unknown)
+        return {"searcher.max_length": {"epochs": self.epochs}} if known else {}
+
+    def defaults(self) -> dict[str, Any]:
+        """Return what holds if neither the configuration nor the call says anything."""
+        metric = "val_loss" if self.given.get("evaluate_batch") is not None else "loss"
+        return {
+            "searcher.metric": metric,
+            "searcher.max_length": {"epochs": 1},
+            "min_validation_period": {"epochs": 1},
+        }
+
+
+def _framework_of(document: Document) -> Framework:
+    call, init = document.call, document.init
+    if call.kind == "create":
+        return "torch"
+    return call.framework or (init.framework if init is not None else None) or "keras"
 
 
 def _unknown_parts(config: Any) -> Iterator[tuple[str, Unknown]]:

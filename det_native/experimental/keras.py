@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from det_native.capture.calls import note_call
-from det_native.capture.log import CallRecord, running_execution
-from det_native.client.connect import connect, named_master
 from det_native.errors import of_the_users
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
-from det_native.experimental.directory import working_directory
-from det_native.experimental.origin import Origin
-from det_native.experimental.settings import ConfigInput, Settings, check_before_fit, check_settings
+from det_native.experimental.native import (
+    Begun,
+    enter,
+    first_environment,
+    note_training,
+    replayed_environment,
+    submit,
+)
+from det_native.experimental.settings import ConfigInput, Settings, check_settings
 from det_native.frameworks import translated
 from det_native.runtime import ProgramHost, active_host
-from det_native.schema.environment import TrialEnvironment
-from det_native.schema.loading import load_config
-from det_native.schema.sampling import sample_hyperparameters, trial_seeds
 
 if TYPE_CHECKING:
     from det_native.keras import TFKerasNativeContext
@@ -88,85 +87,50 @@ def init(
     host = active_host()
     if host is not None:
         return _replayed(host, config)
-    record = note_call("init")
-    working_directory.leave()
+    begun = Begun.now()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
-    complete = check_before_fit(settings)
-    if not settings.place.local and named_master(settings.master_url):
-        connect(settings.master_url)  # a wrong address is told now, not when the model has been built
+    environment = first_environment(settings, "keras")
     with translated("det.experimental.keras.init()"):
         from det_native.keras import TFKerasNativeContext
 
-    # Seed and sample are those of the experiment's first trial on the cluster.
-    seed = next(trial_seeds(complete["reproducibility"]["experiment_seed"] or 0))
-    environment = TrialEnvironment(
-        config=complete, hparams=sample_hyperparameters(complete["hyperparameters"], seed), trial_seed=seed
-    )
-    if settings.place.notice:
-        print(settings.place.notice)
-    begun = _Begun(running_execution(), record)
     context = TFKerasNativeContext(
         environment,
         on_fit=partial(_fit, settings=settings, begun=begun),
         role="local" if settings.place.local else "cluster",
     )
-    if settings.context_dir is not None:
-        working_directory.enter(settings.context_dir)
+    enter(settings)
     return context
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """Where ``init()`` was called: the execution of the notebook, and the place in the program."""
-
-    execution: int | None
-    record: CallRecord | None
-
-
 def _replayed(host: ProgramHost, config: ConfigInput) -> TFKerasNativeContext:
-    """Return the context of a program that is run again for a trial: the trial's, for the ``init()`` that began it.
-
-    Another ``init()`` of the program gets what it asks for itself, so that the code after it finds its hyperparameters.
-    """
+    """Return the context of a program that is run again for a trial."""
     from det_native.keras import TFKerasNativeContext
 
-    environment = host.environment if host.owns_init() else _other_environment(config, host.environment.trial_seed)
+    environment = replayed_environment(host, config)
     return TFKerasNativeContext(environment, on_fit=lambda call: host.take_call("fit", call), role=host.role)
 
 
-def _other_environment(config: ConfigInput, trial_seed: int) -> TrialEnvironment:
-    """Return the environment of another experiment, of which nothing is trained here."""
-    complete = load_config(config, local=True, warn=False).model_dump(mode="json")
-    # The sample is the one that the notebook has seen. The seed of models to come stays the trial's.
-    seed = next(trial_seeds(complete["reproducibility"]["experiment_seed"] or 0))
-    hparams = sample_hyperparameters(complete["hyperparameters"], seed)
-    return TrialEnvironment(config=complete, hparams=hparams, trial_seed=trial_seed)
-
-
-def _fit(call: Any, settings: Settings, begun: _Begun) -> Any:
+def _fit(call: Any, settings: Settings, begun: Begun) -> Any:
     """Run what a call of ``fit()`` asks for; the result is what the user's ``fit()`` returns.
 
     Parameters
     ----------
     call : FitCall
     settings : Settings
-    begun : _Begun
+    begun : Begun
         Where ``init()`` was called.
     """
-    record = note_call("fit")
-    working_directory.leave()
+    record = note_training("fit")
     other = document_place.stand_in(record)
     if other is not None:
         return other
-    origin = Origin(record, () if begun.execution is None else (begun.execution,), begun.record)
-    if settings.place.local:
-        from det_native.experimental.local import fit_here
+    origin = begun.origin(record)
+    if not settings.place.local:
+        return submit(call, settings, origin)
+    from det_native.experimental.local import fit_here
 
-        try:
-            return document_place.done(fit_here(call, settings, origin))
-        except Exception as error:  # noqa: BLE001 (raised again)
-            __tracebackhide__ = True
-            raise of_the_users(error)
-    from det_native.experimental.cluster import submit_fit
-
-    return document_place.done(submit_fit(call, settings, origin))
+    try:
+        return document_place.done(fit_here(call, settings, origin))
+    except Exception as error:  # noqa: BLE001 (raised again)
+        __tracebackhide__ = True
+        raise of_the_users(error)

@@ -26,7 +26,7 @@ from det_native.schema.sampling import grid_points, sample_hyperparameters, tria
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
 
 if TYPE_CHECKING:
-    from det_harness.local import LocalReporter
+    from det_harness.local import LocalReporter, LocalRun
     from det_harness.services import Controller, Services
 
     from det_native.experimental.origin import Origin
@@ -49,16 +49,9 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     """
     from det_harness.controllers.keras import KerasController
 
-    config = complete_for_fit(settings, call)
-    if config.searcher.name != "single" and not settings.place.test:
-        print(
-            f"searcher.name is {config.searcher.name}: here, fit() trains the model as it was built, with one sample "
-            "of the hyperparameters. On the cluster it runs the search."
-        )
+    config = config_of_one_trial(settings, call)
     environment: TrialEnvironment = call.context.env
-    # init() has drawn the sample that the model was built with: its seed is the experiment's.
-    config = config.with_seed(environment.config["reproducibility"]["experiment_seed"])
-    experiment = _LocalExperiment(config, "keras")
+    experiment = LocalExperiment(config, "keras", whole_epochs=True)
     experiment.keep_program("fit", call, settings, origin)
     call.context.experiment = experiment.handle(call)
     with experiment.running(), working_directory.inside(settings.context_dir):
@@ -68,6 +61,24 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
             seed=environment.trial_seed,
             test=settings.place.test,
         )
+
+
+def config_of_one_trial(settings: Settings, call: Any) -> ExperimentConfig:
+    """Return the configuration of a call that trains here: one trial, with the sample that ``init()`` has drawn.
+
+    Parameters
+    ----------
+    settings : Settings
+    call : FitCall or TorchCall
+    """
+    config = complete_for_fit(settings, call)
+    if config.searcher.name != "single" and not settings.place.test:
+        print(
+            f"searcher.name is {config.searcher.name}: here, {call.kind}() trains the model as it was built, with one "
+            "sample of the hyperparameters. On the cluster it runs the search."
+        )
+    # init() has drawn the sample that the model was built with: its seed is the experiment's.
+    return config.with_seed(call.context.env.config["reproducibility"]["experiment_seed"])
 
 
 def create_here(
@@ -85,7 +96,7 @@ def create_here(
     from det_harness.controllers.torch import PyTorchTrialController
 
     config = config.with_some_seed()
-    experiment = _LocalExperiment(config, framework)
+    experiment = LocalExperiment(config, framework)
     experiment.keep_program("create", trial_class, settings, origin)
     samples = list(_samples(config, test=settings.place.test))
     with experiment.running(planned=len(samples)), working_directory.inside(settings.context_dir):
@@ -115,10 +126,19 @@ def _samples(config: ExperimentConfig, *, test: bool) -> Iterator[tuple[dict[str
         yield sample_hyperparameters(config.hyperparameters, seed), seed
 
 
-class _LocalExperiment:
-    """One experiment that runs here: its record, and its trials as they come."""
+class LocalExperiment:
+    """One experiment that runs here: its record, and its trials as they come.
 
-    def __init__(self, config: ExperimentConfig, framework: Framework) -> None:
+    Parameters
+    ----------
+    config : ExperimentConfig
+    framework : {"torch", "keras", "estimator"}
+    whole_epochs : bool
+        Whether epochs end with a smaller batch, which a length in records does not know.
+    """
+
+    def __init__(self, config: ExperimentConfig, framework: Framework, *, whole_epochs: bool = False) -> None:
+        self._whole_epochs = whole_epochs
         self._config = config.model_dump(mode="json")
         self._policy = config.checkpoint_storage
         self._framework: Framework = framework
@@ -184,11 +204,29 @@ class _LocalExperiment:
 
     def run_trial(self, build: BuildController, *, hparams: dict[str, Any], seed: int, test: bool) -> Any:
         """Run one trial to its end and return what the user's call returns."""
-        from det_harness.lengths import one_of_each, periods_of
-        from det_harness.local import LocalReporter, run_local
+        with self.trial(hparams=hparams, seed=seed, test=test) as run:
+            run.outcome = build(run.services).run()
+        return run.outcome.result
+
+    @contextmanager
+    def trial(self, *, hparams: dict[str, Any], seed: int, test: bool, steps: int | None = None) -> Iterator[LocalRun]:
+        """Record the trial that is run in the block, which has to say its outcome.
+
+        Parameters
+        ----------
+        hparams : dict
+        seed : int
+        test : bool
+        steps : int, optional
+            Batches of an epoch, where the data tell them.
+        """
+        from det_harness.lengths import in_whole_epochs, one_of_each, periods_of
+        from det_harness.local import LocalReporter, local_run
 
         environment = TrialEnvironment(config=self._config, hparams=hparams, trial_seed=seed)
         periods = one_of_each() if test else periods_of(environment)
+        if steps is not None:
+            periods = in_whole_epochs(periods, environment, steps)
         trial = trial_row(self._store, len(self._trials) + 1, hparams, seed, periods.length)
         self._trials.append(trial)
         self._store.write_trial(trial)
@@ -201,9 +239,9 @@ class _LocalExperiment:
             observe=progress.observe if progress else None,
         )
         try:
-            with progress or nullcontext():
-                result = run_local(
-                    build,
+            with (
+                progress or nullcontext(),
+                local_run(
                     config=self._config,
                     hparams=hparams,
                     trial_seed=seed,
@@ -211,12 +249,14 @@ class _LocalExperiment:
                     framework=self._framework,
                     test=test,
                     reporter=reporter,
-                )
+                ) as run,
+            ):
+                yield run
         except BaseException as error:
             self._record(trial, reporter, TrialState.ERROR, describe(error))
             raise
-        self._record(trial, reporter, result.state, batches=result.outcome.batches)
-        return result.outcome.result
+        assert run.outcome is not None
+        self._record(trial, reporter, run.state, batches=run.outcome.batches)
 
     def _record(
         self,
@@ -247,7 +287,7 @@ class _LocalExperiment:
                 "ended": now(),
             }
         )
-        if state is TrialState.COMPLETED and self._framework == "keras" and batches:
+        if state is TrialState.COMPLETED and self._whole_epochs and batches:
             # fit() counts the smaller last batch of each epoch, which a length in records does not know.
             self._trials[-1] = self._trials[-1].model_copy(update={"target_batches": batches})
         store.write_trial(self._trials[-1])

@@ -92,7 +92,7 @@ def check_settings(
     )
 
 
-def check_before_fit(settings: Settings) -> dict[str, Any]:
+def check_before_fit(settings: Settings, framework: Framework = "keras") -> dict[str, Any]:
     """Check all of a configuration that does not hang on the call of ``fit()`` to come.
 
     Returns
@@ -108,7 +108,7 @@ def check_before_fit(settings: Settings) -> dict[str, Any]:
         If it asks for what this version does not run yet.
     """
     loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
-    refuse(loaded, settings, "keras", searches=False)
+    refuse(loaded, settings, framework, searches=False)
     if settings.place.local:  # the master draws one for what it is sent
         loaded = loaded.with_some_seed()
     complete = loaded.model_dump(mode="json")
@@ -149,7 +149,7 @@ def complete_for_fit(settings: Settings, call: Any) -> ExperimentConfig:
     Parameters
     ----------
     settings : Settings
-    call : FitCall
+    call : FitCall or TorchCall
 
     Raises
     ------
@@ -166,7 +166,7 @@ def complete_for_fit(settings: Settings, call: Any) -> ExperimentConfig:
         local=settings.place.local,
         fills={path: value for path, value in fills.items() if path not in assumed},
         defaults={path: value for path, value in fills.items() if path in assumed},
-        framework="keras",
+        framework=call.framework,
     )
 
 

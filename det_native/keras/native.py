@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +19,7 @@ from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import ReplayableStream, seeded_state, swapped_state
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
+from det_native.schema.manifests import Framework
 
 if TYPE_CHECKING:
     from det_native.keras.context import TFKerasNativeContext
@@ -52,6 +53,9 @@ class FitCall:
     validation : Data or None
         What is validated on.
     """
+
+    framework: ClassVar[Framework] = "keras"
+    kind: ClassVar[Literal["fit"]] = "fit"
 
     context: TFKerasNativeContext
     model: Any

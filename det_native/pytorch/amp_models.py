@@ -27,6 +27,11 @@ def cast_model(model: torch.nn.Module, settings: AmpSettings, device: str) -> No
         model.register_forward_hook(_CastOutputs(settings.output_type))
 
 
+def autocasts(model: torch.nn.Module) -> bool:
+    """Return whether hooks of a model switch autocast on and off, as those of O2 do."""
+    return any(isinstance(hook, _Enter) for hook in model._forward_pre_hooks.values())
+
+
 def floats_to(data: Any, dtype: torch.dtype) -> Any:
     """Cast every floating tensor of a nesting of lists, tuples and dictionaries."""
     if isinstance(data, torch.Tensor):

@@ -79,6 +79,7 @@ class PyTorchTrialContext(TrialContext):
             raise ArgumentError(f"wrap_model() takes one torch.nn.Module, not {type(model).__name__}.")
         if any(model is known for known in self.models):
             raise ArgumentError(f"This {type(model).__name__} is wrapped already; call wrap_model() once per model.")
+        self._steps.prepare(model)
         model.to(self.device)
         self.models.append(model)
         return model
@@ -339,6 +340,11 @@ class PyTorchTrialContext(TrialContext):
             min_loss_scale=min_loss_scale,
             max_loss_scale=max_loss_scale,
         )
+        if self._steps.sharded and opt_level not in ("O0", "O1", None):
+            raise UnsupportedFeatureError(
+                f'configure_apex_amp(opt_level="{opt_level}") casts whole models, and distributed.strategy: fsdp has '
+                'parts of them only: use opt_level="O1".'
+            )
         if settings.num_losses > 1 and self.env.ranks.size > 1:
             raise UnsupportedFeatureError(
                 f"configure_apex_amp(num_losses={settings.num_losses}) works on one slot only; with several, leave "

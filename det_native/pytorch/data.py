@@ -87,6 +87,26 @@ class DataLoader:
         return adapted
 
     @property
+    def plain_batches(self) -> bool:
+        """Whether batches are so many records each, and not made by a batch sampler of the user's."""
+        return self._loader.batch_size is not None
+
+    def with_batch_size(self, batch_size: int) -> DataLoader:
+        """Return the same loader with batches of another size; for `plain_batches` only."""
+        base = self._loader
+        return DataLoader(
+            base.dataset,
+            batch_size=batch_size,
+            sampler=None if self.iterable else base.sampler,
+            drop_last=base.drop_last,
+            generator=base.generator,
+            **(self._same_settings(persistent_workers=base.persistent_workers) | self._own_start()),
+        )
+
+    def _own_start(self) -> dict[str, Any]:
+        return {"worker_init_fn": self._loader.worker_init_fn, "pin_memory": self._loader.pin_memory}
+
+    @property
     def dataset(self) -> Any:
         """The dataset."""
         return self._loader.dataset
@@ -214,7 +234,8 @@ class DataLoader:
     def _order(self, seed: int) -> EpochOrder:
         base = self._loader
         sampler = base.sampler
-        plain_batches = base.batch_sampler is None or type(base.batch_sampler) is torch_data.BatchSampler
+        # Of a batch sampler of the user's, whatever its type, torch does not tell the batch size.
+        plain_batches = base.batch_sampler is None or base.batch_size is not None
         if plain_batches and _is_plain(sampler):
             return PlainOrder(
                 len(sampler),  # type: ignore[arg-type]  # SequentialSampler and RandomSampler have a length

@@ -12,7 +12,17 @@ class Gradients(Protocol):
 
     Implementations with several ranks are in ``det_harness.gradients``; they may start the exchange during backward,
     from hooks on the parameters, and have to have ended it when ``wait`` returns.
+
+    Attributes
+    ----------
+    sharded : bool
+        Whether each rank has a part of every model only.
     """
+
+    sharded: bool = False
+
+    def prepare(self, model: torch.nn.Module) -> None:
+        """Make of a model what is trained, in place: it is being wrapped, and has no optimizer yet."""
 
     def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
         """An optimizer was wrapped; `backward_passes` passes of a batch add to the gradients of one step."""
@@ -32,6 +42,9 @@ class Gradients(Protocol):
 
 class LocalGradients(Gradients):
     """One process: what backward has left is what the optimizer steps with."""
+
+    def prepare(self, model: torch.nn.Module) -> None:
+        """Leave the model as it is."""
 
     def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
         """Do nothing: there is nobody to exchange gradients with."""

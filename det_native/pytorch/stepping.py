@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
-from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.amp import MixedPrecision, unscale_once
 from det_native.pytorch.gradients import Gradients
 
@@ -47,15 +47,41 @@ class OptimizerSteps:
         self._frequency = frequency
         self._average = average
         self._gradients = gradients
-        self._owner = owner
+        self._trainer = f"{owner}.train_batch()"
         self._passes: dict[int, int] = {}
         self._checked: set[int] = set()
         self._stepped_batch = True
+
+    @property
+    def sharded(self) -> bool:
+        """Whether each rank has a part of every model only."""
+        return self._gradients.sharded
+
+    def prepare(self, model: torch.nn.Module) -> None:
+        """Make of a model what is trained, in place."""
+        self._gradients.prepare(model)
 
     def add(self, optimizer: torch.optim.Optimizer, passes: int) -> None:
         """Take in a wrapped optimizer."""
         self._passes[id(optimizer)] = passes
         self._gradients.watch(optimizer, passes)
+
+    def join(self, optimizers: Iterable[torch.optim.Optimizer], gradients: Gradients, trainer: str) -> None:
+        """Exchange gradients by other means from now on; `trainer` is what trains on a batch, for messages.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If they need models that were sharded before their optimizers were made.
+        """
+        if gradients.sharded:
+            raise UnsupportedFeatureError(
+                "distributed.strategy: fsdp works for a PyTorchTrial class, which makes its optimizers after its "
+                "models are wrapped: train one with det.experimental.create(), or leave the field out."
+            )
+        self._gradients, self._trainer = gradients, trainer
+        for optimizer in optimizers:
+            gradients.watch(optimizer, self._passes[id(optimizer)])
 
     def enter_batch(self, batch: int) -> None:
         """Say which batch, counted from 0, begins; to be called where gradients are aggregated."""
@@ -106,7 +132,7 @@ class OptimizerSteps:
         """Step with a scaled loss, or with hooks: both want to see the gradients as they are without the scale."""
         if amp is not None and scaler is not None:
             raise ArgumentError(
-                f"{self._owner}.train_batch() gave step_optimizer() a scaler, but configure_apex_amp() scales the "
+                f"{self._trainer} gave step_optimizer() a scaler, but configure_apex_amp() scales the "
                 "losses already: leave out scaler=, or configure_apex_amp()."
             )
         if amp is not None:
@@ -127,14 +153,14 @@ class OptimizerSteps:
     def _check_first(self, optimizer: torch.optim.Optimizer) -> None:
         if all(parameter.grad is None for parameter in parameters_of(optimizer)):
             raise TrialDefinitionError(
-                f"{self._owner}.train_batch() called step_optimizer() for {type(optimizer).__name__} before any "
+                f"{self._trainer} called step_optimizer() for {type(optimizer).__name__} before any "
                 "gradient of its parameters was computed: call context.backward(loss) first."
             )
         self._checked.add(id(optimizer))
 
     def _not_wrapped(self, optimizer: torch.optim.Optimizer) -> str:
         return (
-            f"{self._owner}.train_batch() gave step_optimizer() a {type(optimizer).__name__} that is not wrapped: "
+            f"{self._trainer} gave step_optimizer() a {type(optimizer).__name__} that is not wrapped: "
             "pass the optimizer that context.wrap_optimizer() returned."
         )
 
@@ -142,13 +168,13 @@ class OptimizerSteps:
         told = self._passes[id(optimizer)]
         if passes != told:
             raise ArgumentError(
-                f"{self._owner}.train_batch() called step_optimizer(backward_passes_per_step={passes}), which "
+                f"{self._trainer} called step_optimizer(backward_passes_per_step={passes}), which "
                 f"contradicts wrap_optimizer(backward_passes_per_step={told}): set it in wrap_optimizer() only."
             )
 
     def _kept_gradients(self) -> str:
         return (
-            f"{self._owner}.train_batch() called step_optimizer(auto_zero_grads=False), which contradicts "
+            f"{self._trainer} called step_optimizer(auto_zero_grads=False), which contradicts "
             f"optimizations.aggregation_frequency = {self._frequency}, that keeps and zeroes gradients itself: leave "
             "auto_zero_grads at True, or set the frequency to 1."
         )

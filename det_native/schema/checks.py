@@ -36,7 +36,7 @@ _OPEN_LENGTH = ("single", "random", "grid")
 
 def consistency_problems(raw: Mapping[str, Any]) -> list[Problem]:
     """Return what contradicts itself in a configuration, wherever it is to run."""
-    return [*_epochs(raw), *_grid(raw), *_batch_size(raw), *_project(raw)]
+    return [*_epochs(raw), *_grid(raw), *_batch_size(raw), *_project(raw), *_sharding(raw)]
 
 
 def completeness_problems(raw: Mapping[str, Any], *, local: bool) -> list[Problem]:
@@ -172,3 +172,29 @@ def _project(raw: Mapping[str, Any]) -> Iterator[Problem]:
     if len(given) == 1:
         missing = ({"workspace", "project"} - given).pop()
         yield Problem(missing, f"is missing, but {given.pop()} is given.", "Give both or neither.")
+
+
+def _sharding(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    def section(name: str) -> Mapping[str, Any]:
+        found = raw.get(name)
+        return found if isinstance(found, Mapping) else {}
+
+    distributed, compiled = section("distributed"), section("optimizations").get("torch_compile")
+    if distributed.get("strategy") != "fsdp":
+        if isinstance(distributed.get("fsdp_layers"), list) and distributed["fsdp_layers"]:
+            yield Problem("distributed.fsdp_layers", "is given, but distributed.strategy is not fsdp.", "Set that too.")
+        return
+    slots = section("resources").get("slots_per_trial")
+    if section("resources").get("native_parallel") is True and isinstance(slots, int) and slots > 1:
+        yield Problem(
+            "distributed.strategy",
+            "is fsdp, but resources.native_parallel makes one process of the slots, which has nobody to share with.",
+            "Leave one of them out.",
+        )
+    enabled = compiled.get("enabled") is not False if isinstance(compiled, Mapping) and compiled else compiled
+    if enabled is True:
+        yield Problem(
+            "optimizations.torch_compile",
+            "is set with distributed.strategy: fsdp, but torch does not compile the call of a sharded model.",
+            "Leave one out.",
+        )

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from det_native.schema.checks import consistency_problems
+from det_native.schema.distributed import Distributed
 from det_native.schema.hyperparameters import Hyperparameter
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.resources import (
@@ -69,6 +70,7 @@ class ExperimentConfig(Section):
     checkpoint_storage: CheckpointStorage = Field(default_factory=MasterStorage)
     resources: Resources = Field(default_factory=Resources)
     optimizations: Optimizations = Field(default_factory=Optimizations)
+    distributed: Distributed = Field(default_factory=Distributed)
     environment: Environment = Field(default_factory=Environment)
     bind_mounts: list[BindMount] = Field(default_factory=list)
     reproducibility: Reproducibility = Field(default_factory=Reproducibility)

@@ -55,6 +55,8 @@ _NO_EFFECT_ON_ONE_SLOT = {
     "resources.native_parallel": "a trial on one slot spreads no batch",
     "optimizations.gradient_compression": "a trial on one slot exchanges no gradients",
     "optimizations.average_training_metrics": "a trial on one slot has no others to average with",
+    "distributed.strategy": "a trial on one slot has no others to share its models with",
+    "distributed.fsdp_layers": "a trial on one slot has no others to share its models with",
 }
 _HERE = "a local run trains in this process, one trial after the other, and keeps its checkpoints with itself"
 _NO_EFFECT_HERE = {
@@ -70,6 +72,7 @@ _NO_EFFECT_FOR: dict[Framework, dict[str, str]] = {
     "keras": {
         "optimizations.aggregation_frequency": _KERAS,
         "optimizations.average_aggregated_gradients": _KERAS,
+        "optimizations.torch_compile": "for Keras: it is for the models of a PyTorchTrial",
     },
 }
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Sha256 = str
 Codec = Literal["cloudpickle", "npy", "parquet", "safetensors"]
-CallKind = Literal["fit", "create", "train_and_evaluate", "init"]
+CallKind = Literal["fit", "train", "create", "train_and_evaluate", "init"]
 Framework = Literal["torch", "keras", "estimator"]
 
 

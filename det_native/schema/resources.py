@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from det_native.schema.section import Positive, Secret, Section, Whole
+from det_native.schema.torch_config import TorchCompile
 
 Device = Literal["cpu", "cuda", "rocm"]
 
@@ -52,7 +53,7 @@ class Resources(Section):
 
 
 class Optimizations(Section):
-    """How gradients are aggregated and exchanged."""
+    """How gradients are aggregated and exchanged, and models compiled."""
 
     aggregation_frequency: Positive = 1
     average_aggregated_gradients: bool = True
@@ -62,6 +63,7 @@ class Optimizations(Section):
     tensor_fusion_threshold: Whole = 64
     tensor_fusion_cycle_time: Whole = 5
     auto_tune_tensor_fusion: bool = False
+    torch_compile: TorchCompile = Field(default_factory=TorchCompile)
 
 
 class Images(Section):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hmac
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from det_native.errors import PeerLostError
 
 _DIGEST = "sha256"
 _DIGEST_BYTES = 32
+_NETWORK_ERRORS = ("DistBackendError", "DistNetworkError")  # of torch.distributed
 
 
 class Exchange(Protocol):
@@ -171,6 +173,22 @@ def finish(work: Any) -> None:
     try:
         work.wait()
     except RuntimeError as error:
+        raise lost(error) from error
+
+
+@contextmanager
+def losses_named() -> Iterator[None]:
+    """Let the block, in which torch exchanges what models or users' code ask for, fail in words if a rank is gone.
+
+    Raises
+    ------
+    PeerLostError
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if "gloo/transport" not in str(error) and type(error).__name__ not in _NETWORK_ERRORS:
+            raise
         raise lost(error) from error
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from det_harness import rng
 from det_harness.calls import CallMatcher
 from det_harness.inert import InertHandle
-from det_harness.program import ProgramStop, swallowed
+from det_harness.program import ProgramStop, WentOnError, swallowed
 from det_harness.services import Controller, Outcome, Services
 from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
 from det_native.schema.environment import TrialEnvironment
+
+logger = logging.getLogger("det_harness")
 
 
 class WorkerHost:
@@ -41,15 +46,12 @@ class WorkerHost:
         self.failure: BaseException | None = None
         self._calls = calls
         self._services = services
+        self._loop: _Loop | None = None
 
     def take_call(self, kind: str, payload: Any) -> Any:
         """Run the trial at the recorded call and stop the program there; any other call gives an inert handle."""
-        recorded = self._calls.is_recorded(kind)
-        if self._calls.taken:
-            raise swallowed(self._calls.last_place)
-        if not recorded:
+        if not self._takes(kind):
             return InertHandle(self._calls.last_place)
-        self._calls.taken = True
         # As in a local run: what the program drew on its way here does not change the training.
         rng.seed_all(self.environment.trial_seed)
         try:
@@ -63,6 +65,38 @@ class WorkerHost:
         except BaseException as error:
             self.failure = error
             raise
+        raise ProgramStop
+
+    def take_loop(self, kind: str, payload: Any) -> Iterator[Any]:
+        """Return the batches of the recorded call, at whose end the program stops; of any other call there are none."""
+        if not self._takes(kind):
+            return iter(())
+        from det_harness.controllers.torch_loop import TorchLoopController
+
+        batches = self._batches(lambda: TorchLoopController(payload, self._services))
+        self._loop = _Loop(weakref.ref(batches), self._calls.last_place)
+        return batches
+
+    def _takes(self, kind: str) -> bool:
+        recorded = self._calls.is_recorded(kind)
+        if self._calls.taken:
+            raise swallowed(self._calls.last_place)
+        self._calls.taken = recorded
+        return recorded
+
+    def _batches(self, make: Callable[[], Any]) -> Generator[Any, None, None]:
+        rng.seed_all(self.environment.trial_seed)
+        assert self._loop is not None
+        try:
+            self._loop.controller = controller = make()
+            yield from controller.batches()
+        except GeneratorExit:
+            self.outcome = controller.outcome
+            raise
+        except BaseException as error:
+            self.failure = error
+            raise
+        self.outcome = controller.outcome
         raise ProgramStop
 
     def owns_init(self) -> bool:
@@ -84,9 +118,13 @@ class WorkerHost:
         try:
             with hosted(self):
                 program()
-        except BaseException:
+        except BaseException as error:
             if self.failure is not None:
                 raise self.failure from None
+            if self._loop is not None and self._loop_was_left(error):
+                assert self.outcome is not None
+                return self.outcome
+            self.failure = error if self._loop is not None else None
             raise
         if self.failure is not None:
             raise self.failure
@@ -94,8 +132,47 @@ class WorkerHost:
             raise TrialDefinitionError("The program ended before its training call.")
         return self.outcome
 
+    def _loop_was_left(self, error: BaseException) -> bool:
+        """Return whether the program ended the training by leaving its loop, before `error` was raised.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the loop was neither run to its end nor left on purpose, and the program went on.
+        """
+        assert self._loop is not None
+        batches, went_on = self._loop.batches(), isinstance(error, WentOnError)
+        if self.outcome is None and batches is not None:  # the program kept it, so nobody has seen how it was left
+            self._loop.leave(batches, on_purpose=went_on)
+        if self.outcome is None:
+            if went_on:
+                raise TrialDefinitionError(
+                    f"The program went on after the loop over context.train() in {self._loop.place}, which was neither "
+                    "run to its end nor left with `break` or `return`. If an exception left it that the program "
+                    "caught: let it through to fail the trial."
+                ) from error
+            return False
+        if not went_on:
+            logger.info("After the loop over context.train() was left, the program ended with %r.", error)
+        return True
+
     def _controller(self, payload: Any) -> Controller:
         return make_controller(payload, self._services)
+
+
+@dataclass
+class _Loop:
+    """The loop of the recorded call; no strong reference, so that leaving it closes it."""
+
+    batches: weakref.ref[Generator[Any, None, None]]
+    place: str
+    controller: Any = None
+
+    def leave(self, batches: Generator[Any, None, None], *, on_purpose: bool) -> None:
+        """End it: certainly as ``break`` does, or as the frame of the loop tells."""
+        if self.controller is not None:
+            self.controller.on_purpose = on_purpose
+        batches.close()
 
 
 def make_controller(payload: Any, services: Services) -> Controller:
@@ -111,6 +188,10 @@ def make_controller(payload: Any, services: Services) -> Controller:
         from det_harness.controllers.keras import KerasController
 
         return KerasController(payload, services)
+    if is_native_torch(payload):
+        from det_harness.controllers.torch_native import NativeTorchController
+
+        return NativeTorchController(payload, services)
     if is_torch_trial(payload):
         from det_harness.controllers.torch import PyTorchTrialController
 
@@ -125,3 +206,9 @@ def is_torch_trial(payload: Any) -> bool:
     """Return whether `payload` is a subclass of PyTorchTrial; without importing torch to find out."""
     room = sys.modules.get("det_native.pytorch.trial")
     return room is not None and isinstance(payload, type) and issubclass(payload, room.PyTorchTrial)
+
+
+def is_native_torch(payload: Any) -> bool:
+    """Return whether `payload` is a call of ``det.experimental.pytorch``; without importing torch to find out."""
+    room = sys.modules.get("det_native.pytorch.native_call")
+    return room is not None and isinstance(payload, room.TorchCall)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from det_harness.schedule import Periods
@@ -41,6 +42,28 @@ def periods_of(environment: TrialEnvironment) -> Periods:
         initial_validation=bool(config.get("perform_initial_validation", False)),
         policy=config.get("checkpoint_policy", "best"),
     )
+
+
+def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int) -> Periods:
+    """Return periods in which an epoch of the configuration is a whole number of batches.
+
+    ``records_per_epoch`` over the batch size, truncated, is all that can be known without the data: with 100 records in
+    batches of 32 an epoch would end after 3 of its 4 batches.
+    """
+    config = environment.config
+    known = periods_of(environment)
+    written = {
+        "length": (config.get("searcher") or {}).get("max_length"),
+        "validation_period": config.get("min_validation_period"),
+        "checkpoint_period": config.get("min_checkpoint_period"),
+    }
+    changed: dict[str, Any] = {}
+    for field, value in written.items():
+        length = Length.model_validate(value) if value else None
+        unchanged = getattr(periods, field) == getattr(known, field)
+        if length is not None and length.units and length.unit is Unit.EPOCHS and unchanged:
+            changed[field] = length.units * steps
+    return replace(periods, **changed)
 
 
 def one_of_each() -> Periods:

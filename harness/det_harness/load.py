@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from det_harness.calls import CallMatcher
-from det_harness.host import is_torch_trial
+from det_harness.host import is_native_torch, is_torch_trial
 from det_harness.inert import InertHandle
 from det_harness.program import ProgramRunner, ProgramStop
 from det_harness.quiet import quiet
@@ -57,7 +57,7 @@ def load_checkpoint(
 
     Returns
     -------
-    PyTorchTrial or tf.keras.Model
+    PyTorchTrial, tf.keras.Model, torch.nn.Module or list of torch.nn.Module
 
     Raises
     ------
@@ -108,6 +108,12 @@ class _LoadHost:
             raise
         raise ProgramStop
 
+    def take_loop(self, kind: str, payload: Any) -> Iterator[Any]:
+        """Load at the recorded loop and stop the program there; any other loop has no batches."""
+        result = self.take_call(kind, payload)
+        assert isinstance(result, InertHandle)
+        return iter(())
+
     def owns_init(self) -> bool:
         """Whether the ``init()`` being called is the one that the recorded call belongs to."""
         return self._calls.is_recorded_init()
@@ -119,15 +125,19 @@ def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -
     Parameters
     ----------
     payload : type or FitCall
-        A subclass of PyTorchTrial, of which an instance is made; or a captured ``fit`` of a Keras model.
+        A subclass of PyTorchTrial, of which an instance is made; a captured ``fit`` of a Keras model; or a captured
+        call of ``det.experimental.pytorch``, of whose models copies are made.
     directory : Path
         The checkpoint's files.
     environment : TrialEnvironment
 
     Returns
     -------
-    PyTorchTrial or tf.keras.Model
+    PyTorchTrial, tf.keras.Model, torch.nn.Module or list of torch.nn.Module
+        Of several wrapped models the list of all, in the order in which they were wrapped.
     """
+    if is_native_torch(payload):
+        return _load_native_torch(payload, directory)
     if is_torch_trial(payload):
         return _load_torch_trial(payload, directory, environment)
     native_keras = sys.modules.get("det_native.keras.native")
@@ -171,6 +181,13 @@ def _load_torch_trial(trial_class: type[PyTorchTrial], directory: Path, environm
     for model in context.models:
         model.eval()
     return trial
+
+
+def _load_native_torch(call: Any, directory: Path) -> Any:
+    from det_harness import torch_state
+
+    models = torch_state.loaded_copies(directory, call.context, f"the program before {call.name}()")
+    return models[0] if len(models) == 1 else models
 
 
 def _mentions_determined(bundle: BundleManifest, folder: Path) -> bool:

@@ -104,6 +104,73 @@ class LocalResult:
     reporter: LocalReporter = field(repr=False)
 
 
+@dataclass
+class LocalRun:
+    """A local trial that is being run.
+
+    Attributes
+    ----------
+    services : Services
+        For its controller.
+    interrupted : threading.Event
+        Set by Ctrl-C.
+    outcome : Outcome or None
+        How it ended; whoever runs the controller says it.
+    """
+
+    services: Services
+    interrupted: threading.Event
+    outcome: Outcome | None = None
+
+    @property
+    def state(self) -> TrialState:
+        """COMPLETED; CANCELED after Ctrl-C."""
+        return TrialState.CANCELED if self.interrupted.is_set() else TrialState.COMPLETED
+
+
+@contextmanager
+def local_run(
+    *,
+    config: dict[str, Any],
+    hparams: dict[str, Any],
+    trial_seed: int,
+    directory: Path,
+    framework: Framework,
+    test: bool = False,
+    bundle_id: str | None = None,
+    reporter: LocalReporter | None = None,
+) -> Iterator[LocalRun]:
+    """Be ready in the block to train one trial in this process; see :func:`run_local`."""
+    environment = TrialEnvironment(config=config, hparams=hparams, trial_seed=trial_seed)
+    kept = reporter or _reporter_for(config)
+    told = _Narrator(kept) if test else kept
+    with ExitStack() as stack:
+        stack.enter_context(rng.preserved())
+        stack.enter_context(_same_directory())
+        interrupted = stack.enter_context(interruptible())
+        checkpoints = TrialCheckpoints(
+            CheckpointStorage(str(directory)), CheckpointOwner(framework, hparams, bundle_id=bundle_id), told
+        )
+        services = Services(
+            environment=environment,
+            schedule=Schedule(one_of_each() if test else periods_of(environment)),
+            reporter=told,
+            checkpoints=checkpoints,
+            stop_requested=interrupted.is_set,
+            validation_batches=1 if test else None,
+            tensorboard=directory.parent / "tensorboard",
+        )
+        if test:
+            print("Quick check: training on one batch, validating on one batch, saving one checkpoint.")
+        rng.seed_all(trial_seed)
+        try:
+            yield LocalRun(services, interrupted)
+        finally:
+            checkpoints.wait()
+    if test:
+        print("The quick check passed.")
+
+
 def run_local(
     build: Callable[[Services], Controller],
     *,
@@ -149,38 +216,24 @@ def run_local(
     Exception
         Whatever the user's code raises, as it is.
     """
-    environment = TrialEnvironment(config=config, hparams=hparams, trial_seed=trial_seed)
+    kept = reporter or _reporter_for(config)
+    with local_run(
+        config=config,
+        hparams=hparams,
+        trial_seed=trial_seed,
+        directory=directory,
+        framework=framework,
+        test=test,
+        bundle_id=bundle_id,
+        reporter=kept,
+    ) as run:
+        run.outcome = build(run.services).run()
+    return LocalResult(run.outcome, run.state, kept)
+
+
+def _reporter_for(config: dict[str, Any]) -> LocalReporter:
     searcher = config.get("searcher") or {}
-    kept = reporter or LocalReporter(
-        searcher.get("metric"), smaller_is_better=bool(searcher.get("smaller_is_better", True))
-    )
-    told = _Narrator(kept) if test else kept
-    with ExitStack() as stack:
-        stack.enter_context(rng.preserved())
-        stack.enter_context(_same_directory())
-        interrupted = stack.enter_context(interruptible())
-        checkpoints = TrialCheckpoints(
-            CheckpointStorage(str(directory)), CheckpointOwner(framework, hparams, bundle_id=bundle_id), told
-        )
-        services = Services(
-            environment=environment,
-            schedule=Schedule(one_of_each() if test else periods_of(environment)),
-            reporter=told,
-            checkpoints=checkpoints,
-            stop_requested=interrupted.is_set,
-            validation_batches=1 if test else None,
-            tensorboard=directory.parent / "tensorboard",
-        )
-        if test:
-            print("Quick check: training on one batch, validating on one batch, saving one checkpoint.")
-        rng.seed_all(trial_seed)
-        try:
-            outcome = build(services).run()
-        finally:
-            checkpoints.wait()
-    if test:
-        print("The quick check passed.")
-    return LocalResult(outcome, TrialState.CANCELED if interrupted.is_set() else TrialState.COMPLETED, kept)
+    return LocalReporter(searcher.get("metric"), smaller_is_better=bool(searcher.get("smaller_is_better", True)))
 
 
 class _Narrator(Reporter):

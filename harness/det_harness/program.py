@@ -62,9 +62,13 @@ def check_versions(bundle: BundleManifest) -> None:
         )
 
 
-def swallowed(where: str) -> TrialDefinitionError:
+class WentOnError(TrialDefinitionError):
+    """The program went on after its recorded call."""
+
+
+def swallowed(where: str) -> WentOnError:
     """Return the error for a program that went on, at `where`, after its recorded call had ended it."""
-    return TrialDefinitionError(
+    return WentOnError(
         f"The program went on after its training call, in {where}: a bare `except:` or `except BaseException` around "
         "the call swallowed its end. Use `except Exception` there."
     )

@@ -8,6 +8,8 @@
     See ``state_files``.
 ``rng.npz``, ``state.json``
     Random number generators; the schedule, the position in the data, and the checkpoint's uuid.
+``sharded/``
+    Of a trial whose models are sharded: their tensors, and those of optimizers and gradients.
 ``ranks/<rank>/``
     Of a trial on several slots: what the other ranks have of their own (see `save_own`), in the same files.
 """
@@ -17,7 +19,6 @@ from __future__ import annotations
 import copy
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from det_harness import host_copy, rng, state_files
+from det_harness import host_copy, nested, rng, state_files, torch_state_shards
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
 
@@ -104,7 +105,7 @@ def _write_state(folder: Path, state: dict[str, Any]) -> Callable[[], None]:
         if key in state:
             state_files.dump(folder, name, state.pop(key))
     objects: dict[str, Any] = {}
-    copied = host_copy.of(_split(state, "", objects))
+    copied = host_copy.of(nested.split(state, _in_weights_file, objects))
     if objects:
         import cloudpickle
 
@@ -141,7 +142,7 @@ def restore(state: dict[str, Any], context: PyTorchTrialContext, callbacks: Mapp
     CheckpointError
         If models, optimizers or schedulers do not fit those of the checkpoint.
     """
-    owner = context.owner
+    owner = _wrapper(context.owner)
     _load_each(owner, "model", context.models, state["models_state_dict"])
     _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
     for model, gradients in zip(context.models, state["gradients"], strict=True):
@@ -163,7 +164,30 @@ def load_models(folder: Path, context: PyTorchTrialContext) -> None:
     CheckpointError
         If the models do not fit those of the checkpoint.
     """
-    _load_each(context.owner, "model", context.models, _read_weights(folder)["models_state_dict"])
+    _load_each(_wrapper(context.owner), "model", context.models, _read_models(folder))
+
+
+def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> list[torch.nn.Module]:
+    """Return copies of the context's models with the weights of a checkpoint, in evaluation mode.
+
+    The models themselves stay as they are: they may be the user's, trained further since.
+
+    Raises
+    ------
+    CheckpointError
+        If the models do not fit those of the checkpoint, or cannot be copied.
+    """
+    try:
+        models = copy.deepcopy(context.models)
+    except Exception as error:
+        raise CheckpointError(
+            f"The models cannot be copied to load a checkpoint ({error}): load it in another process, with "
+            "det.attach(...), which makes them anew."
+        ) from error
+    _load_each(owner, "model", models, _read_models(folder))
+    for model in models:
+        model.eval()
+    return models
 
 
 def _write_facts(folder: Path, facts: dict[str, Any]) -> None:
@@ -176,8 +200,16 @@ def _read_weights(folder: Path) -> dict[str, Any]:
         import cloudpickle
 
         for path, value in cloudpickle.loads((folder / _OBJECTS).read_bytes()).items():
-            _put(state, path.split("\0")[1:], value)
+            nested.put(state, path, value)
     return state
+
+
+def _read_models(folder: Path) -> list[Any]:
+    """Return the states of the models, whole."""
+    state = _read_weights(folder)
+    torch_state_shards.put_back(state, folder, only="models_state_dict")
+    models: list[Any] = state["models_state_dict"]
+    return models
 
 
 def _gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -191,10 +223,15 @@ def _put_gradients(model: torch.nn.Module, gradients: dict[str, torch.Tensor]) -
         parameter.grad = None if saved is None else saved.to(parameter.device)
 
 
+def _wrapper(owner: str) -> str:
+    """Return what wraps models: the constructor of a class, or the code before a call such as ``context.fit``."""
+    return f"the program before {owner}()" if "." in owner else f"{owner}.__init__()"
+
+
 def _load_each(owner: str, kind: str, objects: list[Any], states: list[Any]) -> None:
     if len(objects) != len(states):
         raise CheckpointError(
-            f"The checkpoint has {len(states)} {kind}(s), {owner}.__init__() wraps {len(objects)}: it was made by "
+            f"The checkpoint has {len(states)} {kind}(s), {owner} wraps {len(objects)}: it was made by "
             "other code. Wrap what was wrapped then, or start from scratch."
         )
     for number, (target, state) in enumerate(zip(objects, states, strict=True)):
@@ -202,40 +239,13 @@ def _load_each(owner: str, kind: str, objects: list[Any], states: list[Any]) -> 
             target.load_state_dict(state)
         except (RuntimeError, ValueError, KeyError) as error:
             raise CheckpointError(
-                f"The {kind} number {number + 1} ({type(target).__name__}) that {owner}.__init__() wraps does not fit "
+                f"The {kind} number {number + 1} ({type(target).__name__}) that {owner} wraps does not fit "
                 f"the checkpoint; make it as it was made then, or start from scratch: {error}"
             ) from error
 
 
-def _split(value: Any, path: str, objects: dict[str, Any]) -> Any:
-    """Return `value` with what a weights-only file cannot hold moved to `objects`, by the path of its place."""
-    kind = type(value)
-    if kind in _PLAIN or kind is torch.nn.Parameter:
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if kind in (dict, OrderedDict) and all(type(key) in (str, int) for key in value):
-        parts = {key: _split(part, f"{path}\0{_step(key)}", objects) for key, part in value.items()}
-        if all(parts[key] is value[key] for key in value):
-            return value  # itself: a module's state carries the versions of its layers as an attribute
-        rebuilt = copy.copy(value)
-        rebuilt.update(parts)
-        return rebuilt
-    if kind in (list, tuple):
-        items = [_split(part, f"{path}\0{_step(index)}", objects) for index, part in enumerate(value)]
-        # A tuple becomes a list only if something in it has to be put back by place.
-        moved = any(key.startswith(f"{path}\0") for key in objects)
-        return items if kind is list or moved else tuple(items)
-    objects[path] = value
-    return None
-
-
-def _step(key: str | int) -> str:
-    return f"i{key}" if isinstance(key, int) else f"s{key}"
-
-
-def _put(state: Any, path: list[str], value: Any) -> None:
-    for step in path[:-1]:
-        state = state[int(step[1:]) if step[0] == "i" else step[1:]]
-    last = path[-1]
-    state[int(last[1:]) if last[0] == "i" else last[1:]] = value
+def _in_weights_file(leaf: Any) -> Any:
+    """Return what stands for a leaf in a file that is loaded with ``weights_only=True``, if it can be there."""
+    if type(leaf) in _PLAIN or type(leaf) is torch.nn.Parameter:
+        return leaf
+    return leaf.item() if isinstance(leaf, np.generic) else nested.TAKEN

@@ -233,3 +233,46 @@ PLAIN = st.recursive(
 def test_any_literal_is_read_as_python_reads_it(config: dict[str, Any], other: Any) -> None:
     source = f"base = {config!r}\nconfig = {{**base, 'x': [{other!r}, len(base)]}}"
     assert config_of(source) == {**config, "x": [other, len(config)]}
+
+
+PYTORCH = "context = det.experimental.pytorch.init(config)"
+WRAPPED = "model = context.wrap_model(build())\noptimizer = context.wrap_optimizer(make(model))"
+
+
+def test_calls_of_a_pytorch_context_are_found() -> None:
+    loop = "model.train()\nfor batch in context.train(loader, epochs=2):\n    loss = model(batch)\n    loss.backward()"
+    init, fit, train = calls(PYTORCH, WRAPPED, "context.fit(loader, train_batch=step, epochs=3)", loop)
+    assert (init.kind, init.framework) == ("init", "torch")
+    assert [(one.kind, one.framework, one.sure, one.init, one.loop) for one in (fit, train)] == [
+        ("fit", "torch", True, init, None),
+        ("train", "torch", True, init, None),
+    ]
+    assert fit.keywords["epochs"] == 3
+    assert (train.running, train.running_line) == (4, 2)
+
+
+def test_a_training_loop_in_another_loop_is_told() -> None:
+    found = calls(PYTORCH, WRAPPED, "for lr in rates:\n    for batch in context.train(loader):\n        step(batch)")
+    assert found[-1].loop == 1
+
+
+def test_train_of_a_module_is_no_training_call() -> None:
+    assert [one.kind for one in calls(PYTORCH, WRAPPED, "model.train()\nother.train(True)")] == ["init"]
+
+
+def test_the_place_of_a_loop_is_where_python_calls_train() -> None:
+    source = "for batch in context.train(\n    loader, epochs=2\n):\n    pass"
+    found = calls(PYTORCH, WRAPPED, source)[-1]
+    places = []
+
+    class Context:
+        def train(self, *arguments: Any, **keywords: Any) -> list[Any]:
+            import sys
+
+            frame = sys._getframe(1)
+            line, _, column, _ = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+            places.append((line, column))
+            return []
+
+    exec(compile(source, "<cell>", "exec"), {"context": Context(), "loader": None})  # noqa: S102 (our own text)
+    assert places == [instruction_position(source, found.node)]

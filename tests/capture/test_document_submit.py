@@ -259,3 +259,61 @@ def test_here_trains_in_the_kernel_until_the_call_has_run(send: Send, execute: C
     assert execute(here["after"]) == ""
     assert "is submitted." in execute(sources[4], "id-4")
     execute("experiment.kill()", "kill")
+
+
+NATIVE = """
+context = det.experimental.pytorch.init(config)
+model = context.wrap_model(torch.nn.Linear(1, 1))
+optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=context.get_hparam("lr")))
+loader = torch.utils.data.DataLoader(data(), batch_size=8)
+
+def loss_of(batch):
+    x, y = batch
+    return torch.nn.functional.mse_loss(model(x), y)
+
+def evaluate_batch(batch):
+    return {"error": loss_of(batch)}
+"""
+NATIVE_CONFIG = CONFIG.replace('"max_length": {"batches": 16}', '"max_length": {"epochs": 2}').replace(
+    '"name": "line"', '"name": "line", "reproducibility": {"experiment_seed": 1}'
+)
+NATIVE_LOOP = """
+model.train()
+for batch in context.train(loader, validation_loader=loader, evaluate_batch=evaluate_batch):
+    loss = loss_of(batch)
+    context.backward(loss)
+    context.step_optimizer(optimizer)
+    context.report(loss=loss)
+open("after.txt", "w")
+"""
+NATIVE_FIT = """
+def train_batch(batch, epoch_idx, batch_idx):
+    loss = loss_of(batch)
+    context.backward(loss)
+    context.step_optimizer(optimizer)
+    return {"loss": loss}
+
+experiment = context.fit(loader, loader, train_batch=train_batch, evaluate_batch=evaluate_batch)
+open("after.txt", "w")
+"""
+
+
+@pytest.mark.parametrize(("kind", "call"), [("fit", NATIVE_FIT), ("train", NATIVE_LOOP)])
+def test_a_native_pytorch_document_is_submitted(send: Send, tmp_path: Path, kind: str, call: str) -> None:
+    setup = SETUP.replace(", PyTorchTrial", "")
+    data = TRIAL[: TRIAL.index("class Line")]
+    cells = [setup, data, NATIVE_CONFIG, EXPLORED, NATIVE, call]
+    inspected = send("inspect", *cells)
+    assert inspected["problems"] == []
+    assert inspected["call"] | {"line": 0} == inspected["call"] | {"kind": kind, "framework": "torch", "line": 0}
+    # The loader tells the length of an epoch, so the cells are run as far as the call, in a process of their own.
+    assert "the loader tells it" in inspected["must_run"][-1]["why"]
+    experiment = handle(send("submit", *cells))
+    assert experiment.wait(timeout=90).state is ExperimentState.COMPLETED
+    assert [row["batch"] for row in experiment.trials[0].metrics()] == list(range(1, 17))
+    assert not list(tmp_path.glob("*.txt"))
+    told = NATIVE_CONFIG.replace('"hyperparameters"', '"records_per_epoch": 64, "hyperparameters"')
+    cells[2] = told
+    assert send("inspect", *cells)["must_run"] == []
+    again = handle(send("submit", *cells))
+    assert again.wait(timeout=90).history == experiment.history

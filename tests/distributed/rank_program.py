@@ -5,6 +5,7 @@ Started as ``python rank_program.py <specification.json> <rank>``; see `rank_rig
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import traceback
@@ -102,8 +103,8 @@ class CaseRun:
         context = self.trial.context
         return {
             "batches": self.batches,
-            "models": [dict(model.state_dict()) for model in context.models],
-            "optimizers": [optimizer.state_dict() for optimizer in context.optimizers],
+            "models": [whole(dict(model.state_dict())) for model in context.models],
+            "optimizers": [whole(optimizer.state_dict()) for optimizer in context.optimizers],
             "training": [(row.batch, row.metrics) for row in self.reporter.training_rows],
             "validation": [(row.batch, row.metrics) for row in self.reporter.validation_rows],
             "checkpoints": [manifest.batch for _, manifest in self.reporter.checkpoints],
@@ -114,6 +115,20 @@ class CaseRun:
             },
             "place": _place(context),
         }
+
+
+def whole(value: Any) -> Any:
+    """Return a nesting with sharded tensors made whole; a collective call."""
+    if isinstance(value, dict):
+        return {key: whole(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [whole(part) for part in value]
+    return value.full_tensor() if hasattr(value, "full_tensor") else value
+
+
+def trial_of(case: dict[str, Any]) -> Any:
+    """Return the trial class that a case names."""
+    return getattr(importlib.import_module(case.get("module", "rank_trials")), case["trial"])
 
 
 def _place(context: Any) -> dict[str, int]:
@@ -132,7 +147,7 @@ def train(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, A
     """Train a trial class, once."""
     run = CaseRun(folder, exchange, **case.get("made", {}))
     try:
-        run.run(getattr(rank_trials, case["trial"]))
+        run.run(trial_of(case))
     except DetError as error:
         if not case.get("fails"):
             raise
@@ -142,9 +157,9 @@ def train(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, A
 
 def resumed(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
     """Train a trial class whole, then in two parts; only the first slot is told to stop."""
-    trial_class = getattr(rank_trials, case["trial"])
-    whole = CaseRun(folder / "whole", exchange, **case["made"])
-    whole.run(trial_class)
+    trial_class = trial_of(case)
+    undisturbed = CaseRun(folder / "whole", exchange, **case["made"])
+    undisturbed.run(trial_class)
     parts = CaseRun(folder / "parts", exchange, **case["made"])
     parts.run(trial_class, stop_at=case["stop"] if exchange.rank == 0 else None)
     stopped = parts.batches
@@ -156,11 +171,20 @@ def resumed(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str,
     return {
         "stopped": stopped,
         "uuids": [
-            manifest.uuid for _, manifest in (*whole.reporter.checkpoints[-1:], *parts.reporter.checkpoints[-1:])
+            manifest.uuid for _, manifest in (*undisturbed.reporter.checkpoints[-1:], *parts.reporter.checkpoints[-1:])
         ],
-        "whole": whole.result(),
+        "whole": undisturbed.result(),
         "parts": parts.result(),
     }
+
+
+def continued(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+    """Train on from the only checkpoint of another folder."""
+    run = CaseRun(folder, exchange, **case["made"])
+    run.storage = CheckpointStorage(case["checkpoints"])
+    manifests = run.storage.list()
+    run.run(trial_of(case), resume=exchange.from_chief(manifests[0]))
+    return run.result()
 
 
 def wrapped_by_hand(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
@@ -185,6 +209,7 @@ def wrapped_by_hand(folder: Path, exchange: Exchange, case: dict[str, Any]) -> d
 _KINDS: dict[str, Callable[[Path, Exchange, dict[str, Any]], dict[str, Any]]] = {
     "train": train,
     "resumed": resumed,
+    "continued": continued,
     "by_hand": wrapped_by_hand,
 }
 

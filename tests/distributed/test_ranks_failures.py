@@ -26,10 +26,13 @@ def gang(tmp_path: Path, rank: int, **changed: Any) -> Gang:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "code"), [("killed", 9), ("exception", 1)])
-def test_who_loses_a_peer_says_so_at_once(tmp_path: Path, how: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("how", "code", "strategy"), [("killed", 9, "ddp"), ("exception", 1, "ddp"), ("exception", 1, "fsdp")]
+)
+def test_who_loses_a_peer_says_so_at_once(tmp_path: Path, how: str, code: int, strategy: str) -> None:
     begun = time.monotonic()
-    ended = run_ranks(tmp_path, {"dying": {"trial": "Dying", "made": {"batches": 200, "hparams": {"how": how}}}})
+    made = {"batches": 200, "hparams": {"how": how}, "distributed": {"strategy": strategy}}
+    ended = run_ranks(tmp_path, {"dying": {"trial": "Dying", "made": made}})
     assert time.monotonic() - begun < 100
     assert ended.codes == [3, code], "\n".join(ended.outputs)
     kind, text = ended.error(0)

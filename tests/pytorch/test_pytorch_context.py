@@ -11,6 +11,8 @@ from torch import nn
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch import LRScheduler, PyTorchTrialContext
+from det_native.pytorch.gradients import LocalGradients
+from det_native.pytorch.stepping import OptimizerSteps
 from det_native.schema.environment import TrialEnvironment
 
 pytestmark = pytest.mark.slow
@@ -169,6 +171,16 @@ def test_a_hook_sees_the_gradients_before_the_step_and_the_clipping() -> None:
     made.backward(model(torch.full((1, 2), 5.0)).sum())
     made.step_optimizer(optimizer, lambda parameters: seen.append(("clip", parameters[0].grad[0, 0].item())))
     assert seen == [("hook", 5.0), ("clip", 5.0)]
+
+
+def test_models_are_not_sharded_once_there_are_optimizers() -> None:
+    class Sharding(LocalGradients):
+        sharded = True
+
+    steps = OptimizerSteps(1, average=True, gradients=LocalGradients(), owner="fit")
+    with pytest.raises(UnsupportedFeatureError, match=r"fsdp works for a PyTorchTrial class.*or leave the field out"):
+        steps.join([], Sharding(), "train_batch()")
+    steps.join([], LocalGradients(), "train_batch()")
 
 
 def test_outside_any_run_everything_passes_through() -> None:

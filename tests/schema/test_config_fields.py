@@ -72,6 +72,13 @@ DEFAULTS = {
     "optimizations.tensor_fusion_threshold": 64,
     "optimizations.tensor_fusion_cycle_time": 5,
     "optimizations.auto_tune_tensor_fusion": False,
+    "optimizations.torch_compile.enabled": False,
+    "optimizations.torch_compile.backend": "inductor",
+    "optimizations.torch_compile.mode": "default",
+    "optimizations.torch_compile.dynamic": False,
+    "optimizations.torch_compile.fullgraph": False,
+    "distributed.strategy": "ddp",
+    "distributed.fsdp_layers": [],
     "bind_mounts": [],
     "environment.force_pull_image": False,
     "environment.environment_variables": {"cpu": [], "cuda": [], "rocm": []},
@@ -139,6 +146,12 @@ ACCEPTED = [
     ("resources.weight", 2, 2.0),
     ("resources.devices", ["/dev/a:/dev/b", {"host_path": "/dev/a"}], ["/dev/a:/dev/b", {"host_path": "/dev/a"}]),
     ("optimizations.mixed_precision", "O2", "O2"),
+    ("optimizations.torch_compile", True, {"enabled": True, "mode": "default"}),
+    ("optimizations.torch_compile", False, {"enabled": False}),
+    ("optimizations.torch_compile", {"mode": "max-autotune"}, {"enabled": True, "mode": "max-autotune"}),
+    ("optimizations.torch_compile", {"enabled": False, "dynamic": True}, {"enabled": False, "dynamic": True}),
+    ("optimizations.torch_compile", {"options": {"epilogue_fusion": True}}, {"options": {"epilogue_fusion": True}}),
+    ("distributed", {"strategy": "fsdp", "fsdp_layers": ["Block"]}, {"strategy": "fsdp", "fsdp_layers": ["Block"]}),
     ("environment.image", "name", {"cpu": "name", "cuda": "name", "rocm": "name"}),
     ("environment.image", {"cpu": "c", "gpu": "g"}, {"cpu": "c", "cuda": "g", "rocm": None}),
     ("environment.environment_variables", ["A=1"], {"cpu": ["A=1"], "cuda": ["A=1"], "rocm": ["A=1"]}),
@@ -222,6 +235,18 @@ REFUSED = [
     ("optimizations.aggregation_frequency", 0, "optimizations.aggregation_frequency", "must be at least 1"),
     ("optimizations.mixed_precision", "o1", "optimizations.mixed_precision", "must be one of O0, O1, O2, O3"),
     ("optimizations.tensor_fusion_threshold", -1, "optimizations.tensor_fusion_threshold", "at least 0"),
+    ("optimizations.torch_compile", "yes", "optimizations.torch_compile", "must be true, false, or arguments"),
+    ("optimizations.torch_compile", {"mode": "fast"}, "optimizations.torch_compile.mode", "must be one of default"),
+    ("optimizations.torch_compile", {"modes": 1}, "optimizations.torch_compile.modes", "is not a field"),
+    (
+        "optimizations.torch_compile",
+        {"mode": "max-autotune", "options": {"a": 1}},
+        "optimizations.torch_compile",
+        "either mode or options",
+    ),
+    ("distributed.strategy", "fdsp", "distributed.strategy", "Did you mean fsdp?"),
+    ("distributed.fsdp_layers", "Block", "distributed.fsdp_layers", "must be a list"),
+    ("distributed.fsdp_layers", ["Block"], "distributed.fsdp_layers", "distributed.strategy is not fsdp"),
     ("bind_mounts", [{"host_path": "a", "container_path": "b"}], "bind_mounts[0].host_path", "absolute"),
     ("bind_mounts", [{"host_path": "/a", "container_path": "./"}], "bind_mounts[0]", "container_path must not be"),
     ("bind_mounts", [{"host_path": "/a"}], "bind_mounts[0].container_path", "is missing"),
@@ -312,6 +337,8 @@ def test_refused(path: str, value: Any, where: str, text: str) -> None:
         "reproducibility.unheard_of",
         "profiling.unheard_of",
         "slurm.unheard_of",
+        "distributed.unheard_of",
+        "optimizations.torch_compile.unheard_of",
     ],
 )
 def test_unknown_field_is_refused_everywhere(path: str) -> None:
@@ -327,6 +354,23 @@ def test_batch_smaller_than_the_slots_is_refused() -> None:
         ConfigurationError, match=r"global_batch_size: \(2\) must be at least resources.slots_per_trial"
     ):
         load(config)
+
+
+@pytest.mark.parametrize(
+    ("other", "where", "text"),
+    [
+        ({"optimizations": {"torch_compile": True}}, "optimizations.torch_compile", "Leave one out"),
+        ({"optimizations": {"torch_compile": {"dynamic": True}}}, "optimizations.torch_compile", "Leave one out"),
+        ({"resources": {"native_parallel": True, "slots_per_trial": 2}}, "distributed.strategy", "makes one process"),
+    ],
+)
+def test_what_does_not_go_with_sharded_models_is_refused(other: dict[str, Any], where: str, text: str) -> None:
+    config = {**MINIMAL, "distributed": {"strategy": "fsdp"}, **other}
+    with pytest.raises(ConfigurationError) as caught:
+        load(config)
+    assert [problem.where for problem in caught.value.problems] == [where]
+    assert text in str(caught.value)
+    load({**config, "distributed": None})
 
 
 def test_grid_without_counts_is_refused_with_the_names() -> None:

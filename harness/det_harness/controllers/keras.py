@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,37 +18,12 @@ from det_harness.controllers.keras_loop import TrainingCallbacks
 from det_harness.controllers.keras_randomness import RandomnessCheck
 from det_harness.controllers.keras_state import load_weights
 from det_harness.controllers.keras_validation import ValidationFeed
-from det_harness.lengths import periods_of
+from det_harness.lengths import in_whole_epochs
 from det_harness.metrics import checked_validation, is_best
-from det_harness.schedule import Periods
 from det_harness.services import Outcome, Services
 from det_native.keras.native import FitCall
-from det_native.schema.environment import TrialEnvironment
-from det_native.schema.lengths import Length, Unit
 
 __all__ = ["KerasController", "in_whole_epochs", "load_weights"]
-
-
-def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int) -> Periods:
-    """Return periods in which an epoch of the configuration is a whole number of batches.
-
-    ``records_per_epoch`` over the batch size, truncated, is all that can be known without the data: with 100 records in
-    batches of 32 an epoch would end after 3 of its 4 batches.
-    """
-    config = environment.config
-    known = periods_of(environment)
-    written = {
-        "length": (config.get("searcher") or {}).get("max_length"),
-        "validation_period": config.get("min_validation_period"),
-        "checkpoint_period": config.get("min_checkpoint_period"),
-    }
-    changed: dict[str, Any] = {}
-    for field, value in written.items():
-        length = Length.model_validate(value) if value else None
-        unchanged = getattr(periods, field) == getattr(known, field)
-        if length is not None and length.units and length.unit is Unit.EPOCHS and unchanged:
-            changed[field] = length.units * steps
-    return replace(periods, **changed)
 
 
 class KerasController:

@@ -17,16 +17,19 @@ from det_harness.controllers.torch_checks import (
     check_wrapped,
     checked_loader,
 )
-from det_harness.controllers.torch_evaluation import Evaluation
+from det_harness.controllers.torch_compilation import Compilation
+from det_harness.controllers.torch_evaluation import Evaluation, Validation
 from det_harness.controllers.torch_hooks import CallbackHooks
 from det_harness.controllers.torch_ranks import RanksInStep
 from det_harness.controllers.torch_reduction import Reduction
+from det_harness.exchange import losses_named
 from det_harness.gradients import gradients_of
 from det_harness.metrics import checked_validation, is_best
 from det_harness.recorder import TrainingRecorder
 from det_harness.schedule import Finish, SaveCheckpoint, Train, Validate
 from det_harness.services import Outcome, Services
 from det_native.pytorch import LRScheduler, PyTorchTrial, PyTorchTrialContext
+from det_native.pytorch.gradients import Gradients
 from det_native.tensorboard import place
 
 __all__ = ["PyTorchTrialController", "check_trial_class", "check_wrapped"]
@@ -40,9 +43,11 @@ class PyTorchTrialController:
     trial_class : type
         The user's class.
     services : Services
+    trainer : str
+        What trains on a batch, for messages; the class's ``train_batch()`` by default.
     """
 
-    def __init__(self, trial_class: type[PyTorchTrial], services: Services) -> None:
+    def __init__(self, trial_class: type[PyTorchTrial], services: Services, trainer: str = "") -> None:
         check_trial_class(trial_class)
         environment = services.environment
         self._trial_class = trial_class
@@ -54,10 +59,11 @@ class PyTorchTrialController:
         averages = exchange.size > 1 and bool(optimizations.get("average_training_metrics", False))
         self._recorder = TrainingRecorder(
             services.reporter,
-            f"{self._name}.train_batch()",
+            trainer or f"{self._name}.train_batch()",
             (lambda columns: averaged(columns, exchange)) if averages else None,
         )
         searcher = environment.config.get("searcher") or {}
+        self._compilation = Compilation(environment.config, self._name)
         self._metric: str | None = searcher.get("metric")
         self._smaller_is_better = bool(searcher.get("smaller_is_better", True))
         self._done = 0
@@ -69,30 +75,45 @@ class PyTorchTrialController:
         ------
         TrialDefinitionError
             If the class breaks a rule of the API.
+        PeerLostError
+            If another rank is gone.
         Exception
             Whatever the user's code raises.
         """
-        with place.writing_to(self._event_files()):
+        with place.writing_to(self._event_files()), losses_named(), self._compilation.explained():
             self._build()
             with self._shutdown_in_any_case():
                 stopped = self._run()
         return Outcome(batches=self._schedule.progress.batches, stopped=stopped)
 
     def _run(self) -> bool:
+        with self._training():
+            stopped = self._follow_schedule()
+        self._await_checkpoints()
+        return stopped
+
+    @contextlib.contextmanager
+    def _training(self) -> Iterator[None]:
+        """Be ready for the batch that comes next, in the block."""
         position = self._checkpoints.restore()
         self._done = self._schedule.progress.batches
         self._ranks.start()
         self._batches = self._training_batches(position)
         try:
+            self._begun()
             with rng.preserved():  # it runs at every start, also of a trial that is continued
                 self._hooks.call("on_training_start")
-            stopped = self._follow_schedule()
+            yield
         finally:
             del self._batches  # ends the loader's workers
+
+    def _begun(self) -> None:
+        """Everything is ready for the batch that comes next."""
+
+    def _await_checkpoints(self) -> None:
         if self._exchange.rank == 0:
             self._services.checkpoints.wait()
         self._checkpoints.tell_published()
-        return stopped
 
     def _event_files(self) -> Path | None:
         """Return the folder for TensorBoard's files: every rank has its own, lest their curves mix."""
@@ -102,13 +123,12 @@ class PyTorchTrialController:
     def _build(self) -> None:
         environment = self._services.environment
         rng.seed_all(environment.trial_seed)
-        gradients = gradients_of(self._exchange, environment.config)
-        self._context = context = PyTorchTrialContext(environment, gradients=gradients, owner=self._name)
+        gradients = gradients_of(self._exchange, environment.config, self._name)
+        self._make_trial(gradients)
+        context, trial = self._context, self._trial
+        self._compilation.apply(context.models, context.device)
         self._ranks = RanksInStep(context, self._exchange, gradients, self._services.stop_requested)
-        self._trial = trial = self._trial_class(context)
-        check_wrapped(self._name, context, self._trial_class)
         self._training_loader = checked_loader(self._name, trial, "build_training_data_loader")
-        validation = checked_loader(self._name, trial, "build_validation_data_loader")
         ranks = environment.ranks
         self._shard: dict[str, Any] = {
             "num_replicas": ranks.size,
@@ -117,20 +137,34 @@ class PyTorchTrialController:
         }
         reducers = context.experimental.reducers
         self._reduction = Reduction((one for one in reducers if one.for_training), self._exchange)
-        self._evaluation = Evaluation(
-            trial,
-            context,
-            lambda sharded: validation.get_data_loader(**(self._shard if sharded else {})),
-            self._services.validation_batches,
-            Reduction((one for one in reducers if one.for_validation), self._exchange),
-            self._exchange,
-            self._metric,
+        self._evaluation = self._make_evaluation(
+            Reduction((one for one in reducers if one.for_validation), self._exchange)
         )
         self._hooks = CallbackHooks(self._name, trial.build_callbacks(), chief=ranks.rank == 0)
         context.call_before_steps(self._hooks.of("on_before_optimizer_step"))
         self._checkpoints = TorchCheckpoints(self._services, context, self._hooks, self._reduction)
-        self._epoch_length = batches_of_an_epoch(self._name, self._training_loader, context)
+        self._epoch_length = self._batches_of_an_epoch()
         context.set_epoch_length(self._epoch_length)
+
+    def _make_trial(self, gradients: Gradients) -> None:
+        self._context = PyTorchTrialContext(self._services.environment, gradients=gradients, owner=self._name)
+        self._trial = self._trial_class(self._context)
+        check_wrapped(self._name, self._context, self._trial_class)
+
+    def _make_evaluation(self, reduction: Reduction) -> Validation:
+        validation = checked_loader(self._name, self._trial, "build_validation_data_loader")
+        return Evaluation(
+            self._trial,
+            self._context,
+            lambda sharded: validation.get_data_loader(**(self._shard if sharded else {})),
+            self._services.validation_batches,
+            reduction,
+            self._exchange,
+            self._metric,
+        )
+
+    def _batches_of_an_epoch(self) -> int:
+        return batches_of_an_epoch(self._name, self._training_loader, self._context)
 
     def _training_batches(self, position: Any) -> Iterator[Any]:
         """Begin the training data at the batch that comes next."""
@@ -143,19 +177,23 @@ class PyTorchTrialController:
             match self._schedule.next():
                 case Train(until):
                     self._train(until)
-                case Validate():
-                    self._validate()
-                case SaveCheckpoint():
-                    self._save()
                 case Finish(stopped):
                     self._recorder.report()
                     return stopped
+                case action:
+                    self._between_batches(action)
             self._checkpoints.tell_published()
+
+    def _between_batches(self, action: Validate | SaveCheckpoint) -> None:
+        if isinstance(action, Validate):
+            self._validate()
+        else:
+            self._save()
 
     def _train(self, until: int) -> None:
         for model in self._context.models:
             model.train()
-        self._train_batch = self._context.around_training(self._trial.train_batch)
+        self._train_batch = self._compilation.around_training(self._context.around_training(self._trial.train_batch))
         try:
             while self._done < until and not self._schedule.stop_requested:
                 self._train_part(min(until, self._part_end()))

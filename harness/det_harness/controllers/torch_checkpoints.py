@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from det_harness import rank_files, rng, torch_state
+from det_harness import rank_files, rng, torch_state, torch_state_shards
 from det_harness.controllers.torch_hooks import CallbackHooks
 from det_harness.controllers.torch_reduction import Reduction
 from det_harness.services import Services
@@ -72,7 +72,9 @@ class TorchCheckpoints:
             if self._exchange.rank == 0:
                 self._checkpoints.save(self._schedule.progress.batches, self._write, on_saved=self._saved)
             else:
-                self._exchange.gather(rank_files.packed(self._write_own))
+                state, sharded = torch_state_shards.take_out(self._state())
+                self._exchange.gather(rank_files.packed(lambda folder: torch_state.save_own(folder, state)))
+                self._save_sharded(None, sharded)
                 _, folder = self._exchange.from_chief(None)
                 self._hooks.call("on_checkpoint_write_end", folder)
                 self._exchange.gather(None)
@@ -116,7 +118,9 @@ class TorchCheckpoints:
                 rank_files.count(folder),
                 size,
             )
+        torch_state_shards.put_back(state, folder, torch_state_shards.mesh_of(self._context.models))
         self._hooks.call("on_checkpoint_load_start", state)
+        torch_state_shards.fit(state, self._context, self._exchange, rank_files.count(folder))
         torch_state.restore(state, self._context, self._hooks.callbacks)
         if own is not None:
             self._reduction.restore(state.get("reducers") or [])
@@ -129,15 +133,18 @@ class TorchCheckpoints:
         return state
 
     def _write(self, folder: Path) -> Callable[[], None] | None:
-        rest = torch_state.save(folder, self._state(), self._schedule.snapshot(), self._position())
+        state, sharded = torch_state_shards.take_out(self._state())
+        rest = torch_state.save(folder, state, self._schedule.snapshot(), self._position())
         rank_files.unpack(folder, self._exchange.gather(None))
+        self._save_sharded(folder, sharded)
         if not any(self._hooks.of(name) for name in _WITH_FOLDER):
             return rest
         rest()  # who is given the folder may look into it
         return None
 
-    def _write_own(self, folder: Path) -> None:
-        torch_state.save_own(folder, self._state())
+    def _save_sharded(self, folder: Path | None, tensors: dict[str, Any]) -> None:
+        if tensors:  # on every rank, or on none
+            torch_state_shards.save(folder, tensors, self._exchange)
 
     def _saved(self, uuid: str, folder: Path) -> None:
         torch_state.note_uuid(folder, uuid)

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
+from det_harness import torch_state_shards
 from det_harness.controllers.torch_checks import checked_by_name, overrides
+from det_harness.controllers.torch_lockstep import in_step
 from det_harness.controllers.torch_reduction import Reduction
 from det_harness.exchange import Exchange
 from det_harness.metrics import checked_number
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.pytorch import PyTorchTrial, PyTorchTrialContext, Reducer
+
+
+class Validation(Protocol):
+    """Computes the validation metrics of the models as they are."""
+
+    @property
+    def owner(self) -> str:
+        """What computes the metrics, for messages."""
+
+    def run(self) -> dict[str, Any]:
+        """Return the metrics, each reduced to one value, unchecked."""
 
 
 class Evaluation:
@@ -53,6 +66,7 @@ class Evaluation:
         self._reduction = reduction
         self._exchange = exchange
         self._metric = metric
+        self._sharded = torch_state_shards.mesh_of(context.models) is not None
         method = trial.evaluate_full_dataset if self._full else trial.evaluate_batch
         self._evaluate = context.around_evaluation(method)
 
@@ -83,8 +97,9 @@ class Evaluation:
         return metrics
 
     def _whole(self) -> dict[str, Any]:
-        chief = self._context.distributed.get_rank() == 0
-        found: Any = self._evaluate(self._loader) if chief else None
+        # Where models are sharded, the first rank cannot use them alone.
+        runs = self._sharded or self._context.distributed.get_rank() == 0
+        found: Any = self._evaluate(self._loader) if runs else None
         return dict(checked_by_name(self._name, "evaluate_full_dataset", self._exchange.from_chief(found)))
 
     def _by_batch(self) -> dict[str, Any]:
@@ -93,8 +108,12 @@ class Evaluation:
         weighted = Reducer.AVG in every
         columns: dict[str, list[Any]] = {}
         weights: list[int] = []
-        for batch in islice(self._loader, self._batches):
+        for batch, counts in self._shares():
             moved = self._context.to_device(batch)
+            if not counts:
+                with self._reduction.unchanged():
+                    self._evaluate(moved)
+                continue
             metrics = checked_by_name(self._name, "evaluate_batch", self._evaluate(moved))
             if weights and metrics.keys() != columns.keys():
                 raise TrialDefinitionError(
@@ -109,6 +128,11 @@ class Evaluation:
             for name, values in columns.items()
         }
         return self._over_slots(self._exchange.gather((own, weights)), reducers)
+
+    def _shares(self) -> Iterable[tuple[Any, bool]]:
+        """Return the batches of this rank, each with whether it counts."""
+        own = islice(self._loader, self._batches)
+        return in_step(own, self._exchange) if self._sharded else ((batch, True) for batch in own)
 
     def _over_slots(self, slots: list[tuple[dict[str, list[float]], list[int]]], reducers: Any) -> dict[str, Any]:
         """Reduce the numbers of all slots; a slot may have had no batch."""

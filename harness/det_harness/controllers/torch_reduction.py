@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -62,6 +64,23 @@ class Reduction:
                 metrics[name] = value
         return metrics
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Let the block give values to the reducers without effect."""
+        states = copy.deepcopy(self.state())
+        own = [vars(wrapped.reducer) for wrapped in self._reducers]
+        updates = [attributes.get("update") for attributes in own]
+        for attributes in own:
+            attributes["update"] = _without_effect
+        try:
+            yield
+        finally:
+            for attributes, update in zip(own, updates, strict=True):
+                del attributes["update"]
+                if update is not None:
+                    attributes["update"] = update
+            self.restore(states)
+
     def state(self) -> list[Any]:
         """Return what was gathered in a workload that is under way."""
         return [_state_of(wrapped.reducer) for wrapped in self._reducers]
@@ -81,6 +100,10 @@ class Reduction:
                 load(state)
             else:
                 vars(wrapped.reducer).update(state)
+
+
+def _without_effect(*values: Any, **named: Any) -> None:
+    """Stand for the ``update`` of a reducer."""
 
 
 def _state_of(reducer: MetricReducer) -> Any:

@@ -9,20 +9,27 @@ if TYPE_CHECKING:
     from det_native.pytorch.gradients import Gradients
 
 
-def gradients_of(exchange: Exchange, config: dict[str, Any]) -> Gradients:
+def gradients_of(exchange: Exchange, config: dict[str, Any], owner: str = "The trial") -> Gradients:
     """Return what exchanges the gradients of the ranks that `exchange` connects.
 
     Parameters
     ----------
     exchange : Exchange
     config : dict
-        The experiment configuration; ``optimizations.gradient_compression`` is used.
+        The experiment configuration; ``optimizations.gradient_compression`` and ``distributed`` are used.
+    owner : str
+        Name of the user's class, for messages.
     """
     if exchange.size == 1:
         from det_native.pytorch.gradients import LocalGradients
 
         return LocalGradients()
+    compress = bool((config.get("optimizations") or {}).get("gradient_compression", False))
+    settings = config.get("distributed") or {}
+    if settings.get("strategy") == "fsdp":
+        from det_harness.gradients.sharded import ShardedGradients
+
+        return ShardedGradients(exchange, owner, settings.get("fsdp_layers") or [], compress=compress)
     from det_harness.gradients.group import GroupGradients
 
-    optimizations = config.get("optimizations") or {}
-    return GroupGradients(exchange.size, compress=bool(optimizations.get("gradient_compression", False)))
+    return GroupGradients(exchange.size, compress=compress)

@@ -40,6 +40,9 @@ class GroupGradients(Gradients):
         self._watched: dict[int, OptimizerGradients] = {}
         self._started = False
 
+    def prepare(self, model: torch.nn.Module) -> None:
+        """Leave the model as it is: every rank has all of it."""
+
     def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
         """Take in an optimizer."""
         before = list(self._watched.values())

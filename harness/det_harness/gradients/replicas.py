@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as distributed
 
+from det_harness import torch_state_shards
 from det_harness.exchange import Exchange, begin, finish
 from det_native.errors import TrialDefinitionError
 
@@ -44,7 +45,13 @@ def check_alike(
 def send_from_chief(models: Iterable[torch.nn.Module]) -> None:
     """Make the parameters and buffers of every rank those of the first one."""
     with torch.no_grad():
-        tensors = [one for model in models for one in (*model.parameters(), *model.buffers())]
+        # What is sharded was sent before it was.
+        tensors = [
+            one
+            for model in models
+            for one in (*model.parameters(), *model.buffers())
+            if not torch_state_shards.is_sharded(one)
+        ]
         sent = [_bytes(one) for one in tensors]
         for work in [_broadcast(part) for part in sent]:
             finish(work)

@@ -676,7 +676,7 @@ export interface components {
        * Kind
        * @enum {string}
        */
-      kind: 'fit' | 'create' | 'train_and_evaluate' | 'init';
+      kind: 'fit' | 'train' | 'create' | 'train_and_evaluate' | 'init';
       /** Line */
       line: number;
       /**

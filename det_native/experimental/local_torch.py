@@ -1,0 +1,132 @@
+"""``det.experimental.pytorch`` in this process: a call of ``fit()``, or the batches of a loop over ``train()``."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from det_native.client.handles import Experiment
+from det_native.errors import of_the_users
+from det_native.experimental import document_place
+from det_native.experimental.directory import working_directory
+from det_native.experimental.local import LocalExperiment, config_of_one_trial
+from det_native.experimental.settings import Settings
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.sampling import sample_hyperparameters
+
+if TYPE_CHECKING:
+    from det_harness.local import LocalRun
+
+    from det_native.experimental.origin import Origin
+    from det_native.pytorch.native_call import TorchCall
+
+
+class LoopError(Exception):
+    """An exception in the body of the loop over context.train() ended the training; it is shown where the loop ran."""
+
+
+def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Experiment:
+    """Train here, to the end, and return the handle.
+
+    Ctrl-C ends the training with a checkpoint.
+
+    Parameters
+    ----------
+    call : TorchCall
+    settings : Settings
+    origin : Origin
+    """
+    from det_harness.controllers.torch_native import NativeTorchController
+
+    with _running(call, config_of_one_trial(settings, call), settings, origin) as run:
+        run.outcome = NativeTorchController(call, run.services).run()
+    experiment: Experiment = call.context.experiment
+    return experiment
+
+
+def batches_here(call: TorchCall, settings: Settings, origin: Origin) -> Iterator[Any]:
+    """Return the batches of a training here; the experiment ends with them, or when the loop is left.
+
+    Parameters
+    ----------
+    call : TorchCall
+    settings : Settings
+    origin : Origin
+    """
+    batches = _batches(call, settings, origin)
+    _close_at_the_end(batches)
+    return batches
+
+
+def _batches(call: TorchCall, settings: Settings, origin: Origin) -> Generator[Any, None, None]:
+    from det_harness.controllers.torch_loop import TorchLoopController
+
+    try:
+        with _running(call, config_of_one_trial(settings, call), settings, origin) as run:
+            controller = TorchLoopController(call, run.services)
+            try:
+                yield from controller.batches()
+            except GeneratorExit:
+                if controller.outcome is None:
+                    raise LoopError(LoopError.__doc__) from None
+            run.outcome = controller.outcome
+    except LoopError:
+        return
+    except Exception as error:  # noqa: BLE001 (raised again)
+        __tracebackhide__ = True
+        raise of_the_users(error)
+    document_place.done(call.context.experiment)
+
+
+def _close_at_the_end(batches: Generator[Any, None, None]) -> None:
+    """Close batches that have a name, so that they stay when their loop is left, at the end of the cell or script."""
+    reference = weakref.ref(batches)
+
+    def close(*_: object) -> None:
+        open_batches = reference()
+        if open_batches is not None:
+            open_batches.close()
+
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None:
+        # Where concurrent.futures registers itself too: with atexit it would be too late to write a checkpoint.
+        register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
+        register(close)
+        return
+
+    def cell_ran(result: Any) -> None:
+        shell.events.unregister("post_run_cell", cell_ran)
+        close()
+
+    shell.events.register("post_run_cell", cell_ran)
+
+
+@contextmanager
+def _running(call: TorchCall, config: ExperimentConfig, settings: Settings, origin: Origin) -> Iterator[LocalRun]:
+    """Record the one trial of a call, which is run in the block."""
+    environment = call.context.env
+    hparams = sample_hyperparameters(config.hyperparameters, environment.trial_seed) | environment.hparams
+    complete = replace(environment, config=config.model_dump(mode="json"), hparams=hparams)
+    call.check(complete)
+    call.context.begin_training(call.kind)
+    experiment = LocalExperiment(config, "torch", whole_epochs=True)
+    experiment.keep_program(call.kind, call, settings, origin)
+    call.context.experiment = experiment.handle(call)
+    with (
+        experiment.running(),
+        working_directory.inside(settings.context_dir),
+        experiment.trial(
+            hparams=hparams,
+            seed=environment.trial_seed,
+            test=settings.place.test,
+            steps=call.steps_per_epoch(complete),
+        ) as run,
+    ):
+        yield run

@@ -1,0 +1,93 @@
+"""What the ``init()`` of every framework does: settings checked, a context begun, a call that is run or submitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from det_native.capture.calls import note_call
+from det_native.capture.log import CallRecord, running_execution
+from det_native.client.connect import connect, named_master
+from det_native.experimental.directory import working_directory
+from det_native.experimental.origin import Origin
+from det_native.experimental.settings import ConfigInput, Settings, check_before_fit
+from det_native.runtime import ProgramHost
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.loading import load_config
+from det_native.schema.manifests import Framework
+from det_native.schema.sampling import sample_hyperparameters, trial_seeds
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Where ``init()`` was called: the execution of the notebook, and the place in the program."""
+
+    execution: int | None
+    record: CallRecord | None
+
+    @classmethod
+    def now(cls) -> Begun:
+        """Note the call of ``init()`` that is being made."""
+        record = note_call("init")
+        working_directory.leave()
+        return cls(running_execution(), record)
+
+    def origin(self, record: CallRecord | None) -> Origin:
+        """Return where a training call comes from."""
+        return Origin(record, () if self.execution is None else (self.execution,), self.record)
+
+
+def first_environment(settings: Settings, framework: Framework) -> TrialEnvironment:
+    """Return the facts of the experiment's first trial, as far as they are known before the training call.
+
+    Raises
+    ------
+    ConfigurationError, UnsupportedFeatureError
+        If the configuration cannot be used, whatever the call says.
+    MasterUnreachableError
+        If a master is named and does not answer.
+    """
+    complete = check_before_fit(settings, framework)
+    if not settings.place.local and named_master(settings.master_url):
+        connect(settings.master_url)  # a wrong address is told now, not when the model has been built
+    # Seed and sample are those of the experiment's first trial on the cluster.
+    seed = next(trial_seeds(complete["reproducibility"]["experiment_seed"] or 0))
+    hparams = sample_hyperparameters(complete["hyperparameters"], seed)
+    return TrialEnvironment(config=complete, hparams=hparams, trial_seed=seed)
+
+
+def replayed_environment(host: ProgramHost, config: ConfigInput) -> TrialEnvironment:
+    """Return the facts for an ``init()`` of a program that is run again: the trial's, for the one that began it.
+
+    Another ``init()`` of the program gets what it asks for itself, so that the code after it finds its hyperparameters.
+    """
+    if host.owns_init():
+        return host.environment
+    complete = load_config(config, local=True, warn=False).model_dump(mode="json")
+    # The sample is the one that the notebook has seen. The seed of models to come stays the trial's.
+    seed = next(trial_seeds(complete["reproducibility"]["experiment_seed"] or 0))
+    hparams = sample_hyperparameters(complete["hyperparameters"], seed)
+    return TrialEnvironment(config=complete, hparams=hparams, trial_seed=host.environment.trial_seed)
+
+
+def enter(settings: Settings) -> None:
+    """Say where the code trains, and be in the folder that is sent."""
+    if settings.place.notice:
+        print(settings.place.notice)
+    if settings.context_dir is not None:
+        working_directory.enter(settings.context_dir)
+
+
+def note_training(kind: str) -> CallRecord | None:
+    """Note a training call that is being made."""
+    record = note_call(kind)
+    working_directory.leave()
+    return record
+
+
+def submit(call: Any, settings: Settings, origin: Origin) -> Any:
+    """Submit a call of ``fit()`` or ``train()``; return its experiment."""
+    from det_native.experimental import document_place
+    from det_native.experimental.cluster import submit_fit
+
+    return document_place.done(submit_fit(call, settings, origin))

@@ -1,0 +1,272 @@
+"""The context of ``det.experimental.pytorch.init()``: the user keeps objects and functions, or even the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, TypeVar
+
+import torch
+
+from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.pytorch.context import PyTorchTrialContext
+from det_native.pytorch.gradients import Gradients
+from det_native.pytorch.native_call import TorchCall
+from det_native.schema.environment import TrialEnvironment
+
+Role = Literal["local", "cluster", "worker", "load"]
+T = TypeVar("T")
+
+
+class PyTorchNativeContext(PyTorchTrialContext):
+    """Wraps the user's own objects, and trains them by ``fit`` or in the user's own loop over ``train``.
+
+    Parameters
+    ----------
+    environment : TrialEnvironment
+        The facts of the trial.
+    on_fit : callable, optional
+        Takes a checked :class:`TorchCall`; its result is what ``fit`` returns. Without it (a context made by
+        ``from_config``) nothing can be trained.
+    on_train : callable, optional
+        Takes a checked :class:`TorchCall`; its result are the batches that ``train`` gives.
+    role : {"local", "cluster", "worker", "load"}
+        Who runs the program: a user who trains here, a user who submits, a worker, or a checkpoint being loaded.
+
+    Attributes
+    ----------
+    experiment : Experiment or None
+        The handle of the experiment, once there is one.
+    state : dict
+        Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
+        continued from there. Anything picklable.
+    """
+
+    def __init__(
+        self,
+        environment: TrialEnvironment,
+        on_fit: Callable[[TorchCall], Any] | None = None,
+        on_train: Callable[[TorchCall], Iterator[Any]] | None = None,
+        role: Role = "local",
+    ) -> None:
+        super().__init__(environment, owner="The program")
+        self.role = role
+        self.experiment: Any = None
+        self.state: dict[Any, Any] = {}
+        self._on_fit = on_fit
+        self._on_train = on_train
+        self._trained_by = ""
+        self._reported: dict[str, Any] | None = None
+        if role == "cluster":
+            self.device = torch.device("cpu")  # nothing is trained in the kernel
+        elif environment.managed and on_fit is not None:
+            # The weights of models built from now on follow from the seed, here as on a worker. The generators of
+            # Python and numpy, the user's own, stay as they are.
+            torch.manual_seed(environment.trial_seed)
+
+    def fit(
+        self,
+        train_loader: Any = None,
+        validation_loader: Any = None,
+        train_batch: Callable[..., Any] | None = None,
+        evaluate_batch: Callable[..., Any] | None = None,
+        epochs: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
+        """Train the wrapped objects with the user's functions: here to the end, or on the cluster.
+
+        Parameters
+        ----------
+        train_loader : torch.utils.data.DataLoader or det_native.pytorch.DataLoader
+            The training data. Their order follows from the trial's seed.
+        validation_loader : torch.utils.data.DataLoader or det_native.pytorch.DataLoader, optional
+            The validation data, with `evaluate_batch`. Without it, the means of the training metrics are what trials
+            are compared by.
+        train_batch : callable
+            ``train_batch(batch, epoch_idx, batch_idx)`` trains on one batch, with ``context.backward(loss)`` and
+            ``context.step_optimizer(optimizer)``, and returns the loss or metrics by name. Epochs and batches are
+            counted from 0 since the start of training.
+        evaluate_batch : callable, optional
+            ``evaluate_batch(batch)`` returns the validation metrics of a batch by name; they are averaged over the
+            records. Runs under ``torch.no_grad()`` with the models in evaluation mode.
+        epochs : int, optional
+            How long to train, where the configuration does not say it; 1 by default.
+        callbacks : PyTorchCallback, list or dict, optional
+            Callbacks, alone, in a list, or by name.
+
+        Returns
+        -------
+        Experiment
+            For the cluster at once; here after the training.
+
+        Raises
+        ------
+        TrialDefinitionError, InvalidDataError, ArgumentError
+            If something is missing or does not fit, before anything is trained.
+        """
+        self._check_unused("fit")
+        call = TorchCall.of(
+            self,
+            "fit",
+            train_loader=train_loader,
+            validation_loader=validation_loader,
+            train_batch=train_batch,
+            evaluate_batch=evaluate_batch,
+            epochs=epochs,
+            callbacks=callbacks,
+        )
+        __tracebackhide__ = True
+        result = _known(self._on_fit)(call)
+        if self.role == "cluster":
+            self.experiment = result
+        return result
+
+    def train(
+        self,
+        train_loader: Any = None,
+        epochs: int | None = None,
+        *,
+        validation_loader: Any = None,
+        evaluate_batch: Callable[..., Any] | None = None,
+        callbacks: Any = None,
+    ) -> Iterator[Any]:
+        """Give the batches of the whole training, for a loop of the user's own.
+
+        Between two batches everything else happens that is due: reports, validations, checkpoints, the end. A trial
+        that is continued gets the batches that are left. In cluster mode there are none here: the loop's body runs on
+        the workers, and ``context.experiment`` is the handle. Leaving the loop by ``break`` or ``return`` ends the
+        training there, with a checkpoint, as completed.
+
+        Parameters
+        ----------
+        train_loader, epochs, validation_loader, evaluate_batch, callbacks
+            See :meth:`fit`.
+
+        Yields
+        ------
+        batch
+            What the loader gives, on the trial's device.
+
+        Raises
+        ------
+        TrialDefinitionError, InvalidDataError, ArgumentError
+            If something is missing or does not fit, before anything is trained.
+        """
+        self._check_unused("train")
+        call = TorchCall.of(
+            self,
+            "train",
+            train_loader=train_loader,
+            validation_loader=validation_loader,
+            train_batch=None,
+            evaluate_batch=evaluate_batch,
+            epochs=epochs,
+            callbacks=callbacks,
+        )
+        if self._amp is not None:
+            raise TrialDefinitionError(
+                "context.configure_apex_amp() casts inside of functions, so it works with context.fit(): in a loop of "
+                "your own write `with torch.autocast(...)` around the forward pass, and use context.wrap_scaler()."
+            )
+        __tracebackhide__ = True
+        batches: Iterator[Any] = _known(self._on_train)(call)
+        return batches
+
+    def report(self, metrics: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Report training metrics of the present batch, in a loop over ``train``.
+
+        Parameters
+        ----------
+        metrics : mapping, optional
+            Scalars by name: numbers or tensors, which are not read before a report is due.
+        named
+            Likewise: ``context.report(loss=loss)``.
+
+        Raises
+        ------
+        TrialDefinitionError
+            Outside such a loop.
+        """
+        if self._reported is None:
+            raise TrialDefinitionError(
+                "context.report() is for the body of `for batch in context.train(...)`; the train_batch function of "
+                "context.fit() returns its metrics."
+            )
+        if metrics is not None:
+            if not isinstance(metrics, Mapping):
+                raise ArgumentError(
+                    f"context.report() takes metrics by name, not {type(metrics).__name__}: context.report(loss=loss)."
+                )
+            self._reported.update(metrics)
+        self._reported.update(named)
+
+    @property
+    def batch_idx(self) -> int:
+        """Number of the present batch, from 0 since the start of training.
+
+        Raises
+        ------
+        TrialDefinitionError
+            Before training.
+        """
+        return self._place("batch_idx")[0]
+
+    @property
+    def epoch_idx(self) -> int:
+        """Number of the present epoch, from 0 since the start of training.
+
+        Raises
+        ------
+        TrialDefinitionError
+            Before training.
+        """
+        batch, length = self._place("epoch_idx")
+        return batch // length
+
+    # For controllers and those who run them.
+
+    def begin_training(self, kind: str) -> None:
+        """Note that the objects are about to be trained.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If they were trained before.
+        """
+        self._check_unused(kind)
+        self._trained_by = kind
+
+    def join_run(self, environment: TrialEnvironment, gradients: Gradients, trainer: str, owner: str) -> None:
+        """Take part in a run: `trainer` is what trains on a batch, `owner` the call, for messages."""
+        self.env = environment
+        self._owner = owner
+        self._steps.join(self.optimizers, gradients, trainer)
+
+    def begin_loop(self) -> None:
+        """Let ``report`` take metrics."""
+        self._reported = {}
+
+    def take_reported(self) -> dict[str, Any]:
+        """Return what was reported since the last time."""
+        reported, self._reported = self._reported or {}, {}
+        return reported
+
+    def end_loop(self) -> None:
+        """Let ``report`` refuse metrics."""
+        self._reported = None
+
+    def _check_unused(self, kind: str) -> None:
+        if self._trained_by:
+            raise TrialDefinitionError(
+                f"context.{kind}() was called, but context.{self._trained_by}() has trained the objects of this "
+                "context already: one context is one experiment. Call init() again, and make and wrap model and "
+                "optimizer again, for another one."
+            )
+
+
+def _known(handler: Callable[[TorchCall], T] | None) -> Callable[[TorchCall], T]:
+    if handler is None:
+        raise ArgumentError(
+            "This context was made by from_config(), outside any run: only one of det.experimental.pytorch.init() "
+            "can train."
+        )
+    return handler

@@ -1,0 +1,16 @@
+"""The section about what the slots of a trial share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from det_native.schema.section import Name, Section
+
+
+class Distributed(Section):
+    """How the slots of a trial share its models."""
+
+    strategy: Literal["ddp", "fsdp"] = "ddp"
+    fsdp_layers: list[Name] = Field(default_factory=list)

@@ -1,0 +1,129 @@
+"""Compiles the models of a trial (``optimizations.torch_compile``), in place: they stay the objects that they are."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+import torch
+
+from det_native.errors import MissingDependencyError, TrialDefinitionError
+from det_native.pytorch.amp_models import autocasts
+from det_native.schema.torch_config import TorchCompile
+
+logger = logging.getLogger("det_harness")
+
+_FIELD = "optimizations.torch_compile"
+
+
+class Compilation:
+    """Compiles models where the configuration asks for it; where it does not, nothing here does anything.
+
+    Parameters
+    ----------
+    config : dict
+        The experiment configuration.
+    owner : str
+        Name of the user's class, for messages.
+    """
+
+    def __init__(self, config: dict[str, Any], owner: str) -> None:
+        optimizations = config.get("optimizations") or {}
+        self._settings = TorchCompile.model_validate(optimizations.get("torch_compile") or False)
+        self._owner = owner
+        self._timed = False
+
+    def apply(self, models: Sequence[torch.nn.Module], device: torch.device) -> None:
+        """Compile the models, each at its first call and again for what is new to it.
+
+        Raises
+        ------
+        MissingDependencyError
+            If there is no C++ compiler for inductor's code.
+        TrialDefinitionError
+            If torch does not take the settings, or a model has mixed precision of level O2.
+        """
+        settings = self._settings
+        if not settings.enabled:
+            return
+        if settings.backend == "inductor" and device.type == "cpu":
+            _check_cpp_compiler()
+        if any(autocasts(model) for model in models):
+            raise TrialDefinitionError(
+                f"{_FIELD} cannot compile the models of {self._owner}, whose forwards configure_apex_amp() switches to "
+                'half precision one by one: use opt_level="O1" there, or leave the field out.'
+            )
+        # torch takes one of the two only, and no mode counts as one.
+        chosen: dict[str, Any] = {"options": settings.options} if settings.options else {"mode": settings.mode}
+        if settings.backend != "inductor":
+            chosen = {"options": settings.options} if settings.options else {}
+        from torch._dynamo import config
+
+        # Otherwise torch leaves out modules of its own classes, without a word: an nn.Sequential would stay as it is.
+        with config.patch(wrap_top_frame=True):
+            for model in models:
+                try:
+                    model.compile(
+                        backend=settings.backend, dynamic=settings.dynamic, fullgraph=settings.fullgraph, **chosen
+                    )
+                except RuntimeError as error:
+                    raise TrialDefinitionError(f"{_FIELD} is not what torch.compile takes: {error}") from error
+
+    def around_training(self, train_batch: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a ``train_batch`` whose first call says how long it took."""
+        if not self._settings.enabled or self._timed:
+            return train_batch
+
+        def timed(batch: Any, epoch: int, index: int) -> Any:
+            if self._timed:
+                return train_batch(batch, epoch, index)
+            start = monotonic()
+            result = train_batch(batch, epoch, index)
+            self._timed = True
+            logger.info(
+                "The first batch took %.1f seconds, with compiling the models (%s).", monotonic() - start, _FIELD
+            )
+            return result
+
+        return timed
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Say what to do if the models cannot be compiled.
+
+        Raises
+        ------
+        TrialDefinitionError
+        """
+        try:
+            yield
+        except Exception as error:
+            if not self._settings.enabled or not _is_of_compiler(error):
+                raise
+            reason = str(error).strip().partition("\n\n")[0]
+            raise TrialDefinitionError(
+                f"The models of {self._owner} cannot be compiled, which {_FIELD} asks for: {reason}\nWithout that "
+                "field they are trained as they are; with its `backend: aot_eager`, PyTorch shows whether their code "
+                "or the compiler is at fault."
+            ) from error
+
+
+def _check_cpp_compiler() -> None:
+    compiler = os.environ.get("CXX") or "g++"
+    if shutil.which(compiler) is None:
+        raise MissingDependencyError(
+            f"{_FIELD} needs a C++ compiler on a CPU, and there is no {compiler!r} here: install one "
+            "(apt-get install g++), name one in the environment variable CXX, or leave the field out."
+        )
+
+
+def _is_of_compiler(error: Exception) -> bool:
+    from torch._dynamo import exc  # there is no public name for them
+
+    # A TorchRuntimeError is an operation of the user's model that fails, as it would without the compiler.
+    return isinstance(error, exc.TorchDynamoException) and not isinstance(error, exc.TorchRuntimeError)

@@ -1,0 +1,236 @@
+"""Trains the objects and functions of ``det.experimental.pytorch``: ``fit()`` by the loop of a PyTorchTrial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from det_harness import rng
+from det_harness.controllers.torch import PyTorchTrialController
+from det_harness.controllers.torch_checks import checked_by_name
+from det_harness.controllers.torch_evaluation import Evaluation, Validation
+from det_harness.controllers.torch_reduction import Reduction
+from det_harness.exchange import Exchange
+from det_harness.lengths import in_whole_epochs
+from det_harness.metrics import checked_validation
+from det_harness.services import Reporter, Services
+from det_native.errors import TrialDefinitionError
+from det_native.pytorch import DataLoader, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
+from det_native.pytorch.gradients import Gradients
+from det_native.pytorch.native import PyTorchNativeContext
+from det_native.pytorch.native_call import TorchCall, function_name
+from det_native.schema.manifests import CheckpointManifest
+
+# Names of our own callbacks, which keep what belongs to a checkpoint besides the user's objects.
+_STATE, _MEANS = "det_native.state", "det_native.means"
+
+
+class NativeTorchController(PyTorchTrialController):
+    """Runs one trial of a captured call of ``context.fit()``.
+
+    Parameters
+    ----------
+    call : TorchCall
+        The user's objects, loaders and functions.
+    services : Services
+    """
+
+    def __init__(self, call: TorchCall, services: Services) -> None:
+        environment = services.environment
+        call.context.env = environment
+        call.check(environment)
+        self._call = call
+        self._means: TrainingMeans | None = None
+        if call.evaluate_batch is None:
+            self._means = TrainingMeans(services.reporter, services.exchange, call.trainer)
+            services = replace(services, reporter=self._means)
+        schedule = services.schedule
+        schedule.periods = in_whole_epochs(schedule.periods, environment, call.steps_per_epoch(environment))
+        super().__init__(_adapter_class(call), services, call.trainer)
+
+    def _make_trial(self, gradients: Gradients) -> None:
+        call = self._call
+        self._context = context = call.context
+        call.context.join_run(self._services.environment, gradients, call.trainer, call.name)
+        kept: dict[str, PyTorchCallback] = {_STATE: _StateKeeper(call.context)}
+        if self._means is not None:
+            kept[_MEANS] = self._means.keeper
+        self._trial = self._trial_class(context)
+        assert isinstance(self._trial, _Adapter)
+        self._trial.kept = kept
+
+    def _make_evaluation(self, reduction: Reduction) -> Validation:
+        if self._means is not None:
+            return self._means
+        validation = self._call.validation()
+        assert validation is not None
+        return _NativeEvaluation(
+            self._call,
+            self._trial,
+            self._context,
+            lambda sharded: validation.get_data_loader(**(self._shard if sharded else {})),
+            self._services.validation_batches,
+            reduction,
+            self._exchange,
+            self._metric,
+        )
+
+    def _batches_of_an_epoch(self) -> int:
+        return self._call.steps_per_epoch(self._services.environment)
+
+    def _begun(self) -> None:
+        """Find out on one batch, before any training, whether the searcher's metric comes out of the evaluation."""
+        if self._done or self._metric is None or not isinstance(self._evaluation, _NativeEvaluation):
+            return
+        if any(one.for_validation for one in self._context.experimental.reducers):
+            return  # they may compute it, over all batches
+        for model in self._context.models:
+            model.eval()
+        with rng.preserved():
+            names = self._evaluation.names()
+        checked_validation(dict.fromkeys(names, 0.0), self._metric, self._evaluation.owner)
+
+
+class TrainingMeans(Reporter):
+    """Means of the training metrics since the last validation: what stands for a validation where there is none.
+
+    Takes the place of a reporter, and passes everything on.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    exchange : Exchange
+    trainer : str
+        What trains on a batch, for messages.
+
+    Attributes
+    ----------
+    keeper : PyTorchCallback
+        Takes what was summed up so far into checkpoints.
+    """
+
+    def __init__(self, reporter: Reporter, exchange: Exchange, trainer: str) -> None:
+        self._reporter = reporter
+        self._exchange = exchange
+        self._trainer = trainer
+        self.keeper = _MeansKeeper()
+
+    @property
+    def owner(self) -> str:
+        """What computes the metrics, for messages."""
+        return self._trainer
+
+    def run(self) -> dict[str, Any]:
+        """Return the means of the first rank, and begin anew."""
+        sums, self.keeper.sums = self.keeper.sums, {}
+        means = {name: total / count for name, (total, count) in sums.items()}
+        return dict(self._exchange.from_chief(means))
+
+    def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
+        """Add rows up, and pass them on."""
+        sums = self.keeper.sums
+        for name, column in metrics.items():
+            total, count = sums.get(name, (0.0, 0))
+            for value in column:
+                if value is not None:
+                    total, count = total + value, count + 1
+            if count:
+                sums[name] = (total, count)
+        self._reporter.training(batches, metrics)
+
+    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+        """Pass on the metrics of a validation."""
+        self._reporter.validation(batch, metrics)
+
+    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
+        """Pass on a checkpoint."""
+        self._reporter.checkpoint(location, manifest)
+
+    def best_metric(self) -> float | None:
+        """Return the experiment's best value of the searcher's metric."""
+        return self._reporter.best_metric()
+
+
+class _MeansKeeper(PyTorchCallback):
+    def __init__(self) -> None:
+        self.sums: dict[str, tuple[float, int]] = {}
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self.sums)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.sums = {name: (total, count) for name, (total, count) in state_dict.items()}
+
+
+class _StateKeeper(PyTorchCallback):
+    """Keeps ``context.state`` in checkpoints."""
+
+    def __init__(self, context: PyTorchNativeContext) -> None:
+        self._context = context
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self._context.state)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        # The same object: the user's code may hold it by another name.
+        self._context.state.clear()
+        self._context.state.update(state_dict)
+
+
+class _NativeEvaluation(Evaluation):
+    """Validates with the user's function."""
+
+    def __init__(self, call: TorchCall, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._call = call
+
+    @property
+    def owner(self) -> str:
+        """What computes the metrics, for messages."""
+        return f"{function_name(self._call.evaluate_batch)}()"
+
+    def names(self) -> list[str]:
+        """Return the names of the metrics of the first batch."""
+        batch = next(iter(self._loader), None)
+        if batch is None:
+            return []
+        with torch.no_grad():
+            metrics = self._evaluate(self._context.to_device(batch))
+        return list(checked_by_name(self._name, "evaluate_batch", metrics))
+
+
+class _Adapter(PyTorchTrial):
+    """The user's functions as a trial."""
+
+    call: TorchCall
+    kept: dict[str, PyTorchCallback]
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        function = self.call.train_batch
+        if function is not None:
+            self.train_batch = function  # type: ignore[method-assign]  # called as it is, for every batch
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        raise TrialDefinitionError("The loop over context.train() trains by itself.")
+
+    def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+        assert self.call.evaluate_batch is not None
+        metrics: dict[str, Any] = self.call.evaluate_batch(batch)
+        return metrics
+
+    def build_training_data_loader(self) -> DataLoader:
+        return self.call.training(self.call.context.env)
+
+    def build_validation_data_loader(self) -> Any:
+        return self.call.validation_loader
+
+    def build_callbacks(self) -> dict[str, PyTorchCallback]:
+        return {**self.kept, **self.call.callbacks}
+
+
+def _adapter_class(call: TorchCall) -> type[_Adapter]:
+    # The name of the class is what messages say before the name of a method.
+    return type(call.name, (_Adapter,), {"call": call})

@@ -1,0 +1,144 @@
+"""Models whose weights, gradients and optimizer state the ranks share among them (FSDP2, ``fully_shard``).
+
+A model is sharded in place when it is wrapped: it keeps its methods, and its parameters become ``DTensor`` s. torch
+gathers the weights of a layer before it is used, and makes gradients the means over the ranks during backward.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+
+from det_harness.exchange import Exchange
+from det_harness.gradients.replicas import check_alike, send_from_chief
+from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.pytorch.gradients import Gradients
+
+# Layers under this are gathered with what is around them: a small message costs as long as a larger one.
+_LEAST_ELEMENTS = 1 << 20
+_CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
+
+
+class ShardedGradients(Gradients):
+    """Shards the models of a trial; their gradients need no exchange of ours.
+
+    Parameters
+    ----------
+    exchange : Exchange
+    owner : str
+        Name of the user's class, for messages.
+    layers : sequence of str
+        Names of classes whose instances are gathered one at a time; none for a choice by size.
+    compress : bool
+        Exchange gradients as float16.
+    """
+
+    sharded: bool = True
+
+    def __init__(self, exchange: Exchange, owner: str, layers: list[str], *, compress: bool = False) -> None:
+        self._exchange = exchange
+        self._owner = owner
+        self._layers = layers
+        self._seen: set[str] = set()
+        self._policy = MixedPrecisionPolicy(reduce_dtype=torch.float16 if compress else None)
+
+    @functools.cached_property
+    def _mesh(self) -> Any:
+        return init_device_mesh("cuda" if torch.cuda.is_available() else "cpu", (self._exchange.size,))
+
+    def prepare(self, model: nn.Module) -> None:
+        """Shard a model, with the weights of the first rank; a collective call.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If it differs between ranks, or cannot be sharded.
+        """
+        check_alike(self._owner, [model], [], self._exchange)
+        names = {type(one).__name__ for one in model.modules()}
+        self._seen |= names
+        for name, parameter in model.named_parameters():
+            if parameter.ndim == 0:
+                raise TrialDefinitionError(
+                    f"The parameter {name} of the {type(model).__name__} that {self._owner}.__init__() wraps is a "
+                    "scalar, and distributed.strategy: fsdp cannot shard one: make it a tensor of one element."
+                )
+        send_from_chief([model])
+        for layer in layers_of(model, self._layers):
+            self._shard(layer)
+        self._shard(model)
+
+    def _shard(self, module: nn.Module) -> None:
+        if isinstance(module, FSDPModule):
+            return  # a part of it was wrapped before
+        # The outermost too: what stayed whole after a forward without backward would be old after the next step.
+        fully_shard(module, mesh=self._mesh, reshard_after_forward=True, mp_policy=self._policy)
+        set_sum: Any = getattr(module, "set_force_sum_reduction_for_comms", None)
+        if set_sum is not None and self._mesh.device_type == "cpu":
+            set_sum(True)  # gloo knows no mean
+
+    def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
+        """Refuse an optimizer over parameters that the model no longer has.
+
+        Raises
+        ------
+        ArgumentError
+        """
+        if any(not hasattr(one, "full_tensor") for group in optimizer.param_groups for one in group["params"]):
+            raise ArgumentError(
+                f"wrap_optimizer() was given a {type(optimizer).__name__} over parameters that are not sharded: with "
+                "distributed.strategy: fsdp, wrap_model() replaces a model's parameters, so make the optimizer after "
+                "it, over the parameters of the model that it returned."
+            )
+
+    def start(self) -> None:
+        """Refuse names of layers that no model has.
+
+        Raises
+        ------
+        TrialDefinitionError
+        """
+        unknown = [name for name in self._layers if name not in self._seen]
+        if unknown:
+            raise TrialDefinitionError(
+                f"distributed.fsdp_layers names {', '.join(unknown)}, but the models of {self._owner} have no module "
+                f"of such a class. They have: {', '.join(sorted(self._seen))}."
+            )
+
+    def enter_batch(self, *, stepped: bool) -> None:
+        """Do nothing: gradients are shared after every backward, which keeps them small."""
+
+    def wait(self, optimizer: torch.optim.Optimizer) -> None:
+        """Return at once: backward has ended with the means."""
+
+
+def layers_of(model: nn.Module, names: list[str]) -> list[nn.Module]:
+    """Return the modules inside a model that are gathered one at a time, the inner ones first.
+
+    Parameters
+    ----------
+    model : nn.Module
+    names : list of str
+        Names of their classes. Without any, the entries of lists and sequences of modules count that have over a
+        million elements, and no parameter in common with the rest of the model.
+    """
+    modules = [(path, module) for path, module in model.named_modules() if module is not model]
+    if names:
+        return [module for _, module in reversed(modules) if type(module).__name__ in names]
+    return [module for path, module in reversed(modules) if _is_large_layer(model, path, module)]
+
+
+def _is_large_layer(model: nn.Module, path: str, module: nn.Module) -> bool:
+    parent = model.get_submodule(path.rpartition(".")[0])
+    if not isinstance(parent, nn.ModuleList | nn.ModuleDict | nn.Sequential) or isinstance(module, _CONTAINERS):
+        return False
+    if sum(parameter.numel() for parameter in module.parameters()) < _LEAST_ELEMENTS:
+        return False
+    own = {id(parameter) for parameter in module.parameters()}
+    every = model.named_parameters(remove_duplicate=False)
+    return not any(id(parameter) in own for name, parameter in every if not name.startswith(f"{path}."))

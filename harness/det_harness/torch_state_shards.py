@@ -1,0 +1,162 @@
+"""Tensors that the slots of a trial have sharded among them, in a checkpoint: each slot writes what it has.
+
+They lie in ``sharded/`` as ``torch.distributed.checkpoint`` writes them, under the paths of their places in the state
+(see ``nested``). What that package sends between processes is pickled; here it travels by the trial's own exchange,
+which is signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from det_harness import nested
+from det_harness.exchange import Exchange
+from det_native.pytorch import PyTorchTrialContext
+
+_FOLDER = "sharded"
+
+
+def is_sharded(value: Any) -> bool:
+    """Return whether a value is a tensor that several processes have a part of each (a ``DTensor``)."""
+    return isinstance(value, torch.Tensor) and hasattr(value, "full_tensor")
+
+
+def mesh_of(models: Iterable[torch.nn.Module]) -> Any:
+    """Return the mesh over which the models are sharded; None if they are not."""
+    parameters = (parameter for model in models for parameter in model.parameters())
+    return next((getattr(one, "device_mesh", None) for one in parameters if is_sharded(one)), None)
+
+
+def take_out(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Return a state without its sharded tensors, and these by their paths."""
+    found: dict[str, torch.Tensor] = {}
+    rest = nested.split(state, lambda leaf: nested.TAKEN if is_sharded(leaf) else leaf, found)
+    return rest, found
+
+
+def save(folder: Path | None, tensors: dict[str, torch.Tensor], exchange: Exchange) -> None:
+    """Write sharded tensors into a checkpoint's folder; a collective call.
+
+    Parameters
+    ----------
+    folder : Path or None
+        The first slot's, which all of them can write to; the others give None.
+    tensors : dict
+        From :func:`take_out`, on every slot.
+    exchange : Exchange
+    """
+    from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+    from torch.distributed.checkpoint.filesystem import FileSystemWriter
+
+    chief = exchange.rank == 0
+    place = Path(exchange.from_chief(str(folder)))
+    planner = DefaultSavePlanner()
+    writer = FileSystemWriter(place / _FOLDER, sync_files=False)  # publishing brings them to the disk
+    planner.set_up_planner(tensors, writer.storage_meta(), chief)
+    writer.set_up_storage_writer(chief)
+    plans = exchange.gather(writer.prepare_local_plan(planner.create_local_plan()))
+    plans, metadata = planner.create_global_plan(plans)
+    own = planner.finish_plan(writer.prepare_global_plan(plans)[exchange.rank])
+    written = writer.write_data(own, planner)
+    written.wait()
+    results = exchange.gather(written.value())
+    if chief:
+        writer.finish(metadata, results)
+
+
+def put_back(state: dict[str, Any], folder: Path, mesh: Any = None, *, only: str = "") -> None:
+    """Read the sharded tensors of a checkpoint, if it has any, into their places in a state.
+
+    Parameters
+    ----------
+    state : dict
+    folder : Path
+        The checkpoint.
+    mesh : DeviceMesh, optional
+        Over which they are sharded now, however many slots have written them; without one they are read whole.
+    only : str
+        A key of `state`: what is elsewhere is left out.
+    """
+    if not (folder / _FOLDER).is_dir():
+        return
+    for path, tensor in _read(folder / _FOLDER, mesh, f"\0s{only}\0" if only else "\0").items():
+        # A slot that is new has no place for what another put into the checkpoint of its own.
+        with suppress(KeyError, IndexError, TypeError):
+            nested.put(state, path, tensor)
+
+
+def _read(folder: Path, mesh: Any, prefix: str) -> dict[str, torch.Tensor]:
+    from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+    from torch.distributed.checkpoint.filesystem import FileSystemReader
+
+    reader, planner = FileSystemReader(folder), DefaultLoadPlanner()
+    metadata = reader.read_metadata()
+    tensors = {
+        path: _empty(entry, mesh) for path, entry in metadata.state_dict_metadata.items() if path.startswith(prefix)
+    }
+    planner.set_up_planner(tensors, metadata, True)
+    reader.set_up_storage_reader(metadata, True)
+    plan = reader.prepare_local_plan(planner.create_local_plan())
+    plan = reader.prepare_global_plan(planner.create_global_plan([plan]))[0]
+    reader.read_data(planner.finish_plan(plan), planner).wait()
+    return tensors
+
+
+def _empty(entry: Any, mesh: Any) -> torch.Tensor:
+    if mesh is None:
+        return torch.zeros(entry.size, dtype=entry.properties.dtype)
+    from torch.distributed import tensor
+
+    return tensor.zeros(entry.size, dtype=entry.properties.dtype, device_mesh=mesh, placements=[tensor.Shard(0)])
+
+
+def fit(state: dict[str, Any], context: PyTorchTrialContext, exchange: Exchange, made_by: int) -> None:
+    """Shard what a checkpoint of whole models has as the trial's models are; a collective call if they are sharded.
+
+    Parameters
+    ----------
+    state : dict
+    context : PyTorchTrialContext
+    exchange : Exchange
+    made_by : int
+        The slots that made the checkpoint.
+    """
+    if mesh_of(context.models) is None:
+        return
+    for model, saved in zip(context.models, state["models_state_dict"], strict=False):
+        for name, value in model.state_dict().items():
+            if name in saved:
+                saved[name] = _like(saved[name], value)
+    for optimizer, saved in zip(context.optimizers, state["optimizers_state_dict"], strict=False):
+        _fit_optimizer(optimizer, saved)
+    there = exchange.gather([[*one] for one in state["gradients"]])
+    for number, (model, own) in enumerate(zip(context.models, state["gradients"], strict=False)):
+        names = {name for rank in there for name in rank[number]}
+        for name, parameter in model.named_parameters():
+            if name in names and not is_sharded(own.get(name)):
+                ranks = [one for one in exchange.gather(own.get(name)) if one is not None]
+                own[name] = _like(sum(ranks[1:], ranks[0]) / min(made_by, exchange.size), parameter)
+
+
+def _fit_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+    for group, saved_group in zip(optimizer.param_groups, saved["param_groups"], strict=False):
+        for parameter, key in zip(group["params"], saved_group["params"], strict=False):
+            values = saved["state"].get(key, {})
+            for name, value in values.items():
+                if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
+                    values[name] = _like(value, parameter)
+
+
+def _like(value: Any, sharded: torch.Tensor) -> Any:
+    """Return a whole tensor in the shards of another of its shape; what does not fit is left for the loading to say."""
+    if not is_sharded(sharded) or is_sharded(value) or value.shape != sharded.shape:
+        return value
+    from torch.distributed.tensor import distribute_tensor
+
+    like: Any = sharded
+    return distribute_tensor(value.to(like.dtype), like.device_mesh, like.placements)

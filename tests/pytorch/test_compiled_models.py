@@ -1,0 +1,245 @@
+"""``optimizations.torch_compile``: the same training; models, checkpoints and continuations stay what they are."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from digits_trials import DigitsTrial, Full, LocalRun, same
+from torch import nn
+
+from det_native.errors import MissingDependencyError, TrialDefinitionError
+from det_native.pytorch import PyTorchTrialContext
+
+pytestmark = pytest.mark.slow
+
+# More than one thread would be processes of their own, which live as long as this one.
+COMPILED: dict[str, Any] = {"torch_compile": {"options": {"compile_threads": 1}}}
+# Everything but the machine code, which takes g++ seconds for each piece.
+TRACED: dict[str, Any] = {"torch_compile": {"backend": "aot_eager"}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def inductor() -> Iterator[None]:
+    """Let the compiler do before the first test what it does once: threads, folders, variables of the process."""
+    before = dict(os.environ)
+    torch.compile(lambda value: value * 2 + 1, options={"compile_threads": 1})(torch.ones(3))
+    yield
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+
+
+@pytest.fixture(autouse=True)
+def _compiler(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep what is compiled in one folder of the tests', and forget it in this process."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "inductor"))
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    yield
+    torch._dynamo.reset()
+
+
+def graphs() -> int:
+    """Return how many pieces of models were compiled."""
+    return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+class Plain(DigitsTrial):
+    """Nothing random in the models: the compiler draws other numbers than torch does."""
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        super().__init__(context)
+        self.model[3].p = 0.0  # type: ignore[index, union-attr]
+
+
+class Own(nn.Module):
+    """A model with a method and an attribute of its own."""
+
+    scale = 3.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.scaled(self.layers(images))
+
+    def scaled(self, output: torch.Tensor) -> torch.Tensor:
+        return output / self.scale
+
+
+class WithOwn(Full):
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        self.context = context
+        self.made = self.make_model()
+        self.model: Any = context.wrap_model(self.made)
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
+
+    def make_model(self) -> nn.Module:
+        return Own()
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        assert self.model is self.made
+        assert type(self.model) is Own
+        images, labels = batch
+        loss = nn.functional.cross_entropy(self.model(images) + self.model.scaled(self.model.layers(images)), labels)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return loss
+
+
+def models(run: LocalRun) -> list[dict[str, torch.Tensor]]:
+    found: list[dict[str, torch.Tensor]] = run.state()["models_state_dict"]
+    return found
+
+
+def test_compiled_training_ends_as_it_does_without(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "det_harness")
+    plain, compiled = LocalRun(tmp_path / "plain"), LocalRun(tmp_path / "compiled", optimizations=COMPILED)
+    plain.run(Plain)
+    assert graphs() == 0
+    assert "torch_compile" not in caplog.text
+    compiled.run(Plain)
+    assert graphs() >= 2  # both models, one of which is of a class of torch's own
+    assert [record.message for record in caplog.records if "torch_compile" in record.message] == [
+        record.message for record in caplog.records if record.message.startswith("The first batch took ")
+    ]
+    assert caplog.text.count("The first batch took ") == 1
+    for ours, theirs in zip(models(compiled), models(plain), strict=True):
+        assert ours.keys() == theirs.keys()
+        assert all(torch.allclose(ours[name], theirs[name], rtol=1e-3, atol=1e-4) for name in ours)
+    losses = [[row.metrics["loss"] for row in run.reporter.training_rows] for run in (plain, compiled)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+    assert losses[0][0] > 1.5 * losses[0][-1]
+
+
+def test_a_checkpoint_goes_on_with_and_without_it(tmp_path: Path) -> None:
+    for first, second in ((TRACED, {}), ({}, TRACED)):
+        run = LocalRun(tmp_path / str(bool(first)), optimizations=first)
+        run.run(Plain, stop_at=20)
+        before = graphs()
+        other = LocalRun(tmp_path / str(bool(first)), optimizations=second)
+        other.run(Plain, resume=run.last())
+        assert (graphs() > before) == bool(second)
+        assert [row.batch for row in other.reporter.training_rows] == list(range(21, 61))
+        assert not any(name.startswith("_orig_mod") for model in models(other) for name in model)
+        torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("stop", [11, 37])
+def test_stopping_changes_nothing(tmp_path: Path, stop: int) -> None:
+    # An epoch is 24 batches, the last of them a smaller one: compiled for any length, it would change the others' bits.
+    whole = LocalRun(tmp_path / "whole", optimizations=COMPILED)
+    whole.run(DigitsTrial)
+    parts = LocalRun(tmp_path / "parts", optimizations=COMPILED)
+    parts.run(DigitsTrial, stop_at=stop)
+    torch._dynamo.reset()  # as in another process
+    torch.manual_seed(99)
+    parts.run(DigitsTrial, resume=parts.last())
+    assert graphs() > 0
+    assert same(whole.state(), parts.state())
+    rows = [[(row.batch, row.metrics) for row in run.reporter.training_rows] for run in (whole, parts)]
+    assert rows[0] == rows[1]
+
+
+def test_models_keep_their_methods_and_are_compiled_at_their_call(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, optimizations=TRACED, batches=5)
+    run.run(WithOwn)
+    assert graphs() > 0
+    assert [row.batch for row in run.reporter.training_rows] == [1, 2, 3, 4, 5]
+
+
+class Amp(Plain):
+    level = "O1"
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        super().__init__(context)
+        context.configure_apex_amp(context.models, context.optimizers, opt_level=self.level)
+
+
+class AmpOfModels(Amp):
+    level = "O2"
+
+
+class AmpOfWeights(Amp):
+    level = "O3"
+
+
+@pytest.mark.parametrize("trial", [Amp, AmpOfWeights])
+def test_with_mixed_precision(tmp_path: Path, trial: type[Amp]) -> None:
+    plain = LocalRun(tmp_path / "plain", batches=10)
+    compiled = LocalRun(tmp_path / "compiled", batches=10, optimizations=TRACED)
+    plain.run(trial)
+    compiled.run(trial)
+    assert graphs() > 0
+    losses = [[row.metrics["loss"] for row in run.reporter.training_rows] for run in (plain, compiled)]
+    assert losses[1] == pytest.approx(losses[0], rel=0.1)
+
+
+def test_mixed_precision_by_model_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(TrialDefinitionError, match='use opt_level="O1" there, or leave the field out'):
+        LocalRun(tmp_path, optimizations=TRACED).run(AmpOfModels)
+    assert DigitsTrial.done == 0
+
+
+class Uncompilable(Own):
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return super().forward(images)
+
+
+class WithUncompilable(WithOwn):
+    def make_model(self) -> nn.Module:
+        return Uncompilable()
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        return {"loss": self.model(batch[0]).sum()}
+
+
+class WrongShapes(WithOwn):
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        return {"loss": self.model(batch[0][:, :5]).sum()}
+
+
+def test_what_the_compiler_refuses_is_said_with_the_way_out(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, optimizations={"torch_compile": {"fullgraph": True, "backend": "eager"}})
+    with pytest.raises(
+        TrialDefinitionError, match=r"(?s)WithUncompilable cannot be compiled.*torch_compile.*Without"
+    ) as told:
+        run.run(WithUncompilable)
+    assert "graph_break" in str(told.value)
+    assert run.reporter.training_rows == []
+
+
+def test_an_error_of_the_model_is_not_the_compilers(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="must have same reduction dim") as raised:
+        LocalRun(tmp_path, optimizations={"torch_compile": {"backend": "eager"}}).run(WrongShapes)
+    assert not isinstance(raised.value, TrialDefinitionError)
+
+
+def test_a_missing_compiler_is_named_before_anything_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    run = LocalRun(tmp_path, optimizations={"torch_compile": True})
+    with pytest.raises(MissingDependencyError, match=r"no 'no-such-compiler' here.*or leave the field out"):
+        run.run(Plain)
+    assert DigitsTrial.done == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"backend": "inducter"}, "inducter"),
+        ({"options": {"compile_thread": 1}}, "compile_thread"),
+    ],
+)
+def test_settings_that_torch_does_not_know_are_refused(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(TrialDefinitionError, match=f"(?s)optimizations.torch_compile is not what .*{said}"):
+        LocalRun(tmp_path, optimizations={"torch_compile": settings}).run(Plain)
+    assert DigitsTrial.done == 0
