@@ -2,10 +2,11 @@
 
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.context import PyTorchTrialContext
-from det_native.pytorch.data import DataLoader, TorchData, data_length, to_device
+from det_native.pytorch.data import DataLoader
 from det_native.pytorch.experimental import PyTorchExperimentalContext
 from det_native.pytorch.lr_scheduler import LRScheduler
 from det_native.pytorch.metric_reducer import MetricReducer
+from det_native.pytorch.nesting import TorchData, data_length, to_device
 from det_native.pytorch.reducer import Reducer
 from det_native.pytorch.samplers import (
     DistributedBatchSampler,

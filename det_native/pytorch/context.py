@@ -11,10 +11,10 @@ import torch
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.amp import MixedPrecision, check_wrapped, listed
 from det_native.pytorch.amp_levels import resolve
-from det_native.pytorch.data import to_device
 from det_native.pytorch.experimental import PyTorchExperimentalContext
 from det_native.pytorch.gradients import Gradients, LocalGradients
 from det_native.pytorch.lr_scheduler import LRScheduler
+from det_native.pytorch.nesting import to_device
 from det_native.pytorch.stepping import ClipGradients, OptimizerSteps
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import TrialContext

@@ -1,15 +1,10 @@
-"""Data loading with exact resume: ``DataLoader``, and helpers for batches of any nesting."""
+"""Data loading with exact resume: ``DataLoader``."""
 
 from __future__ import annotations
 
-import random
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
-import numpy as np
 import torch
 import torch.utils.data as torch_data
 
@@ -19,13 +14,10 @@ from det_native.pytorch.samplers import (
     IsolatedOrder,
     PlainOrder,
     adapt_batch_sampler,
-    own_generators,
     seed_for,
 )
+from det_native.pytorch.seeded_loading import NumberedItems, ReplicaLoader, SeededDataset, WorkerStart
 from det_native.pytorch.streams import StreamLoader
-
-TorchData = dict[str, Any] | Sequence[Any] | torch.Tensor
-"""A batch: a tensor, or lists, tuples and dictionaries of tensors in any nesting."""
 
 
 class DataLoader:
@@ -164,7 +156,7 @@ class DataLoader:
         items = adapt_batch_sampler(self._order(seed), repeat, skip, num_replicas, rank)
         if base.num_workers > 0:
             dataset = SeededDataset(dataset, seed_for(seed, rank))
-            items = _NumberedItems(items, skip)
+            items = NumberedItems(items, skip)
         batching = (
             {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
         )
@@ -190,7 +182,7 @@ class DataLoader:
         }
         if base.num_workers > 0:
             settings |= {
-                "worker_init_fn": _WorkerStart(base.worker_init_fn),
+                "worker_init_fn": WorkerStart(base.worker_init_fn),
                 "prefetch_factor": base.prefetch_factor,
                 "persistent_workers": persistent_workers,
                 "multiprocessing_context": base.multiprocessing_context,
@@ -257,123 +249,6 @@ def _is_plain(sampler: Any) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Numbered:
-    """A batch's indices (or one index), with the number of the batch since the start of training."""
-
-    number: int
-    indices: Any
-
-
-class _NumberedItems:
-    def __init__(self, items: Any, first: int) -> None:
-        self._items = items
-        self._first = first
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[_Numbered]:
-        for number, item in enumerate(self._items, self._first):
-            yield _Numbered(number, item)
-
-
-@dataclass(frozen=True)
-class _WorkerStart:
-    """Makes a loader worker deaf to interrupts, then runs the user's function.
-
-    They are meant for the training process, with which its workers end anyway.
-    """
-
-    function: Callable[[int], None] | None
-
-    def __call__(self, worker: int) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        if self.function is not None:
-            self.function(worker)
-
-
-class ReplicaLoader:
-    """A torch loader without workers, of one replica of several: each batch is loaded under generators of its own.
-
-    The generators of the process are seeded alike on all replicas, so that random decisions in training are the same
-    everywhere. What is drawn while loading, to change the records, has to differ.
-
-    Attributes that it does not have itself are the loader's.
-
-    Parameters
-    ----------
-    loader : torch.utils.data.DataLoader
-    seed : int
-        Of this replica.
-    first : int
-        Number of its first batch.
-    """
-
-    def __init__(self, loader: torch_data.DataLoader[Any], seed: int, first: int) -> None:
-        self._loader = loader
-        self._seed = seed
-        self._first = first
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_loader":
-            raise AttributeError(name)
-        return getattr(self._loader, name)
-
-    def __iter__(self) -> Iterator[Any]:
-        iterator = iter(self._loader)
-        for number in count(self._first):
-            with own_generators(seed_for(self._seed, number), None):
-                batch = next(iterator, _END)
-            if batch is _END:
-                return
-            yield batch
-
-
-_END = object()
-
-
-class SeededDataset:
-    """Stands before a dataset in loader workers and seeds their generators for each batch: skipping changes nothing.
-
-    Attributes that it does not have itself are the dataset's.
-    """
-
-    def __init__(self, dataset: Any, seed: int) -> None:
-        self._dataset = dataset
-        self._seed = seed
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_dataset":
-            raise AttributeError(name)
-        return getattr(self._dataset, name)
-
-    def __getitem__(self, item: _Numbered) -> Any:
-        self._seed_generators(item.number)
-        return self._dataset[item.indices]
-
-    def __getitems__(self, item: _Numbered) -> Any:
-        """Load a whole batch (torch's protocol for batched fetching)."""
-        self._seed_generators(item.number)
-        batched = getattr(self._dataset, "__getitems__", None)
-        if batched is not None:
-            return batched(item.indices)
-        return [self._dataset[index] for index in item.indices]
-
-    def _seed_generators(self, number: int) -> None:
-        seed = seed_for(self._seed, number)
-        random.seed(seed)
-        np.random.seed(seed % 2**32)
-        torch.manual_seed(seed)
-
-
 def adapt_data_loader(loader: Any, method: str) -> DataLoader:
     """Return what a ``build_*_data_loader`` method returned as our loader.
 
@@ -390,60 +265,3 @@ def adapt_data_loader(loader: Any, method: str) -> DataLoader:
         f"{method}() must return a det.pytorch.DataLoader or a torch.utils.data.DataLoader, not "
         f"{type(loader).__name__}."
     )
-
-
-def to_device(data: Any, device: torch.device) -> Any:
-    """Move every tensor and array of a batch to a device, in the batch's own nesting.
-
-    Arrays of numbers become tensors. What has a ``to(device)`` of its own is asked for it; anything else that is
-    neither tensor, array nor container stays as it is.
-    """
-    if isinstance(data, torch.Tensor):
-        return data if data.device == device else data.to(device, non_blocking=True)
-    if isinstance(data, np.ndarray):
-        # Texts and objects have no tensor.
-        return torch.as_tensor(data, device=device) if data.dtype.kind in "biufc" else data
-    kind = type(data)
-    if kind is list:
-        return [to_device(part, device) for part in data]
-    if kind is tuple:
-        return tuple([to_device(part, device) for part in data])
-    if kind is dict:
-        return {key: to_device(part, device) for key, part in data.items()}
-    move: Callable[[torch.device], Any] | None = getattr(data, "to", None)
-    if callable(move):
-        return move(device)
-    if isinstance(data, Mapping):
-        return {key: to_device(part, device) for key, part in data.items()}
-    if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return kind(*(to_device(part, device) for part in data))
-    if isinstance(data, list | tuple):
-        return kind(to_device(part, device) for part in data)
-    return data
-
-
-def data_length(data: Any) -> int:
-    """Return the records of a batch: the first dimension of its first tensor or array.
-
-    Raises
-    ------
-    InvalidDataError
-        If there is no tensor or array with a first dimension in it.
-    """
-    length = _first_length(data)
-    if length is None:
-        raise InvalidDataError(f"A batch of type {type(data).__name__} holds no tensor with a first (batch) dimension.")
-    return length
-
-
-def _first_length(data: Any) -> int | None:
-    if isinstance(data, torch.Tensor | np.ndarray):
-        return int(data.shape[0]) if data.ndim else None
-    parts: Any = data.values() if isinstance(data, Mapping) else data
-    if isinstance(parts, str | bytes) or not hasattr(parts, "__iter__"):
-        return None
-    for part in parts:
-        length = _first_length(part)
-        if length is not None:
-            return length
-    return None

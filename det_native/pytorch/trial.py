@@ -9,7 +9,8 @@ import torch.utils.data
 
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.context import PyTorchTrialContext
-from det_native.pytorch.data import DataLoader, TorchData, data_length
+from det_native.pytorch.data import DataLoader
+from det_native.pytorch.nesting import TorchData, data_length
 from det_native.pytorch.reducer import Reducer
 from det_native.trial import Trial
 

@@ -1,0 +1,192 @@
+"""``fit()`` of ``det.experimental.pytorch`` in this process."""
+
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset  # noqa: E402
+
+import det_native as det  # noqa: E402 (after the check for torch)
+from det_native.pytorch import PyTorchCallback  # noqa: E402
+from det_native.schema.loading import ConfigurationWarning  # noqa: E402
+from det_native.schema.states import ExperimentState  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+
+def test_fit_trains_to_the_end_and_returns_the_handle() -> None:
+    line = Line()
+    experiment = line.fit()
+    assert experiment is line.context.experiment
+    assert experiment.state is ExperimentState.COMPLETED
+    assert line.calls == [(0, 0, 4), (0, 1, 4), (0, 2, 2), (1, 3, 4), (1, 4, 4), (1, 5, 2)]
+    (trial,) = experiment.trials
+    assert [row["batch"] for row in trial.metrics("training")] == [1, 2, 3, 4, 5, 6]
+    assert [row["batch"] for row in trial.metrics("validation")] == [3, 6]
+    assert {name: len(values) for name, values in experiment.history.items()} == {
+        "loss": 2,
+        "val_loss": 2,
+        "val_records": 2,
+    }
+    assert det.attach(experiment.id).history == experiment.history
+
+
+def test_validation_metrics_are_means_over_the_records() -> None:
+    line = Line()
+    experiment = line.fit()
+    x = torch.linspace(-1, 1, 10).reshape(-1, 1)
+    with torch.no_grad():
+        whole = float(torch.nn.functional.mse_loss(line.model(x), 2 * x + 1))
+    last = experiment.trials[0].metrics("validation")[-1]
+    assert last["val_loss"] == pytest.approx(whole, rel=1e-5)
+    assert last["records"] == pytest.approx((4 * 4 + 4 * 4 + 2 * 2) / 10)
+
+
+def test_a_checkpoint_loads_into_a_copy() -> None:
+    line = Line()
+    experiment = line.fit()
+    trained = line.model.weight.clone()
+    with torch.no_grad():
+        line.model.weight.fill_(7)
+    loaded = experiment.top_checkpoint().load()
+    assert type(loaded) is torch.nn.Linear
+    assert torch.equal(loaded.weight, trained)
+    assert line.model.weight.item() == 7
+
+
+def test_of_several_models_all_are_loaded() -> None:
+    line = Line()
+    second = line.context.wrap_model(torch.nn.Linear(2, 1))
+    loaded = line.fit().top_checkpoint().load()
+    assert [type(model) for model in loaded] == [torch.nn.Linear] * 2
+    assert torch.equal(loaded[1].weight, second.weight)
+
+
+def test_without_validation_the_means_of_the_training_metrics_compare_trials() -> None:
+    experiment = Line().alone()
+    assert experiment.config["searcher"]["metric"] == "loss"
+    rows = [row["loss"] for row in experiment.trials[0].metrics("training")]
+    validations = [row["loss"] for row in experiment.trials[0].metrics("validation")]
+    assert validations == pytest.approx([sum(rows[:3]) / 3, sum(rows[3:]) / 3])
+    assert experiment.top_checkpoint().metrics["loss"] == validations[1]
+
+
+def test_the_loader_fills_the_configuration_and_is_no_contradiction() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config = Line().fit().config
+    assert config["searcher"] == config["searcher"] | {"metric": "val_loss", "max_length": {"epochs": 2}}
+    assert config["hyperparameters"]["global_batch_size"]["val"] == 4
+    assert config["records_per_epoch"] == 10
+    assert config["min_validation_period"] == {"epochs": 1}
+
+
+def test_the_configuration_wins_with_one_warning() -> None:
+    config = CONFIG | {
+        "searcher": {"name": "single", "metric": "val_loss", "max_length": {"epochs": 3}},
+        "hyperparameters": {"lr": 0.05, "global_batch_size": 5},
+    }
+    line = Line(config)
+    with pytest.warns(ConfigurationWarning) as caught:
+        line.fit()
+    [warning] = caught
+    assert "3 epochs in the configuration, 2 epochs in the call" in str(warning.message)
+    assert "5 in the configuration, 4 in the call" in str(warning.message)
+    assert warning.filename == __file__
+    assert [size for _, _, size in line.calls] == [5] * 6
+
+
+def test_the_batch_size_of_the_configuration_is_asked_for() -> None:
+    line = Line(CONFIG | {"hyperparameters": {"lr": 0.05, "global_batch_size": 5}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        line.fit(loader_of(batch_size=line.context.get_per_slot_batch_size()))
+    assert [size for _, _, size in line.calls] == [5] * 4
+
+
+def test_a_configuration_is_not_needed() -> None:
+    experiment = Line(None).fit()
+    assert len(experiment.history["loss"]) == 2
+
+
+def test_without_epochs_one_is_trained() -> None:
+    line = Line()
+    line.fit(epochs=None)
+    assert len(line.calls) == 3
+
+
+@pytest.mark.parametrize("kind", ["batch sampler", "batches as items", "iterable with length"])
+def test_loaders_of_every_kind(kind: str) -> None:
+    x = torch.linspace(-1, 1, 12).reshape(-1, 1)
+    data = TensorDataset(x, 2 * x + 1)
+
+    class Stream(IterableDataset[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            return iter([data[index] for index in range(12)])
+
+        def __len__(self) -> int:
+            return 12
+
+    loaders = {
+        "batch sampler": lambda: DataLoader(data, batch_sampler=BatchSampler(SequentialSampler(data), 4, False)),
+        "batches as items": lambda: DataLoader([(x[:4], x[:4]), (x[4:8], x[4:8]), (x[8:], x[8:])], batch_size=None),
+        "iterable with length": lambda: DataLoader(Stream(), batch_size=4),
+    }
+    line = Line()
+    line.fit(loaders[kind]())
+    assert [batch for _, batch, _ in line.calls] == list(range(6))
+    assert [epoch for epoch, _, _ in line.calls] == [0, 0, 0, 1, 1, 1]
+    assert len(line.context.experiment.history["val_loss"]) == 2
+
+
+def test_shuffling_with_workers_is_the_same_again() -> None:
+    histories = [Line().fit(loader_of(shuffle=True, num_workers=2)).history for _ in range(2)]
+    assert histories[0] == histories[1]
+
+
+def test_callbacks_in_a_list_or_by_name_are_called() -> None:
+    class Count(PyTorchCallback):
+        epochs = 0
+
+        def on_training_epoch_end(self, epoch_idx: int) -> None:
+            self.epochs += 1
+
+    given = [Count(), Count(), Count()]
+    Line().fit(callbacks=given[0])
+    Line().fit(callbacks=[given[1]])
+    Line().fit(callbacks={"count": given[2]})
+    assert [one.epochs for one in given] == [2, 2, 2]
+
+
+def test_mode_local_is_one_minimal_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    line = Line(CONFIG, local=None, mode="local")
+    experiment = line.fit()
+    assert "The quick check passed." in capsys.readouterr().out
+    assert len(line.calls) == 1
+    assert len(experiment.checkpoints) == 1
+
+
+def test_the_users_generators_go_on_as_if_nothing_had_been_trained() -> None:
+    random.seed(1)
+    np.random.seed(1)
+    expected = random.Random(1).random(), np.random.RandomState(1).rand()
+    Line().fit()
+    assert (random.random(), np.random.rand()) == expected
+
+
+def test_here_a_search_is_one_trial_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    config = CONFIG | {
+        "searcher": {"name": "random", "metric": "val_loss", "max_trials": 3},
+        "hyperparameters": {"lr": det.Log(-3, -1)},
+    }
+    line = Line(config)
+    experiment = line.fit()
+    assert "here, fit() trains the model as it was built" in capsys.readouterr().out
+    assert [trial.hparams["lr"] for trial in experiment.trials] == [line.context.get_hparam("lr")]

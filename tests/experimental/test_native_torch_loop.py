@@ -1,0 +1,159 @@
+"""The user's own loop over ``context.train()`` in this process."""
+
+import gc
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
+
+import det_native as det  # noqa: E402 (after the check for torch)
+from det_native.errors import (  # noqa: E402
+    TrialDefinitionError,
+)
+from det_native.pytorch import LRScheduler  # noqa: E402
+from det_native.schema.states import ExperimentState  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_loop_is_the_same_as_fit() -> None:
+    fitted, looped = Line(), Line()
+    fitted.fit(loader_of(shuffle=True))
+    for batch in looped.loop(loader_of(shuffle=True)):
+        assert looped.model.training
+        looped.context.report({"loss": looped.step(batch)})
+    assert torch.equal(fitted.model.weight, looped.model.weight)
+    here, there = fitted.context.experiment, looped.context.experiment
+    for kind in ("training", "validation"):
+        assert here.trials[0].metrics(kind) == there.trials[0].metrics(kind)
+    assert there.state is ExperimentState.COMPLETED
+    assert torch.equal(there.top_checkpoint().load().weight, here.top_checkpoint().load().weight)
+
+
+def test_the_loop_knows_its_batch_and_epoch_and_steps_schedulers() -> None:
+    line = Line()
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(line.optimizer, 0.5)
+    line.context.wrap_lr_scheduler(scheduler, LRScheduler.StepMode.STEP_EVERY_EPOCH)
+    seen = []
+    for batch in line.loop():
+        line.step(batch)
+        seen.append((line.context.epoch_idx, line.context.batch_idx, scheduler.get_last_lr()[0]))
+    assert seen == [(0, 0, 0.05), (0, 1, 0.05), (0, 2, 0.05), (1, 3, 0.025), (1, 4, 0.025), (1, 5, 0.025)]
+
+
+def test_reports_are_of_their_batch_and_may_be_left_out() -> None:
+    line = Line()
+    for batch in line.loop():
+        loss = line.step(batch)
+        if line.context.batch_idx % 2 == 0:
+            line.context.report(loss=loss)
+            line.context.report(half=1)
+    assert [(row["batch"], row["half"]) for row in line.context.experiment.trials[0].metrics()] == [
+        (1, 1),
+        (3, 1),
+        (5, 1),
+    ]
+
+
+def leave_by_break(line: Line) -> None:
+    for batch in line.loop():
+        line.context.report(loss=line.step(batch))
+        if line.context.batch_idx == 3:
+            break
+
+
+def leave_by_return(line: Line) -> None:
+    for batch in line.loop():
+        line.context.report(loss=line.step(batch))
+        if line.context.batch_idx == 3:
+            return
+
+
+def leave_through_enumerate(line: Line) -> None:
+    for number, batch in enumerate(line.loop()):
+        line.context.report(loss=line.step(batch))
+        if number == 3:
+            break
+
+
+def leave_through_a_generator(line: Line) -> None:
+    for batch in (batch for batch in line.loop()):
+        line.context.report(loss=line.step(batch))
+        if line.context.batch_idx == 3:
+            break
+
+
+def leave_what_has_a_name(line: Line) -> None:
+    batches = line.loop()
+    for batch in batches:
+        line.context.report(loss=line.step(batch))
+        if line.context.batch_idx == 3:
+            return
+
+
+WAYS_OUT = [
+    leave_by_break,
+    leave_by_return,
+    leave_through_enumerate,
+    leave_through_a_generator,
+    leave_what_has_a_name,
+]
+
+
+@pytest.mark.parametrize("leave", WAYS_OUT, ids=lambda leave: leave.__name__)
+def test_leaving_the_loop_ends_the_training_there(leave: Any) -> None:
+    line = Line()
+    handler = signal.getsignal(signal.SIGINT)
+    leave(line)
+    gc.collect()  # a loop by another name ends with its function, when that is collected
+    experiment = line.context.experiment
+    assert experiment.state is ExperimentState.COMPLETED
+    assert [row["batch"] for row in experiment.trials[0].metrics()] == [1, 2, 3, 4]
+    assert experiment.trials[0].checkpoints[-1].batch == 4
+    assert torch.equal(experiment.trials[0].checkpoints[-1].load().weight, line.model.weight)
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_an_exception_in_the_loop_ends_it_as_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    line = Line()
+    handler = signal.getsignal(signal.SIGINT)
+
+    def train() -> None:
+        for batch in line.loop():
+            line.context.report(loss=line.step(batch))
+            if line.context.batch_idx == 3:
+                raise KeyError("three")
+
+    with pytest.raises(KeyError, match="three"):
+        train()
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert "det.attach('local-1')" in capsys.readouterr().out
+    kept = det.attach("local-1")
+    assert kept.state is ExperimentState.ERROR
+    assert [row["batch"] for row in kept.trials[0].metrics()] == [1, 2, 3]
+    assert "An exception in the body of the loop" in str(kept.detail().error)
+    with pytest.raises(TrialDefinitionError, match="for the body of"):
+        line.context.report(loss=1.0)
+
+
+def test_stopping_from_inside_the_loop() -> None:
+    line = Line()
+    for batch in line.loop():
+        line.step(batch)
+        line.context.set_stop_requested(line.context.batch_idx == 1)
+    assert line.context.experiment.trials[0].checkpoints[-1].batch == 2
+    assert line.context.experiment.state is ExperimentState.COMPLETED
+
+
+def test_state_is_in_checkpoints(tmp_path: Path) -> None:
+    line = Line()
+    line.context.state["best"] = {"loss": 1.5, "of": [1, 2]}
+    line.fit()
+    folder = line.context.experiment.top_checkpoint().download(tmp_path / "files")
+    assert "best" in (folder / "callbacks.json").read_text()
