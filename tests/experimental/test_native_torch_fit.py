@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import native_line  # noqa: E402
 from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset  # noqa: E402
 
@@ -99,7 +100,7 @@ def test_the_configuration_wins_with_one_warning() -> None:
     [warning] = caught
     assert "3 epochs in the configuration, 2 epochs in the call" in str(warning.message)
     assert "5 in the configuration, 4 in the call" in str(warning.message)
-    assert warning.filename == __file__
+    assert warning.filename == native_line.__file__, "the line of the call"
     assert [size for _, _, size in line.calls] == [5] * 6
 
 
