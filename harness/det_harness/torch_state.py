@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from det_harness import host_copy, nested, rng, state_files, torch_state_shards
+from det_harness import nested, rng, state_files, torch_state_shards
+from det_harness.host_copy import HostMemory
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
 
@@ -69,7 +70,9 @@ def collect(
     }
 
 
-def save(folder: Path, state: dict[str, Any], schedule: dict[str, Any], position: Any = None) -> Callable[[], None]:
+def save(
+    folder: Path, state: dict[str, Any], schedule: dict[str, Any], position: Any, memory: HostMemory
+) -> Callable[[], None]:
     """Write everything into an empty folder, but the tensors: what is returned writes a copy of them, at any time.
 
     Parameters
@@ -81,8 +84,10 @@ def save(folder: Path, state: dict[str, Any], schedule: dict[str, Any], position
         The schedule's snapshot.
     position : optional
         Place in the training data, where it cannot be told from the number of batches.
+    memory : HostMemory
+        Where the copy goes.
     """
-    rest = _write_state(folder, state)
+    rest = _write_state(folder, state, memory)
     _write_facts(folder, {"schedule": schedule, "position": position})
     return rest
 
@@ -96,22 +101,27 @@ def save_own(folder: Path, state: dict[str, Any]) -> None:
     state : dict
         From :func:`collect`, and whatever callbacks have put in.
     """
-    _write_state(folder, {key: value for key, value in state.items() if key not in _COMMON})()
+    _write_state(folder, {key: value for key, value in state.items() if key not in _COMMON}, HostMemory())()
 
 
-def _write_state(folder: Path, state: dict[str, Any]) -> Callable[[], None]:
+def _write_state(folder: Path, state: dict[str, Any], memory: HostMemory) -> Callable[[], None]:
     state = dict(state)
     for name, key in _FILES.items():
         if key in state:
             state_files.dump(folder, name, state.pop(key))
     objects: dict[str, Any] = {}
-    copied = host_copy.of(nested.split(state, _in_weights_file, objects))
+    copied, lent = memory.copy(nested.split(state, _in_weights_file, objects))
     if objects:
         import cloudpickle
 
         (folder / _OBJECTS).write_bytes(cloudpickle.dumps(objects))
     rng.save(folder)
-    return lambda: torch.save(copied, folder / _WEIGHTS)
+
+    def write_weights() -> None:
+        torch.save(copied, folder / _WEIGHTS)
+        memory.give_back(lent)
+
+    return write_weights
 
 
 def note_uuid(folder: Path, uuid: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from det_harness import host_copy
+from det_harness.host_copy import HostMemory
 from digits_trials import DigitsTrial, Full, LocalRun, same
 from torch import nn
 
@@ -81,7 +81,7 @@ def test_the_copy_is_its_own_and_shares_what_was_shared() -> None:
     model = nn.Sequential(tied, other)
     graph = model(torch.ones(1, 100)).sum() * 2
     state = {"model": model.state_dict(), "row": tied.weight.detach()[3], "list": [graph, (torch.zeros(0), "text")]}
-    copied = host_copy.of(state)
+    copied, _ = HostMemory().copy(state)
     assert same(dict(copied["model"]), dict(state["model"]))
     assert copied["model"]._metadata == state["model"]._metadata
     assert copied["list"][0].item() == graph.item()
@@ -93,3 +93,38 @@ def test_the_copy_is_its_own_and_shares_what_was_shared() -> None:
         tied.weight.add_(1.0)
     assert same(copied["row"], before)
     assert same(copied["model"]["0.weight"][3], before)
+
+
+def test_the_memory_of_a_written_copy_is_used_for_the_next() -> None:
+    weight, flags = torch.ones(1000, 10), torch.tensor([True, False])
+    state = {"weight": weight, "row": weight[5], "across": weight.t(), "flags": flags, "none": torch.zeros(0)}
+    memory = HostMemory()
+    first, lent = memory.copy(state)
+    weight.mul_(2.0)
+    second, _ = memory.copy(state)
+    assert float(first["row"].sum()) == 10.0, "what is still being written is left alone"
+    place = first["weight"].data_ptr()
+    assert second["weight"].data_ptr() != place
+    memory.give_back(lent)
+    weight.mul_(2.0)
+    third, _ = memory.copy(state)
+    assert third["weight"].data_ptr() == place
+    assert same(third, state)
+    assert third["across"].stride() == state["across"].stride()
+    assert float(second["row"].sum()) == 20.0
+    fourth, _ = memory.copy(state)
+    assert fourth["weight"].data_ptr() != place, "given back once, used once"
+
+
+def test_tensors_of_other_kinds_are_copied_as_what_they_are() -> None:
+    parameter = nn.Parameter(torch.ones(3))
+    sparse = torch.eye(3).to_sparse()
+    turned = torch.tensor([1 + 2j]).conj()
+    copied, _ = HostMemory().copy([parameter, sparse, turned])
+    assert isinstance(copied[0], nn.Parameter)
+    with torch.no_grad():
+        parameter.add_(1.0)
+        sparse.mul_(3.0)
+    assert copied[0].tolist() == [1.0, 1.0, 1.0]
+    assert copied[1].to_dense().tolist() == torch.eye(3).tolist()
+    assert copied[2].tolist() == [1 - 2j]

@@ -10,6 +10,7 @@ from typing import Any
 from det_harness import rank_files, rng, torch_state, torch_state_shards
 from det_harness.controllers.torch_hooks import CallbackHooks
 from det_harness.controllers.torch_reduction import Reduction
+from det_harness.host_copy import HostMemory
 from det_harness.services import Services
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchTrialContext
@@ -44,6 +45,7 @@ class TorchCheckpoints:
         self._context = context
         self._hooks = hooks
         self._reduction = reduction
+        self._memory = HostMemory()
         self._position: Callable[[], Any] = lambda: None
 
     def restore(self) -> Any:
@@ -134,7 +136,7 @@ class TorchCheckpoints:
 
     def _write(self, folder: Path) -> Callable[[], None] | None:
         state, sharded = torch_state_shards.take_out(self._state())
-        rest = torch_state.save(folder, state, self._schedule.snapshot(), self._position())
+        rest = torch_state.save(folder, state, self._schedule.snapshot(), self._position(), self._memory)
         rank_files.unpack(folder, self._exchange.gather(None))
         self._save_sharded(folder, sharded)
         if not any(self._hooks.of(name) for name in _WITH_FOLDER):
