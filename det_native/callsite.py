@@ -59,8 +59,10 @@ def _instruction_position(frame: FrameType) -> tuple[int, int]:
 
 
 # What a frame stands at while it lets go of a loop's iterator without an exception, and when it has ended without one.
-_LETTING_GO = ("POP_TOP", "POP_ITER", "END_FOR", "DELETE_", "STORE_")
-_ENDED = ("RETURN_",)
+# Only such as cannot raise: assigning to a name lets go of what the name held, assigning to an item may fail.
+_NAMES = ("FAST", "NAME", "GLOBAL", "DEREF")
+_LETTING_GO = ("POP_TOP", "POP_ITER", "END_FOR", *(f"{what}_{kind}" for what in ("STORE", "DELETE") for kind in _NAMES))
+_ENDED = ("RETURN_VALUE", "RETURN_CONST")
 
 
 def asking_frame() -> FrameType | None:
@@ -89,4 +91,4 @@ def left_on_purpose(frame: FrameType | None) -> bool:
     running: FrameType | None = sys._getframe(1)
     while running is not None and running is not frame:
         running = running.f_back
-    return instruction.startswith(_ENDED if running is None else _LETTING_GO)
+    return instruction in (_ENDED if running is None else _LETTING_GO)

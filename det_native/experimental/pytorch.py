@@ -146,7 +146,9 @@ def _fit(call: TorchCall, settings: Settings, begun: Begun) -> Any:
 def _train(call: TorchCall, settings: Settings, begun: Begun) -> Iterator[Any]:
     """Return the batches of a loop over ``train()``: here all of them, none for the cluster; see `_fit`."""
     record = note_training("train")
-    if document_place.stand_in(record) is not None:
+    other = document_place.stand_in(record)
+    if other is not None:
+        call.context.experiment = other
         return iter(())
     origin = begun.origin(record)
     if not settings.place.local:

@@ -7,10 +7,11 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
-from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.native_call import TorchCall
+from det_native.pytorch.stepping import SHARDED
 from det_native.schema.environment import TrialEnvironment
 
 Role = Literal["local", "cluster", "worker", "load"]
@@ -48,6 +49,8 @@ class PyTorchNativeContext(PyTorchTrialContext):
         on_train: Callable[[TorchCall], Iterator[Any]] | None = None,
         role: Role = "local",
     ) -> None:
+        if (environment.config.get("distributed") or {}).get("strategy") == "fsdp" and environment.slots > 1:
+            raise UnsupportedFeatureError(SHARDED)
         super().__init__(environment, owner="The program")
         self.role = role
         self.experiment: Any = None

@@ -13,6 +13,11 @@ from det_native.pytorch.gradients import Gradients
 
 ClipGradients = Callable[[Any], Any]
 
+SHARDED = (
+    "distributed.strategy: fsdp works for a PyTorchTrial class, which makes its optimizers after its models are "
+    "wrapped: train one with det.experimental.create(), or leave the field out."
+)
+
 
 class OptimizerSteps:
     """Steps the optimizers of one trial.
@@ -75,10 +80,7 @@ class OptimizerSteps:
             If they need models that were sharded before their optimizers were made.
         """
         if gradients.sharded:
-            raise UnsupportedFeatureError(
-                "distributed.strategy: fsdp works for a PyTorchTrial class, which makes its optimizers after its "
-                "models are wrapped: train one with det.experimental.create(), or leave the field out."
-            )
+            raise UnsupportedFeatureError(SHARDED)
         self._gradients, self._trainer = gradients, trainer
         for optimizer in optimizers:
             gradients.watch(optimizer, self._passes[id(optimizer)])

@@ -115,16 +115,14 @@ def _empty(entry: Any, mesh: Any) -> torch.Tensor:
     return tensor.zeros(entry.size, dtype=entry.properties.dtype, device_mesh=mesh, placements=[tensor.Shard(0)])
 
 
-def fit(state: dict[str, Any], context: PyTorchTrialContext, exchange: Exchange, made_by: int) -> None:
+def fit(state: dict[str, Any], context: PyTorchTrialContext) -> None:
     """Shard what a checkpoint of whole models has as the trial's models are; a collective call if they are sharded.
 
     Parameters
     ----------
     state : dict
+        The same on all slots.
     context : PyTorchTrialContext
-    exchange : Exchange
-    made_by : int
-        The slots that made the checkpoint.
     """
     if mesh_of(context.models) is None:
         return
@@ -134,13 +132,10 @@ def fit(state: dict[str, Any], context: PyTorchTrialContext, exchange: Exchange,
                 saved[name] = _like(saved[name], value)
     for optimizer, saved in zip(context.optimizers, state["optimizers_state_dict"], strict=False):
         _fit_optimizer(optimizer, saved)
-    there = exchange.gather([[*one] for one in state["gradients"]])
-    for number, (model, own) in enumerate(zip(context.models, state["gradients"], strict=False)):
-        names = {name for rank in there for name in rank[number]}
+    for model, gradients in zip(context.models, state["gradients"], strict=False):
         for name, parameter in model.named_parameters():
-            if name in names and not is_sharded(own.get(name)):
-                ranks = [one for one in exchange.gather(own.get(name)) if one is not None]
-                own[name] = _like(sum(ranks[1:], ranks[0]) / min(made_by, exchange.size), parameter)
+            if name in gradients:
+                gradients[name] = _like(gradients[name], parameter)
 
 
 def _fit_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> None:

@@ -54,6 +54,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory, of_one: Path) -> Ended:
             "stopped": {**case, "kind": "resumed", "stop": STOP - 1, "made": MADE},
             "random": {**case, "trial": "Random", "kind": "resumed", "stop": 10, "made": RANDOM},
             "from_one": {**case, "kind": "continued", "made": MADE, "checkpoints": str(of_one)},
+            "replicated_from_one": {**case, "kind": "continued", "made": REPLICATED, "checkpoints": str(of_one)},
             "replicated": {**case, "kind": "resumed", "stop": STOP - 1, "made": REPLICATED},
         },
     )
@@ -99,8 +100,11 @@ def test_each_slot_writes_its_part(pair: Ended) -> None:
     assert sum(shards) > 10 * (sizes["state_dict.pth"] + sizes["ranks/1/state_dict.pth"])
 
 
-def test_two_slots_then_one(pair: Ended, alone: CaseRun, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder, manifest = first_of(pair, "stopped")
+@pytest.mark.parametrize("name", ["stopped", "replicated"])
+def test_two_slots_then_one(
+    pair: Ended, alone: CaseRun, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    folder, manifest = first_of(pair, name)
     assert manifest.batch % 3  # gradients are waiting
     run = CaseRun(folder, **REPLICATED)
     run.run(sharded_trials.Sharded, resume=manifest)
@@ -111,9 +115,10 @@ def test_two_slots_then_one(pair: Ended, alone: CaseRun, tmp_path: Path, caplog:
     assert "was made on 2 slot(s), the trial has 1 now" in caplog.text
 
 
-def test_one_slot_then_two(pair: Ended, alone: CaseRun) -> None:
+@pytest.mark.parametrize("name", ["from_one", "replicated_from_one"])
+def test_one_slot_then_two(pair: Ended, alone: CaseRun, name: str) -> None:
     expected = alone.result()
-    for rank in pair.results("from_one"):
+    for rank in pair.results(name):
         assert rank["training"][0][0] == STOP + 1
         assert largest_difference(rank["models"], expected["models"]) < 5e-6
         assert rank["optimizers"][0]["state"].keys() == expected["optimizers"][0]["state"].keys()

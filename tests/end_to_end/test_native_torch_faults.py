@@ -116,7 +116,10 @@ def test_two_slots_train_the_same_by_fit_and_loop(kernel: Kernel, cluster: Clust
     found = []
     for call in (FIT, LOOP):
         kernel.run(OBJECTS.replace("settings)", "settings, resources={'slots_per_trial': 2})"))
-        experiment = cluster.attach(kernel.submit(call))
+        # One batch to validate on: the second slot has none.
+        whole = call.replace("loader(False)", "DataLoader(loader(False).dataset, batch_size=1000)")
+        assert whole != call
+        experiment = cluster.attach(kernel.submit(whole))
         ended(experiment, ExperimentState.COMPLETED)
         assert_complete_rows(experiment, BATCHES)
         rows = [experiment.trials[0].metrics(kind) for kind in ("training", "validation")]

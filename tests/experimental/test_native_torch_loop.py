@@ -142,6 +142,60 @@ def test_an_exception_in_the_loop_ends_it_as_an_error(capsys: pytest.CaptureFixt
         line.context.report(loss=1.0)
 
 
+def fail_at_an_item(line: Line) -> None:
+    losses = [0.0, 0.0]
+    for batch in line.loop():
+        losses[line.context.batch_idx] = line.step(batch).item()
+
+
+def fail_at_a_key(line: Line) -> None:
+    left = {0: "first", 1: "second"}
+    for batch in line.loop():
+        line.step(batch)
+        del left[line.context.batch_idx]
+
+
+def fail_at_an_attribute(line: Line) -> None:
+    for batch in line.loop():
+        line.step(batch)
+        if line.context.batch_idx == 2:
+            line.model.weight = 3
+
+
+@pytest.mark.parametrize(
+    ("fail", "error"),
+    [(fail_at_an_item, IndexError), (fail_at_a_key, KeyError), (fail_at_an_attribute, TypeError)],
+    ids=lambda given: given.__name__,
+)
+def test_an_assignment_that_fails_is_no_break(fail: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        fail(Line())
+    assert det.attach("local-1").state is ExperimentState.ERROR
+
+
+def test_a_loop_that_reports_nothing_and_validates_nothing_is_told_what_to_do() -> None:
+    line = Line()
+
+    def train() -> None:
+        for batch in line.context.train(loader_of(), epochs=2):
+            line.step(batch)
+
+    with pytest.raises(TrialDefinitionError, match=r"To mend it, call context\.report\(loss=\.\.\.\) in the loop"):
+        train()
+
+
+def test_means_stay_where_nothing_is_reported_and_leave_out_what_is_no_number() -> None:
+    line = Line()
+    for batch in line.context.train(loader_of(), epochs=2):
+        line.step(batch)
+        if line.context.batch_idx == 0:
+            line.context.report(loss=3.0, norm=float("nan"))
+        if line.context.batch_idx == 1:
+            line.context.report(loss=1.0, norm=7.0)
+    rows = line.context.experiment.trials[0].metrics("validation")
+    assert rows == [{"batch": 3, "loss": 2.0, "norm": 7.0}, {"batch": 6, "loss": 2.0, "norm": 7.0}]
+
+
 def test_stopping_from_inside_the_loop() -> None:
     line = Line()
     for batch in line.loop():

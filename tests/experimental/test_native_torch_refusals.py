@@ -16,6 +16,7 @@ from det_native.errors import (  # noqa: E402
     ConfigurationError,
     InvalidDataError,
     TrialDefinitionError,
+    UnsupportedFeatureError,
 )
 from det_native.pytorch import PyTorchCallback  # noqa: E402
 from det_native.schema.loading import ConfigurationWarning  # noqa: E402
@@ -180,3 +181,9 @@ def test_a_context_outside_any_run_trains_nothing() -> None:
 def test_a_wrong_configuration_is_told_by_init() -> None:
     with pytest.raises(ConfigurationError, match="searcher"):
         det.experimental.pytorch.init({"searcher": {"name": "nothing"}}, local=True)
+
+
+def test_sharded_models_are_refused_at_once() -> None:
+    config = {"distributed": {"strategy": "fsdp"}, "resources": {"slots_per_trial": 2}}
+    with pytest.raises(UnsupportedFeatureError, match=r"works for a PyTorchTrial class"):
+        det.experimental.pytorch.init(CONFIG | config)

@@ -108,21 +108,24 @@ class TorchCheckpoints:
     def _restore_state(self, folder: Path) -> None:
         rank, size = self._exchange.rank, self._exchange.size
         own = rank_files.folder_of(folder, rank)
+        made_by = rank_files.count(folder)
+        mesh = torch_state_shards.mesh_of(self._context.models)
         state = torch_state.read(folder)
         if own is None:
-            # Gradients and values that were being gathered count once, on the rank that has them.
-            state |= {"gradients": [{} for _ in state["gradients"]], "reducers": []}
+            state["reducers"] = []  # what was gathered counts once, on the rank that has it
         elif rank > 0:
             state |= torch_state.read(own)
-        if rank == 0 and rank_files.count(folder) != size:
+        if made_by != size or mesh is not None:
+            state["gradients"] = _mean_gradients(folder, made_by)
+        if rank == 0 and made_by != size:
             logger.warning(
                 "The checkpoint was made on %d slot(s), the trial has %d now: it goes on, but not with the same bits.",
-                rank_files.count(folder),
+                made_by,
                 size,
             )
-        torch_state_shards.put_back(state, folder, torch_state_shards.mesh_of(self._context.models))
+        torch_state_shards.put_back(state, folder, mesh)
         self._hooks.call("on_checkpoint_load_start", state)
-        torch_state_shards.fit(state, self._context, self._exchange, rank_files.count(folder))
+        torch_state_shards.fit(state, self._context)
         torch_state.restore(state, self._context, self._hooks.callbacks)
         if own is not None:
             self._reduction.restore(state.get("reducers") or [])
@@ -154,3 +157,21 @@ class TorchCheckpoints:
         self._hooks.call("on_checkpoint_write_end", str(folder))
         self._exchange.gather(None)  # all ranks have written what they want to
         self._hooks.call("on_checkpoint_end", str(folder))
+
+
+def _mean_gradients(folder: Path, made_by: int) -> list[dict[str, Any]]:
+    """Return the gradients of an aggregation under way, for ranks that are other ones than those that made them.
+
+    Every rank gets the mean: averaged with the batches to come over any number of ranks, it is what it was.
+    """
+    folders = [rank_files.folder_of(folder, rank) for rank in range(made_by)]
+    parts = [torch_state.read(each)["gradients"] for each in folders if each is not None]
+    means: list[dict[str, Any]] = []
+    for of_model in zip(*parts, strict=True):
+        names = sorted({name for part in of_model for name in part})
+        found = {name: [part[name] for part in of_model if name in part] for name in names}
+        # A sharded gradient is none of a rank's own: it is put into its place, which is empty, later.
+        means.append(
+            {name: None if any(one is None for one in each) else sum(each) / made_by for name, each in found.items()}
+        )
+    return means

@@ -97,9 +97,12 @@ class Evaluation:
         return metrics
 
     def _whole(self) -> dict[str, Any]:
-        # Where models are sharded, the first rank cannot use them alone.
-        runs = self._sharded or self._context.distributed.get_rank() == 0
-        found: Any = self._evaluate(self._loader) if runs else None
+        found: Any = None
+        if self._context.distributed.get_rank() == 0:
+            found = self._evaluate(self._loader)
+        elif self._sharded:  # the first rank cannot use the models alone; what reducers get counts there
+            with self._reduction.unchanged():
+                self._evaluate(self._loader)
         return dict(checked_by_name(self._name, "evaluate_full_dataset", self._exchange.from_chief(found)))
 
     def _by_batch(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +11,17 @@ from det_harness import rng
 from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.controllers.torch_checks import checked_by_name
 from det_harness.controllers.torch_evaluation import Evaluation, Validation
+from det_harness.controllers.torch_means import TrainingMeans
 from det_harness.controllers.torch_reduction import Reduction
-from det_harness.exchange import Exchange
 from det_harness.lengths import in_whole_epochs
 from det_harness.metrics import checked_validation
-from det_harness.services import Reporter, Services
+from det_harness.services import Services
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.native import PyTorchNativeContext
 from det_native.pytorch.native_call import TorchCall, function_name
-from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.environment import TrialEnvironment
 
 # Names of our own callbacks, which keep what belongs to a checkpoint besides the user's objects.
 _STATE, _MEANS = "det_native.state", "det_native.means"
@@ -45,11 +44,16 @@ class NativeTorchController(PyTorchTrialController):
         self._call = call
         self._means: TrainingMeans | None = None
         if call.evaluate_batch is None:
-            self._means = TrainingMeans(services.reporter, services.exchange, call.trainer)
+            self._means = TrainingMeans(services.reporter, services.exchange, call, self._searched(environment))
             services = replace(services, reporter=self._means)
         schedule = services.schedule
         schedule.periods = in_whole_epochs(schedule.periods, environment, call.steps_per_epoch(environment))
         super().__init__(_adapter_class(call), services, call.trainer)
+
+    @staticmethod
+    def _searched(environment: TrialEnvironment) -> str | None:
+        metric: str | None = (environment.config.get("searcher") or {}).get("metric")
+        return metric
 
     def _make_trial(self, gradients: Gradients) -> None:
         call = self._call
@@ -91,78 +95,9 @@ class NativeTorchController(PyTorchTrialController):
             model.eval()
         with rng.preserved():
             names = self._evaluation.names()
+        if names is None:
+            return  # this slot has no batch; whether any has one, the validation itself tells
         checked_validation(dict.fromkeys(names, 0.0), self._metric, self._evaluation.owner)
-
-
-class TrainingMeans(Reporter):
-    """Means of the training metrics since the last validation: what stands for a validation where there is none.
-
-    Takes the place of a reporter, and passes everything on.
-
-    Parameters
-    ----------
-    reporter : Reporter
-    exchange : Exchange
-    trainer : str
-        What trains on a batch, for messages.
-
-    Attributes
-    ----------
-    keeper : PyTorchCallback
-        Takes what was summed up so far into checkpoints.
-    """
-
-    def __init__(self, reporter: Reporter, exchange: Exchange, trainer: str) -> None:
-        self._reporter = reporter
-        self._exchange = exchange
-        self._trainer = trainer
-        self.keeper = _MeansKeeper()
-
-    @property
-    def owner(self) -> str:
-        """What computes the metrics, for messages."""
-        return self._trainer
-
-    def run(self) -> dict[str, Any]:
-        """Return the means of the first rank, and begin anew."""
-        sums, self.keeper.sums = self.keeper.sums, {}
-        means = {name: total / count for name, (total, count) in sums.items()}
-        return dict(self._exchange.from_chief(means))
-
-    def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
-        """Add rows up, and pass them on."""
-        sums = self.keeper.sums
-        for name, column in metrics.items():
-            total, count = sums.get(name, (0.0, 0))
-            for value in column:
-                if value is not None:
-                    total, count = total + value, count + 1
-            if count:
-                sums[name] = (total, count)
-        self._reporter.training(batches, metrics)
-
-    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
-        """Pass on the metrics of a validation."""
-        self._reporter.validation(batch, metrics)
-
-    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
-        """Pass on a checkpoint."""
-        self._reporter.checkpoint(location, manifest)
-
-    def best_metric(self) -> float | None:
-        """Return the experiment's best value of the searcher's metric."""
-        return self._reporter.best_metric()
-
-
-class _MeansKeeper(PyTorchCallback):
-    def __init__(self) -> None:
-        self.sums: dict[str, tuple[float, int]] = {}
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(self.sums)
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.sums = {name: (total, count) for name, (total, count) in state_dict.items()}
 
 
 class _StateKeeper(PyTorchCallback):
@@ -192,11 +127,11 @@ class _NativeEvaluation(Evaluation):
         """What computes the metrics, for messages."""
         return f"{function_name(self._call.evaluate_batch)}()"
 
-    def names(self) -> list[str]:
-        """Return the names of the metrics of the first batch."""
+    def names(self) -> list[str] | None:
+        """Return the names of the metrics of this slot's first batch; None if it has none."""
         batch = next(iter(self._loader), None)
         if batch is None:
-            return []
+            return None
         with torch.no_grad():
             metrics = self._evaluate(self._context.to_device(batch))
         return list(checked_by_name(self._name, "evaluate_batch", metrics))
