@@ -57,7 +57,7 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
         ["mode='cluster' and local=True contradict each other", "Leave one of them out."],
     ),
     "local as text": ("init(local='yes')", "ArgumentError", ["local must be True or False, not 'yes'"]),
-    "a misspelt argument": ("init(lokal=True)", "TypeError", ["unexpected keyword argument 'lokal'"]),
+    "a misspelt argument": ("init(lokal=True)", "SignatureError", ["no argument 'lokal'", "Did you mean local?"]),
     "no such folder": ("init(context_dir='missing')", "ArgumentError", ["context_dir='missing'", "does not exist"]),
     "no such script": ("init(command=['train.py'])", "ArgumentError", ["'train.py'", "no such file"]),
     "no such file": ("init(include=['nothing.py'])", "ArgumentError", ["include: there is no", "nothing.py"]),

@@ -122,7 +122,7 @@ class MasterProcess:
         return Session(self.runtime.url, self.token)
 
     def experiment(self) -> int:
-        """Create an experiment and end it at once: four events."""
+        """Create an experiment and end it at once: four events, or more if its trial has begun."""
         session = self.session
         try:
             manifest = BundleManifest(
