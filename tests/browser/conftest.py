@@ -45,7 +45,7 @@ def master(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
 
 @pytest.fixture(scope="module")
 def _playwright() -> Iterator[object]:
-    # Not for the session: while it is there, an event loop runs in this thread, and tests of another folder want their own.
+    # Not for the session: while it is there, an event loop runs in this thread, and other tests want their own.
     if chromium() is None:
         pytest.skip("No chromium here: `apt-get install chromium`, or run tools/system_packages.sh as root.")
     # Playwright's own 5 s are short where trainings and other tests share two cores.
