@@ -23,6 +23,7 @@ settings.load_profile("det_native")
 _LIBRARY_THREADS = (
     "pytest_timeout",
     "TMonitor",
+    "tqdm_monitor",
     "fsspecIO",
     "pydevd",
     "IPythonHistorySavingThread",
