@@ -89,3 +89,11 @@ def largest_difference(first: list[dict[str, Any]], second: list[dict[str, Any]]
         for mine, theirs in zip(first, second, strict=True)
         for name in mine
     )
+
+
+def equal_on_both(pair: Ended, name: str) -> dict[str, Any]:
+    """Return what the first slot has, once it is known that the second has the same weights."""
+    first, second = pair.results(name)
+    assert largest_difference(first["models"], second["models"]) == 0
+    assert first["batches"] == second["batches"]
+    return first

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from rank_program import CaseRun, trial_of
-from rank_rig import Ended, largest_difference, run_ranks
+from rank_rig import Ended, equal_on_both, largest_difference, run_ranks
 
 from det_native.pytorch import PyTorchTrialContext
 
@@ -60,14 +60,6 @@ def alone(tmp_path: Path) -> Callable[[str], dict[str, Any]]:
         return made.result()
 
     return run
-
-
-def equal_on_both(pair: Ended, name: str) -> dict[str, Any]:
-    """Return what the first slot has, once it is known that the second has the same weights."""
-    first, second = pair.results(name)
-    assert largest_difference(first["models"], second["models"]) == 0
-    assert first["batches"] == second["batches"]
-    return first
 
 
 def test_both_processes_ended_well(pair: Ended) -> None:
