@@ -149,6 +149,17 @@ class Unlike(PlainTrial):
         return nn.Linear(64, 10 + self.context.distributed.get_rank())
 
 
+class CommonWeights(PlainTrial):
+    """Two models with a parameter in common, which is replaced in the first."""
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        self.context = context
+        first, second = nn.Linear(64, 10), nn.Sequential(nn.Linear(64, 10))
+        second[0].weight = first.weight
+        self.model = context.wrap_model(first)
+        self.other = context.wrap_model(second)
+
+
 class HalfModels(PlainTrial):
     def __init__(self, context: PyTorchTrialContext) -> None:
         super().__init__(context)

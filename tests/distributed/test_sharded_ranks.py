@@ -41,6 +41,8 @@ CASES: dict[str, dict[str, Any]] = {
     "unlike": _case("Unlike", fails=True),
     "half_models": _case("HalfModels", fails=True),
     "misnamed": _case("Sharded", distributed={"strategy": "fsdp", "fsdp_layers": ["Bloc"]}, fails=True),
+    "untied": _case("Sharded", distributed={"strategy": "fsdp", "fsdp_layers": ["Linear"]}, fails=True),
+    "common": _case("CommonWeights", fails=True),
 }
 
 
@@ -133,6 +135,16 @@ def test_half_precision_is_nearly_the_same(pair: Ended, alone: Callable[[str], d
         ("unlike", "TrialDefinitionError", "Unlike.__init__() made other models on slot 1 than on slot 0"),
         ("half_models", "UnsupportedFeatureError", 'use opt_level="O1"'),
         ("misnamed", "TrialDefinitionError", "fsdp_layers names Bloc, but"),
+        (
+            "untied",
+            "TrialDefinitionError",
+            "tied.weight and back.weight of the Blocks that Sharded.__init__() wraps are",
+        ),
+        (
+            "common",
+            "TrialDefinitionError",
+            "The Sequential that CommonWeights.__init__() wraps has its parameter 0.weight",
+        ),
     ],
 )
 def test_what_cannot_be_sharded_is_refused_before_training(pair: Ended, name: str, error: str, said: str) -> None:

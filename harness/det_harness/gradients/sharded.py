@@ -7,6 +7,7 @@ gathers the weights of a layer before it is used, and makes gradients the means 
 from __future__ import annotations
 
 import functools
+import weakref
 from typing import Any
 
 import torch
@@ -45,6 +46,7 @@ class ShardedGradients(Gradients):
         self._owner = owner
         self._layers = layers
         self._seen: set[str] = set()
+        self._replaced: weakref.WeakValueDictionary[int, nn.Parameter] = weakref.WeakValueDictionary()  # by id
         self._policy = MixedPrecisionPolicy(reduce_dtype=torch.float16 if compress else None)
 
     @functools.cached_property
@@ -68,10 +70,37 @@ class ShardedGradients(Gradients):
                     f"The parameter {name} of the {type(model).__name__} that {self._owner}.__init__() wraps is a "
                     "scalar, and distributed.strategy: fsdp cannot shard one: make it a tensor of one element."
                 )
+        layers = layers_of(model, self._layers)
+        self._check_ties(model, layers)
         send_from_chief([model])
-        for layer in layers_of(model, self._layers):
+        self._replaced.update({id(parameter): parameter for parameter in model.parameters()})
+        for layer in (*layers, model):
             self._shard(layer)
-        self._shard(model)
+
+    def _check_ties(self, model: nn.Module, layers: list[nn.Module]) -> None:
+        """Refuse to shard one of two modules with a parameter in common: each would go on with its own."""
+        parameters = [
+            (f"{path}.{name}".lstrip("."), module, one)
+            for path, module in model.named_modules()
+            for name, one in module.named_parameters(recurse=False)
+        ]
+        for path, _, parameter in parameters:
+            if id(parameter) in self._replaced:
+                raise TrialDefinitionError(
+                    f"The {type(model).__name__} that {self._owner}.__init__() wraps has its parameter {path} from a "
+                    "model that was wrapped before, and distributed.strategy: fsdp has replaced it there: wrap one "
+                    "module that has both models in it, or use distributed.strategy: ddp."
+                )
+        for layer in layers:
+            inside = set(layer.modules())
+            within = {id(one): path for path, module, one in parameters if module in inside}
+            for path, module, one in parameters:
+                if module not in inside and id(one) in within:
+                    raise TrialDefinitionError(
+                        f"The parameters {within[id(one)]} and {path} of the {type(model).__name__} that "
+                        f"{self._owner}.__init__() wraps are one and the same, and distributed.fsdp_layers names "
+                        f"{type(layer).__name__}, which would get one of its own: leave that name out."
+                    )
 
     def _shard(self, module: nn.Module) -> None:
         if isinstance(module, FSDPModule):
