@@ -14,6 +14,7 @@ from det_harness.host_copy import HostMemory
 from det_harness.services import Services
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchTrialContext
+from det_native.pytorch.native import PyTorchNativeContext
 from det_native.tensorboard import place
 
 logger = logging.getLogger("det_harness")
@@ -72,7 +73,9 @@ class TorchCheckpoints:
         # A trial that was stopped makes checkpoints that another does not: what hooks draw must not change it.
         with rng.preserved():
             if self._exchange.rank == 0:
-                self._checkpoints.save(self._schedule.progress.batches, self._write, on_saved=self._saved)
+                self._checkpoints.save(
+                    self._schedule.progress.batches, self._write, metadata=self._metadata(), on_saved=self._saved
+                )
             else:
                 state, sharded = torch_state_shards.take_out(self._state())
                 self._exchange.gather(rank_files.packed(lambda folder: torch_state.save_own(folder, state)))
@@ -146,6 +149,12 @@ class TorchCheckpoints:
             return rest
         rest()  # who is given the folder may look into it
         return None
+
+    def _metadata(self) -> dict[str, Any]:
+        """Return what views say of the checkpoint: which of a trial, a model or several models it loads."""
+        if not isinstance(self._context, PyTorchNativeContext):
+            return {"loads": "trial"}
+        return {"loads": "model" if len(self._context.models) == 1 else "models"}
 
     def _save_sharded(self, folder: Path | None, tensors: dict[str, Any]) -> None:
         if tensors:  # on every rank, or on none

@@ -60,9 +60,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const pages = new ExperimentPages(
       app,
       transport,
-      (experimentId, { uuid, manifest }) => {
-        const { framework } = manifest;
-        void tell(() => loader.load({ experimentId, uuid, framework }));
+      (experimentId, checkpoint) => {
+        void tell(() => loader.load({ experimentId, checkpoint }));
       }
     );
     const submission: SubmitContext = {

@@ -2,7 +2,11 @@ import { describe, expect, it } from 'vitest';
 
 import { documentCells } from '../../src/lab/notebook/cells';
 import { ExecutionMemory } from '../../src/lab/notebook/executions';
-import { checkpointCode, importedName } from '../../src/lab/notebook/insertion';
+import {
+  type CheckpointReference,
+  checkpointCode,
+  importedName
+} from '../../src/lab/notebook/insertion';
 
 describe('the executions of a notebook', () => {
   it('remembers the text that was handed to the kernel, not what was typed while it ran', () => {
@@ -109,11 +113,13 @@ describe('the cells of the document', () => {
 });
 
 describe('the inserted code', () => {
-  const reference = {
+  const of = (
+    manifest: CheckpointReference['checkpoint']['manifest']
+  ): CheckpointReference => ({
     experimentId: 7,
-    uuid: 'ab-12',
-    framework: 'keras'
-  } as const;
+    checkpoint: { uuid: 'ab-12', manifest }
+  });
+  const reference = of({ framework: 'keras', metadata: {} });
 
   it('imports det_native where the kernel has not done so', () => {
     expect(checkpointCode(reference)).toBe(
@@ -128,9 +134,15 @@ describe('the inserted code', () => {
     );
   });
 
-  it('names what it loads: of a trial class it is the trial', () => {
-    expect(checkpointCode({ ...reference, framework: 'torch' })).toContain(
-      '\ntrial = checkpoint.load()'
+  it.each([
+    [{}, 'trial'],
+    [{ loads: 'trial' }, 'trial'],
+    [{ loads: 'model' }, 'model'],
+    [{ loads: 'models' }, 'models'],
+    [{ loads: '__import__("os").abort(); x' }, 'trial']
+  ])('names what it loads: %j of PyTorch is a %s', (metadata, name) => {
+    expect(checkpointCode(of({ framework: 'torch', metadata }))).toContain(
+      `\n${name} = checkpoint.load()`
     );
   });
 

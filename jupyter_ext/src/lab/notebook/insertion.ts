@@ -4,11 +4,13 @@ import type { Checkpoint } from '../../shared/model';
 
 const DEFAULT_NAME = 'det';
 
-/** What identifies a checkpoint, and what it is of. */
+/** A checkpoint and its experiment. */
 export interface CheckpointReference {
   experimentId: number;
-  uuid: string;
-  framework: Checkpoint['manifest']['framework'];
+  checkpoint: {
+    uuid: string;
+    manifest: Pick<Checkpoint['manifest'], 'framework' | 'metadata'>;
+  };
 }
 
 /**
@@ -40,13 +42,25 @@ export function checkpointCode(
   reference: CheckpointReference,
   executed: readonly string[] = []
 ): string {
+  const { uuid, manifest } = reference.checkpoint;
   const known = importedName(executed);
   const name = known ?? DEFAULT_NAME;
   const lines = known === null ? [`import det_native as ${name}`, ''] : [];
   return [
     ...lines,
-    `checkpoint = ${name}.attach(${reference.experimentId}).checkpoint(${JSON.stringify(reference.uuid)})`,
-    // A trial class keeps its models under names of its own.
-    `${reference.framework === 'torch' ? 'trial' : 'model'} = checkpoint.load()`
+    `checkpoint = ${name}.attach(${reference.experimentId}).checkpoint(${JSON.stringify(uuid)})`,
+    `${loaded(manifest)} = checkpoint.load()`
   ].join('\n');
+}
+
+/** The name for what a checkpoint loads: a trial class keeps its models under names of its own. */
+function loaded({
+  framework,
+  metadata
+}: CheckpointReference['checkpoint']['manifest']): string {
+  const told = metadata?.['loads'];
+  if (told === 'trial' || told === 'model' || told === 'models') {
+    return told;
+  }
+  return framework === 'torch' ? 'trial' : 'model';
 }
