@@ -9,6 +9,7 @@ import pytest
 from browser_parts import Keep, Screen, number_in, wait_until
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit, wait_for_end
+from view_parts import open_page, section, type_into
 
 from det_native.client.connect import connect
 from det_native.client.session import Session
@@ -31,20 +32,6 @@ def search(home: Home, tmp_path_factory: pytest.TempPathFactory) -> int:
         patch.setenv("DET_HOME", str(home.path))
         wait_for_end(connect(start=False), experiment)
     return experiment
-
-
-def open_page(screen: Screen, experiment: int) -> Locator:
-    """Open the page of an experiment from the panel."""
-    screen.open_panel().locator(f'[data-experiment-id="{experiment}"]').click()
-    page = screen.page.locator(".det-page:visible")
-    expect(page.locator(".det-title")).to_have_text(f"Experiment {experiment}")
-    return page
-
-
-def section(page: Locator, title: str) -> Locator:
-    """Return a part of the page by the beginning of its title."""
-    summary = page.page.locator("summary", has_text=re.compile(f"^{title}"))
-    return page.locator("details.det-section").filter(has=summary)
 
 
 def drawn(page: Locator, metric: str) -> str:
@@ -176,9 +163,3 @@ def test_load_into_notebook_inserts_a_cell_that_gives_a_trained_model(search: in
     expect(screen.cell(1)).not_to_contain_text("import det_native")
     screen.run(1)
     expect(screen.cell(1).locator(".jp-OutputArea-output")).to_have_count(0)
-
-
-def type_into(screen: Screen, number: int, text: str) -> None:
-    """Type into a cell."""
-    screen.cell(number).locator(".cm-content").click()
-    screen.page.keyboard.insert_text(text)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from browser_parts import Keep, Lab, Screen, wait_until, write_notebook
 from playwright.sync_api import Locator, expect
+from view_parts import accept, open_dialog, read
 
 from det_native.client.session import Session
 
@@ -78,25 +79,6 @@ def retype(screen: Screen, number: int, text: str) -> None:
     screen.cell(number).locator(".cm-content").click()
     screen.page.keyboard.press("Control+a")
     screen.page.keyboard.insert_text(text.strip())
-
-
-def open_dialog(screen: Screen) -> Locator:
-    """Press Submit in the toolbar, and wait until the notebook has been read."""
-    screen.page.locator(".jp-NotebookPanel-toolbar").get_by_role("button", name="Submit").click()
-    return read(screen)
-
-
-def read(screen: Screen) -> Locator:
-    """Return the dialog, once the notebook has been read."""
-    dialog = screen.page.locator(".det-SubmitDialog")
-    dialog.wait_for()
-    expect(dialog.locator(".det-Spinner")).to_have_count(0, timeout=60_000)
-    return dialog
-
-
-def accept(dialog: Locator) -> Locator:
-    """Return the button that sends."""
-    return dialog.locator(".jp-Dialog-footer .jp-mod-accept")
 
 
 def remarks(dialog: Locator, heading: str) -> list[str]:

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { documentCells } from '../../src/lab/notebook/cells';
 import { ExecutionMemory } from '../../src/lab/notebook/executions';
 import {
-  type CheckpointReference,
   checkpointCode,
+  type CheckpointReference,
   importedName
 } from '../../src/lab/notebook/insertion';
 
