@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from browser_masters import start_master, stop_master
-from browser_parts import Keep, Lab, Opened, Screen, training_cells, wait_until, write_notebook
+from browser_parts import Keep, Lab, Opened, Screen, number_in, training_cells, wait_until, write_notebook
 from contrast import check_contrast
 from playwright.sync_api import Locator, Route, expect
 from stand_in import StandIn
@@ -111,6 +112,35 @@ def test_without_a_master_one_is_started_lost_and_started_again(
     expect(message.get_by_role("heading")).to_have_text("No master is running", timeout=30_000)
     start.click()
     expect(message.get_by_role("heading")).to_have_text("No experiments yet", timeout=60_000)
+
+
+def test_a_view_under_a_cell_starts_the_master_that_it_has_lost_and_goes_on(
+    lab_alone: Lab, opened: Opened, empty_home: Home, keep: Keep
+) -> None:
+    start_master(empty_home)
+    lost = read_runtime(empty_home)
+    assert lost is not None
+    screen = opened(lab_alone)
+    screen.open(write_notebook(lab_alone.root / "lost.ipynb", *training_cells("lost")))
+    screen.run_all(3)
+    view = screen.cell(2).locator(".det-view").first
+    facts = view.locator(".det-facts")
+    expect(facts).to_contain_text(re.compile("batch [1-9]"), timeout=60_000)
+
+    os.kill(lost.pid, signal.SIGKILL)
+    notice = view.locator(".det-notice", has_text="Connection lost since")
+    expect(notice).to_be_visible(timeout=30_000)
+    shown = number_in(facts.inner_text())
+    keep(screen, "view-start")
+    notice.get_by_role("button", name="Start a master").click()
+    expect(notice).to_be_hidden(timeout=60_000)
+    wait_until(lambda: number_in(facts.inner_text()) > shown, "the view goes on")
+    found = read_runtime(empty_home)
+    assert found is not None
+    assert found.pid != lost.pid
+    view.get_by_role("button", name="Stop").click()
+    view.get_by_role("button", name="Stop it").click()
+    expect(view.locator(".det-badge")).to_have_text("Stopped")
 
 
 def test_a_master_that_cannot_be_used_is_explained_and_tried_again(
