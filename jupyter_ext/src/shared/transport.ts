@@ -199,7 +199,11 @@ async function* readEvents(
       yield* parser.feed(decoder.decode(value, { stream: true }));
     }
   } catch (error) {
-    throw asRequestError(error, signal);
+    if (error instanceof RequestError || signal.aborted) {
+      throw error;
+    }
+    // Who has cut it, the Jupyter server or the master behind it, the next request will show.
+    throw new RequestError('The stream of news broke off.', 0, 'unreachable');
   } finally {
     // What is left of a stream that nobody reads any more; it may be broken already.
     await reader.cancel().catch(() => undefined);

@@ -125,8 +125,13 @@ it('a lost master is told, and its return brings everything exactly once', async
   expect(lost.trials[0]?.batches).toBe(20);
   expect(lost.experiment?.name).toBe('größe 🙂');
   expect(lost.connection).toMatchObject({
-    message: 'The Jupyter server does not answer.'
+    message: 'The stream of news broke off.'
   });
+  const said = 'The Jupyter server does not answer.';
+  await until(
+    ({ connection }) =>
+      connection.kind === 'lost' && connection.message === said
+  );
   master.report(30);
   master.report(40);
   await master.start();

@@ -327,6 +327,7 @@ describe('an event stream', () => {
     );
     expect(found).toEqual([1]);
     expect(error.state).toBe('unreachable');
+    expect(error.message).toBe('The stream of news broke off.');
   });
 
   it('that is left is closed at the server', async () => {
