@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +92,25 @@ def test_first_time(paired: Any, folder: Path, session: Session, master_home: Pa
     )
 
 
-def test_unchanged(
-    folder: Path, session: Session, figure: Callable[[str, str, str, bool], None], benchmark: Any
-) -> None:
+def _look_at(folder: Path) -> int:
+    """Ask for size and time of every file: what none can leave out who is to know that nothing has changed."""
+    pending, size = [str(folder)], 0
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                else:
+                    size += entry.stat().st_size
+    return size
+
+
+def test_unchanged(paired: Any, folder: Path, session: Session) -> None:
     upload_bundle(session, _capture(folder))
-    benchmark.pedantic(lambda: upload_bundle(session, _capture(folder)), rounds=15, warmup_rounds=2)
-    median = benchmark.stats.stats.median
-    figure("90 MB bundle, unchanged re-submit", f"{median * 1e3:.1f} ms", "≤ 2 ms", median <= 0.002)
+    paired(
+        "90 MB bundle of 372 files, unchanged re-submit, over a bare stat of each",
+        lambda: upload_bundle(session, _capture(folder)),
+        lambda: _look_at(folder),
+        goal=2.2,
+        rounds=31,
+    )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dis
+import gc
 import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Generic, TypeVar
 
 Unit = TypeVar("Unit")
@@ -80,10 +81,11 @@ def asking_frame() -> FrameType | None:
 
 
 def left_on_purpose(frame: FrameType | None) -> bool:
-    """Return whether the loop of `frame`, whose iterator is being closed, was left by ``break`` or ``return``.
+    """Return whether the loop of `frame`, whose iterator is being closed, was left without an exception.
 
-    An exception in the body of a loop closes the loop's iterator too, before anybody can see that exception: the
-    instruction that the frame stands at, or has ended with, tells them apart.
+    It was by ``break`` or ``return``, or because an iterator around ours has ended (``zip``, ``islice``). An exception
+    in the body of a loop closes the loop's iterator too, before anybody can see that exception: the instruction that
+    the frame stands at, or has ended with, tells them apart, and the traceback that the exception is making.
     """
     if frame is None:
         return False
@@ -91,4 +93,41 @@ def left_on_purpose(frame: FrameType | None) -> bool:
     running: FrameType | None = sys._getframe(1)
     while running is not None and running is not frame:
         running = running.f_back
-    return instruction in (_ENDED if running is None else _LETTING_GO)
+    if running is None:
+        return instruction in _ENDED
+    if instruction in _LETTING_GO:
+        return True
+    return instruction != "RERAISE" and not _raises(frame, in_calls=instruction != "FOR_ITER")
+
+
+def place_in(frame: FrameType) -> tuple[CodeType, int]:
+    """Return the place that a frame stands at, for :func:`came_through`."""
+    return frame.f_code, frame.f_lasti
+
+
+def came_through(error: BaseException, place: tuple[CodeType, int]) -> bool:
+    """Return whether an exception was raised at, or came through, a place that a frame stood at."""
+    trace = error.__traceback__
+    while trace is not None:
+        if (trace.tb_frame.f_code, trace.tb_lasti) == place:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _raises(frame: FrameType, *, in_calls: bool) -> bool:
+    """Return whether an exception is on its way through a running frame: its traceback holds the frame.
+
+    Parameters
+    ----------
+    frame : FrameType
+    in_calls : bool
+        Look into the calls that the frame has made too: what a call was given is let go before the frame is in the
+        traceback. An exception of C code alone, as in ``list(map(int, batches))``, leaves no trace there.
+    """
+    for holder in gc.get_referrers(frame):
+        if isinstance(holder, TracebackType) and holder.tb_lasti == frame.f_lasti:
+            return True
+        if in_calls and isinstance(holder, FrameType) and holder.f_back is frame:
+            return any(isinstance(one, TracebackType) for one in gc.get_referrers(holder))
+    return False

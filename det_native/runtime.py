@@ -6,7 +6,7 @@ replays. The harness installs itself here before it runs the program; with nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -20,9 +20,10 @@ class ProgramHost(Protocol):
     ``environment`` is the trial that the program is replayed for, ``role`` what for. ``take_call`` is asked at every
     training call (``fit``, ``create``, ``train_and_evaluate``) of the program; it returns an inert handle for a call
     that is not the recorded one, and for the recorded one takes over and does not return. ``take_loop`` is asked where
-    the program trains in a loop of its own (``train``): it returns the loop's batches, none for a call that is not the
-    recorded one, and for the recorded one does not let the program go on after them. ``owns_init`` is asked at
-    every ``init()``: whether it is the one that the recorded call belongs to, so that ``environment`` is its trial.
+    the program trains in a loop of its own (``train``): what it returns is called where that loop asks for its first
+    batch, and gives the loop's batches; none for a call that is not the recorded one, and after those of the recorded
+    one it does not let the program go on. ``owns_init`` is asked at every ``init()``: whether it is the one that the
+    recorded call belongs to, so that ``environment`` is its trial.
     """
 
     environment: TrialEnvironment
@@ -31,8 +32,8 @@ class ProgramHost(Protocol):
     def take_call(self, kind: str, payload: Any) -> Any:
         """Handle one training call of the program."""
 
-    def take_loop(self, kind: str, payload: Any) -> Iterator[Any]:
-        """Return the batches of one loop of the program."""
+    def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
+        """Return what gives the batches of one loop of the program."""
 
     def owns_init(self) -> bool:
         """Whether the ``init()`` being called is the recorded call's; True for any if none is recorded."""

@@ -199,7 +199,8 @@ def test_all_that_can_be_refused_has_an_example() -> None:
 
 
 def test_no_effect_is_marked_where_it_is_so() -> None:
-    known = fields_without_effect(_everything_set())
+    known = fields_without_effect(_everything_set({"strategy": "fsdp", "fsdp_layers": ["Block"]}))
+    known |= fields_without_effect(_everything_set({"backend": "horovod"}))  # the two do not go together
     wrong = []
     for path in FIELDS:
         places = [path, path.rpartition(".")[0]]
@@ -209,8 +210,8 @@ def test_no_effect_is_marked_where_it_is_so() -> None:
     assert wrong == []
 
 
-def _everything_set() -> ExperimentConfig:
-    """Return a configuration in which nothing is at its default that may be without effect."""
+def _everything_set(distributed: dict[str, Any]) -> ExperimentConfig:
+    """Return a configuration in which nothing else is at its default that may be without effect."""
     return load_config(
         BASE
         | {
@@ -257,7 +258,7 @@ def _everything_set() -> ExperimentConfig:
                 "gradient_compression": True,
                 "average_aggregated_gradients": False,
             },
-            "distributed": {"strategy": "fsdp", "fsdp_layers": ["Block"]},
+            "distributed": distributed,
             "debug": True,
             **{name: {"one": 1} for name in ("internal", "security", "tensorboard_storage", "integrations")},
         },

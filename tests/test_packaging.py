@@ -185,6 +185,16 @@ def test_both_lists_are_in_order_after_a_plain_install(installed: Path, tmp_path
 
 
 @pytest.mark.slow
+def test_the_script_that_builds_horovod_comes_with_a_plain_install(installed: Path, tmp_path: Path) -> None:
+    code = "from det_native.frameworks import missing_horovod; print(missing_horovod())"
+    told = subprocess.run([installed, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    environment = installed.parents[1]
+    script = environment / "share" / "det_native" / "horovod.sh"
+    assert f"VENV={environment} sh {script}  " in told
+    assert script.read_text() == (ROOT / "tools" / "horovod.sh").read_text()
+
+
+@pytest.mark.slow
 def test_both_lists_are_in_order_in_this_environment(tmp_path: Path) -> None:
     check_both_lists(Path(sys.executable), tmp_path)
 

@@ -9,6 +9,9 @@ fi
 # The JupyterLab extension is built with Node; a tree that holds it built, as an sdist does, needs none.
 command -v node >/dev/null 2>&1 || missing="$missing nodejs"
 command -v npm >/dev/null 2>&1 || missing="$missing npm"
+# Horovod is built with them, and compiled models.
+command -v g++ >/dev/null 2>&1 || missing="$missing g++"
+command -v make >/dev/null 2>&1 || missing="$missing make"
 # Tests in a browser.
 if ! command -v chromium >/dev/null 2>&1 && ! command -v chromium-browser >/dev/null 2>&1; then
     missing="$missing chromium"

@@ -31,6 +31,7 @@ _NEVER: dict[str, str] = {
     "torch.utils.data.dataloader._BaseDataLoaderIter": "loader",
     "torch.utils.data.sampler.Sampler": "loader",
     "torch._C.Generator": "generator",
+    "det_native.pytorch.loop_batches.LoopBatches": "iterator",
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": "dataset",
     "tensorflow.python.data.ops.iterator_ops.OwnedIterator": "dataset",
     "tensorflow.python.framework.ops.Graph": "graph",

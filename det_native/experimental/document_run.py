@@ -121,10 +121,12 @@ class _Runner:
         raise CaptureError(HEADLINE, [Problem(where, what, "")]) from None
 
     def _not_reached(self) -> Problem:
+        call = self.document.call
+        remedy = "Does it depend on a condition, or on a value that only the notebook's kernel has?"
+        if call.kind == "train":
+            remedy += " A loop over context.train() has to stand in the cell of that call, or run in the kernel."
         return Problem(
-            self.document.label(self.document.call.running),
-            f"the cells ran, but {call_title(self.document)} was not made.",
-            "Does it depend on a condition, or on a value that only the notebook's kernel has?",
+            self.document.label(call.running), f"the cells ran, but {call_title(self.document)} was not made.", remedy
         )
 
 

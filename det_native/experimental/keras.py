@@ -7,23 +7,22 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from det_native.errors import of_the_users
-from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import (
     Begun,
     enter,
     first_environment,
-    note_training,
     replayed_environment,
-    submit,
+    train_by_fit,
 )
 from det_native.experimental.settings import ConfigInput, Settings, check_settings
 from det_native.frameworks import translated
 from det_native.runtime import ProgramHost, active_host
 
 if TYPE_CHECKING:
+    from det_native.experimental.origin import Origin
     from det_native.keras import TFKerasNativeContext
+    from det_native.keras.native import FitCall
 
 
 @any_documented_order(leading=1)
@@ -95,7 +94,7 @@ def init(
 
     context = TFKerasNativeContext(
         environment,
-        on_fit=partial(_fit, settings=settings, begun=begun),
+        on_fit=partial(train_by_fit, fit_here=_fit_here, settings=settings, begun=begun),
         role="local" if settings.place.local else "cluster",
     )
     enter(settings)
@@ -110,27 +109,7 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> TFKerasNativeContext:
     return TFKerasNativeContext(environment, on_fit=lambda call: host.take_call("fit", call), role=host.role)
 
 
-def _fit(call: Any, settings: Settings, begun: Begun) -> Any:
-    """Run what a call of ``fit()`` asks for; the result is what the user's ``fit()`` returns.
-
-    Parameters
-    ----------
-    call : FitCall
-    settings : Settings
-    begun : Begun
-        Where ``init()`` was called.
-    """
-    record = note_training("fit")
-    other = document_place.stand_in(record)
-    if other is not None:
-        return other
-    origin = begun.origin(record)
-    if not settings.place.local:
-        return submit(call, settings, origin)
+def _fit_here(call: FitCall, settings: Settings, origin: Origin) -> Any:
     from det_native.experimental.local import fit_here
 
-    try:
-        return document_place.done(fit_here(call, settings, origin))
-    except Exception as error:  # noqa: BLE001 (raised again)
-        __tracebackhide__ = True
-        raise of_the_users(error)
+    return fit_here(call, settings, origin)

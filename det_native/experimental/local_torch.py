@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
-import sys
-import threading
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from det_native.client.handles import Experiment
 from det_native.errors import of_the_users
 from det_native.experimental import document_place
+from det_native.experimental.cell_end import at_the_end
 from det_native.experimental.directory import working_directory
 from det_native.experimental.local import LocalExperiment, config_of_one_trial
 from det_native.experimental.settings import Settings
@@ -88,24 +86,12 @@ def _close_at_the_end(batches: Generator[Any, None, None]) -> None:
     """Close batches that have a name, so that they stay when their loop is left, at the end of the cell or script."""
     reference = weakref.ref(batches)
 
-    def close(*_: object) -> None:
+    def close() -> None:
         open_batches = reference()
         if open_batches is not None:
             open_batches.close()
 
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if shell is None:
-        # Where concurrent.futures registers itself too: with atexit it would be too late to write a checkpoint.
-        register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
-        register(close)
-        return
-
-    def cell_ran(result: Any) -> None:
-        shell.events.unregister("post_run_cell", cell_ran)
-        close()
-
-    shell.events.register("post_run_cell", cell_ran)
+    at_the_end(close)
 
 
 @contextmanager

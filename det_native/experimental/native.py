@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, running_execution
 from det_native.client.connect import connect, named_master
+from det_native.errors import of_the_users
+from det_native.experimental import document_place
 from det_native.experimental.directory import working_directory
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, check_before_fit
@@ -78,16 +81,56 @@ def enter(settings: Settings) -> None:
         working_directory.enter(settings.context_dir)
 
 
-def note_training(kind: str) -> CallRecord | None:
-    """Note a training call that is being made."""
-    record = note_call(kind)
-    working_directory.leave()
-    return record
+@dataclass(frozen=True)
+class NotedCall:
+    """A training call that was made."""
+
+    kind: str
+    record: CallRecord | None
+
+    @classmethod
+    def now(cls, kind: str) -> NotedCall:
+        """Note the training call that is being made."""
+        record = note_call(kind)
+        working_directory.leave()
+        return cls(kind, record)
+
+    def again(self) -> CallRecord | None:
+        """Return where the call was made; if another cell runs by now, that is where it takes effect: noted anew."""
+        running = running_execution()
+        if self.record is None or running is None or running == self.record.running:
+            return self.record
+        return NotedCall.now(self.kind).record
+
+
+def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], settings: Settings, begun: Begun) -> Any:
+    """Run what a call of ``fit()`` asks for; the result is what the user's ``fit()`` returns.
+
+    Parameters
+    ----------
+    call : FitCall or TorchCall
+    fit_here : callable
+        Trains in this process.
+    settings : Settings
+    begun : Begun
+        Where ``init()`` was called.
+    """
+    record = NotedCall.now("fit").record
+    other = document_place.stand_in(record)
+    if other is not None:
+        return other
+    origin = begun.origin(record)
+    if not settings.place.local:
+        return submit(call, settings, origin)
+    try:
+        return document_place.done(fit_here(call, settings, origin))
+    except Exception as error:  # noqa: BLE001 (raised again)
+        __tracebackhide__ = True
+        raise of_the_users(error)
 
 
 def submit(call: Any, settings: Settings, origin: Origin) -> Any:
     """Submit a call of ``fit()`` or ``train()``; return its experiment."""
-    from det_native.experimental import document_place
     from det_native.experimental.cluster import submit_fit
 
     return document_place.done(submit_fit(call, settings, origin))

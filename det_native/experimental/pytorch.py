@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from det_native.errors import of_the_users
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
+from det_native.experimental.cell_end import at_the_end
 from det_native.experimental.native import (
     Begun,
+    NotedCall,
     enter,
     first_environment,
-    note_training,
     replayed_environment,
     submit,
+    train_by_fit,
 )
 from det_native.experimental.settings import ConfigInput, Settings, check_settings
 from det_native.frameworks import translated
 from det_native.runtime import ProgramHost, active_host
 
 if TYPE_CHECKING:
+    from det_native.experimental.origin import Origin
     from det_native.pytorch.native import PyTorchNativeContext
     from det_native.pytorch.native_call import TorchCall
 
@@ -92,7 +96,7 @@ def init(
 
     context = PyTorchNativeContext(
         environment,
-        on_fit=partial(_fit, settings=settings, begun=begun),
+        on_fit=partial(train_by_fit, fit_here=_fit_here, settings=settings, begun=begun),
         on_train=partial(_train, settings=settings, begun=begun),
         role="local" if settings.place.local else "cluster",
     )
@@ -117,43 +121,52 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> PyTorchNativeContext:
     return context
 
 
-def _fit(call: TorchCall, settings: Settings, begun: Begun) -> Any:
-    """Run what a call of ``fit()`` asks for; the result is what the user's ``fit()`` returns.
-
-    Parameters
-    ----------
-    call : TorchCall
-    settings : Settings
-    begun : Begun
-        Where ``init()`` was called.
-    """
-    record = note_training("fit")
-    other = document_place.stand_in(record)
-    if other is not None:
-        return other
-    origin = begun.origin(record)
-    if not settings.place.local:
-        return submit(call, settings, origin)
+def _fit_here(call: TorchCall, settings: Settings, origin: Origin) -> Any:
     from det_native.experimental.local_torch import fit_torch_here
 
-    try:
-        return document_place.done(fit_torch_here(call, settings, origin))
-    except Exception as error:  # noqa: BLE001 (raised again)
-        __tracebackhide__ = True
-        raise of_the_users(error)
+    return fit_torch_here(call, settings, origin)
 
 
-def _train(call: TorchCall, settings: Settings, begun: Begun) -> Iterator[Any]:
-    """Return the batches of a loop over ``train()``: here all of them, none for the cluster; see `_fit`."""
-    record = note_training("train")
-    other = document_place.stand_in(record)
-    if other is not None:
-        call.context.experiment = other
-        return iter(())
-    origin = begun.origin(record)
-    if not settings.place.local:
-        call.context.experiment = submit(call, settings, origin)
-        return iter(())
-    from det_native.experimental.local_torch import batches_here
+def _train(call: TorchCall, settings: Settings, begun: Begun) -> Callable[[], Iterator[Any]]:
+    """Return what begins a loop over ``train()``."""
+    beginning = _Beginning(call, settings, begun, NotedCall.now("train"))
+    reference = weakref.ref(beginning)
 
-    return batches_here(call, settings, origin)
+    def tell() -> None:
+        from det_native.pytorch.loop_batches import NOT_BEGUN
+
+        waiting = reference()
+        if waiting is not None and not waiting.asked:  # batches without a name tell it themselves, when they are gone
+            print(f"context.train(): {NOT_BEGUN}")
+
+    at_the_end(tell)
+    return beginning
+
+
+@dataclass(eq=False)
+class _Beginning:
+    """Begins a loop over ``train()`` when it asks for its first batch: here it gets all batches, none for the cluster.
+
+    The call was noted where it was made; where a loop of a later cell asks, it is noted once more.
+    """
+
+    call: TorchCall
+    settings: Settings
+    begun: Begun
+    noted: NotedCall
+    asked: bool = False
+
+    def __call__(self) -> Iterator[Any]:
+        self.asked = True
+        call, settings, record = self.call, self.settings, self.noted.again()
+        other = document_place.stand_in(record)
+        if other is not None:
+            call.context.experiment = other
+            return iter(())
+        origin = self.begun.origin(record)
+        if not settings.place.local:
+            call.context.experiment = submit(call, settings, origin)
+            return iter(())
+        from det_native.experimental.local_torch import batches_here
+
+        return batches_here(call, settings, origin)

@@ -16,6 +16,7 @@ from det_native.pytorch.gradients import Gradients, LocalGradients
 from det_native.pytorch.lr_scheduler import LRScheduler
 from det_native.pytorch.nesting import to_device
 from det_native.pytorch.stepping import ClipGradients, OptimizerSteps
+from det_native.pytorch.wrapping import check_model, check_optimizer, check_scaler, checked_scheduler
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import TrialContext
 
@@ -75,10 +76,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If `model` is not a module, or was wrapped before.
         """
-        if not isinstance(model, torch.nn.Module):
-            raise ArgumentError(f"wrap_model() takes one torch.nn.Module, not {type(model).__name__}.")
-        if any(model is known for known in self.models):
-            raise ArgumentError(f"This {type(model).__name__} is wrapped already; call wrap_model() once per model.")
+        check_model(model, self.models)
         self._steps.prepare(model)
         model.to(self.device)
         self.models.append(model)
@@ -101,17 +99,9 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If `optimizer` is not an optimizer or was wrapped before, or the passes are under 1.
         """
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            raise ArgumentError(f"wrap_optimizer() takes one torch.optim.Optimizer, not {type(optimizer).__name__}.")
-        if any(optimizer is known for known in self.optimizers):
-            raise ArgumentError(
-                f"This {type(optimizer).__name__} is wrapped already; call wrap_optimizer() once for it."
-            )
-        passes: Any = backward_passes_per_step
-        if isinstance(passes, bool) or not isinstance(passes, int) or passes < 1:
-            raise ArgumentError(f"backward_passes_per_step must be a whole number of at least 1, not {passes!r}.")
+        check_optimizer(optimizer, self.optimizers, backward_passes_per_step)
         self.optimizers.append(optimizer)
-        self._steps.add(optimizer, passes)
+        self._steps.add(optimizer, backward_passes_per_step)
         return optimizer
 
     def wrap_lr_scheduler(self, lr_scheduler: Any, step_mode: LRScheduler.StepMode | None = None) -> Any:
@@ -129,27 +119,9 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If its optimizer is not wrapped, or `step_mode` does not fit.
         """
-        if isinstance(lr_scheduler, LRScheduler):
-            if step_mode not in (None, lr_scheduler.step_mode):
-                raise ArgumentError(
-                    f"wrap_lr_scheduler(step_mode={step_mode}) contradicts the scheduler's own "
-                    f"{lr_scheduler.step_mode}: leave one of them out."
-                )
-            step_mode, lr_scheduler = lr_scheduler.step_mode, lr_scheduler.scheduler
-        optimizer = getattr(lr_scheduler, "optimizer", None)
-        if not any(optimizer is known for known in self.optimizers):
-            raise ArgumentError(
-                f"The optimizer of this {type(lr_scheduler).__name__} is not wrapped: make the scheduler with the "
-                "optimizer that context.wrap_optimizer() returned."
-            )
-        configured = self._amp_optimizers
-        if configured is not None and not any(optimizer is known for known in configured):
-            raise ArgumentError(
-                f"The optimizer of this {type(lr_scheduler).__name__} was not given to configure_apex_amp(): give it "
-                "all optimizers, and make schedulers after it."
-            )
-        self.lr_schedulers.append(LRScheduler(lr_scheduler, step_mode))
-        return lr_scheduler
+        wrapped = checked_scheduler(lr_scheduler, step_mode, self.optimizers, self._amp_optimizers)
+        self.lr_schedulers.append(wrapped)
+        return wrapped.scheduler
 
     def get_optimizer(self, index: int = 0) -> torch.optim.Optimizer:
         """Return a wrapped optimizer by its place in the order of wrapping.
@@ -254,12 +226,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If it is no scaler, was wrapped before, or ``configure_apex_amp`` was called.
         """
-        if not all(callable(getattr(scaler, name, None)) for name in ("scale", "step", "update", "state_dict")):
-            raise ArgumentError(f"wrap_scaler() takes a torch.amp.GradScaler, not {type(scaler).__name__}.")
-        if any(scaler is known for known in self.scalers):
-            raise ArgumentError(f"This {type(scaler).__name__} is wrapped already; call wrap_scaler() once for it.")
-        if self._amp is not None:
-            raise ArgumentError("wrap_scaler() and configure_apex_amp() both scale losses: use one of them.")
+        check_scaler(scaler, self.scalers, scaled=self._amp is not None)
         self.scalers.append(scaler)
         return scaler
 

@@ -10,6 +10,7 @@ import torch
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
+from det_native.pytorch.loop_batches import LoopBatches
 from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.stepping import SHARDED
 from det_native.schema.environment import TrialEnvironment
@@ -29,7 +30,7 @@ class PyTorchNativeContext(PyTorchTrialContext):
         Takes a checked :class:`TorchCall`; its result is what ``fit`` returns. Without it (a context made by
         ``from_config``) nothing can be trained.
     on_train : callable, optional
-        Takes a checked :class:`TorchCall`; its result are the batches that ``train`` gives.
+        Takes a checked :class:`TorchCall`; its result begins the training, and returns the batches for ``train``.
     role : {"local", "cluster", "worker", "load"}
         Who runs the program: a user who trains here, a user who submits, a worker, or a checkpoint being loaded.
 
@@ -46,7 +47,7 @@ class PyTorchNativeContext(PyTorchTrialContext):
         self,
         environment: TrialEnvironment,
         on_fit: Callable[[TorchCall], Any] | None = None,
-        on_train: Callable[[TorchCall], Iterator[Any]] | None = None,
+        on_train: Callable[[TorchCall], Callable[[], Iterator[Any]]] | None = None,
         role: Role = "local",
     ) -> None:
         if (environment.config.get("distributed") or {}).get("strategy") == "fsdp" and environment.slots > 1:
@@ -59,6 +60,8 @@ class PyTorchNativeContext(PyTorchTrialContext):
         self._on_train = on_train
         self._trained_by = ""
         self._reported: dict[str, Any] | None = None
+        self._trained = False
+        self._before_training: Callable[[], None] | None = None
         if role == "cluster":
             self.device = torch.device("cpu")  # nothing is trained in the kernel
         elif environment.managed and on_fit is not None:
@@ -131,23 +134,24 @@ class PyTorchNativeContext(PyTorchTrialContext):
         validation_loader: Any = None,
         evaluate_batch: Callable[..., Any] | None = None,
         callbacks: Any = None,
-    ) -> Iterator[Any]:
+    ) -> LoopBatches:
         """Give the batches of the whole training, for a loop of the user's own.
 
-        Between two batches everything else happens that is due: reports, validations, checkpoints, the end. A trial
-        that is continued gets the batches that are left. In cluster mode there are none here: the loop's body runs on
-        the workers, and ``context.experiment`` is the handle. Leaving the loop by ``break`` or ``return`` ends the
-        training there, with a checkpoint, as completed.
+        The training begins, or is submitted, when the loop asks for the first batch. Between two batches everything
+        else happens that is due: reports, validations, checkpoints, the end. A trial that is continued gets the batches
+        that are left. In cluster mode there are none here: the loop's body runs on the workers, and
+        ``context.experiment`` is the handle. Leaving the loop by ``break`` or ``return`` ends the training there, with
+        a checkpoint and a validation, as completed.
 
         Parameters
         ----------
         train_loader, epochs, validation_loader, evaluate_batch, callbacks
             See :meth:`fit`.
 
-        Yields
-        ------
-        batch
-            What the loader gives, on the trial's device.
+        Returns
+        -------
+        LoopBatches
+            An iterator over what the loader gives, on the trial's device.
 
         Raises
         ------
@@ -170,9 +174,23 @@ class PyTorchNativeContext(PyTorchTrialContext):
                 "context.configure_apex_amp() casts inside of functions, so it works with context.fit(): in a loop of "
                 "your own write `with torch.autocast(...)` around the forward pass, and use context.wrap_scaler()."
             )
-        __tracebackhide__ = True
-        batches: Iterator[Any] = _known(self._on_train)(call)
-        return batches
+        return LoopBatches(_known(self._on_train)(call))
+
+    def backward(
+        self,
+        loss: torch.Tensor,
+        gradient: torch.Tensor | None = None,
+        retain_graph: bool = False,
+        create_graph: bool = False,
+    ) -> None:
+        """Compute the gradients of `loss`; the arguments are those of ``torch.Tensor.backward``."""
+        self._note_training()
+        super().backward(loss, gradient, retain_graph, create_graph)
+
+    def step_optimizer(self, optimizer: torch.optim.Optimizer, *arguments: Any, **named: Any) -> None:
+        """Step `optimizer`, then zero its gradients; see ``PyTorchTrialContext.step_optimizer``."""
+        self._note_training()
+        super().step_optimizer(optimizer, *arguments, **named)
 
     def report(self, metrics: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Report training metrics of the present batch, in a loop over ``train``.
@@ -248,6 +266,15 @@ class PyTorchNativeContext(PyTorchTrialContext):
         """Let ``report`` take metrics."""
         self._reported = {}
 
+    def begin_batch(self, before_training: Callable[[], None] | None) -> None:
+        """Note that the loop is given another batch; `before_training` is called when its body begins to train."""
+        self._trained, self._before_training = False, before_training
+
+    @property
+    def batch_used(self) -> bool:
+        """Whether the loop's body has trained on its batch, or has reported something of it."""
+        return self._trained or bool(self._reported)
+
     def take_reported(self) -> dict[str, Any]:
         """Return what was reported since the last time."""
         reported, self._reported = self._reported or {}, {}
@@ -256,6 +283,21 @@ class PyTorchNativeContext(PyTorchTrialContext):
     def end_loop(self) -> None:
         """Let ``report`` refuse metrics."""
         self._reported = None
+        self._before_training = None
+
+    def _note_training(self) -> None:
+        before, self._before_training = self._before_training, None
+        if before is not None:
+            before()  # may raise: then the batch is not trained on
+        self._trained = True
+
+    def _place(self, method: str) -> tuple[int, int]:
+        if self._batch_index is None or self._epoch_length is None:
+            raise TrialDefinitionError(
+                f"context.{method} has a meaning in train_batch() of context.fit() and in the loop over "
+                "context.train() only, not before training."
+            )
+        return self._batch_index, self._epoch_length
 
     def _check_unused(self, kind: str) -> None:
         if self._trained_by:

@@ -12,6 +12,7 @@ import torch.utils.data as torch_data
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader
+from det_native.pytorch.wrapping import foreign_optimizer
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Framework
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from det_native.pytorch.native import PyTorchNativeContext
 
 BATCH_SIZE = "global_batch_size"
+_NO_CALLBACKS = "{}: callbacks must be det.pytorch.PyTorchCallback objects, in a list or by name, not {}."
 
 
 @dataclass
@@ -117,10 +119,7 @@ class TorchCall:
     @property
     def batches(self) -> int | None:
         """Batches of the training loader; None if it has no length."""
-        try:
-            return len(self.train_loader)
-        except TypeError:
-            return None
+        return len_of(self.train_loader)
 
     @property
     def assumed(self) -> frozenset[str]:
@@ -128,8 +127,13 @@ class TorchCall:
         fields = {"searcher.metric", "records_per_epoch", "min_validation_period"}
         if self.epochs is None:
             fields.add("searcher.max_length")
-        if self.context.env.hparams.get(BATCH_SIZE) == self.batch_size:
-            fields.add(f"hyperparameters.{BATCH_SIZE}")  # a sample of what is searched over
+        environment = self.context.env
+        # A sample of what is searched over, or a slot's share of the batch, which the loader was made with.
+        if BATCH_SIZE in environment.hparams and self.batch_size in (
+            environment.hparams[BATCH_SIZE],
+            environment.per_slot_batch_size,
+        ):
+            fields.add(f"hyperparameters.{BATCH_SIZE}")
         return frozenset(fields)
 
     def configuration_fills(self) -> dict[str, Any]:
@@ -173,10 +177,7 @@ class TorchCall:
         """
         configured = int(environment.config.get("records_per_epoch") or 0)
         loader = self.training(environment)
-        try:
-            own = len(loader)
-        except TypeError:
-            own = 0
+        own = len_of(loader) or 0
         size = int(environment.hparams.get(BATCH_SIZE) or 0)
         agrees = not configured or not size or configured in (self._records(), own * size // environment.ranks.size)
         if own and agrees:
@@ -271,14 +272,13 @@ def _check_wrapped(name: str, context: PyTorchNativeContext) -> None:
         raise TrialDefinitionError(
             f"{name}: no optimizer is wrapped. Write optimizer = context.wrap_optimizer(optimizer) before it."
         )
-    known = {id(parameter) for model in context.models for parameter in model.parameters()}
-    for optimizer in context.optimizers:
-        if any(id(parameter) not in known for group in optimizer.param_groups for parameter in group["params"]):
-            raise TrialDefinitionError(
-                f"{name}: a {type(optimizer).__name__} has parameters that belong to no wrapped model, so they would "
-                "not be in checkpoints. Wrap that model with context.wrap_model() too, or make the optimizer again "
-                "after you have made the model again."
-            )
+    foreign = foreign_optimizer(context.models, context.optimizers)
+    if foreign is not None:
+        raise TrialDefinitionError(
+            f"{name}: a {type(foreign).__name__} has parameters that belong to no wrapped model, so they would not be "
+            "in checkpoints. Wrap that model with context.wrap_model() too, or make the optimizer again after you have "
+            "made the model again."
+        )
 
 
 def _check_function(name: str, what: str, function: Any, parameters: Sequence[str]) -> None:
@@ -347,11 +347,9 @@ def _by_name(name: str, callbacks: Any) -> dict[str, PyTorchCallback]:
     elif isinstance(callbacks, Sequence) and not isinstance(callbacks, str):
         found = {f"{type(one).__name__}-{number}": one for number, one in enumerate(callbacks)}
     else:
-        raise ArgumentError(f"{name}: callbacks must be det.pytorch.PyTorchCallback objects, in a list or by name.")
+        raise ArgumentError(_NO_CALLBACKS.format(name, type(callbacks).__name__))
     for key, one in found.items():
         if not isinstance(key, str) or not isinstance(one, PyTorchCallback):
             wrong = f"the class {one.__name__}: make an object of it" if isinstance(one, type) else type(one).__name__
-            raise ArgumentError(
-                f"{name}: callbacks must be det.pytorch.PyTorchCallback objects, in a list or by name, not {wrong}."
-            )
+            raise ArgumentError(_NO_CALLBACKS.format(name, wrong))
     return found

@@ -36,7 +36,7 @@ _OPEN_LENGTH = ("single", "random", "grid")
 
 def consistency_problems(raw: Mapping[str, Any]) -> list[Problem]:
     """Return what contradicts itself in a configuration, wherever it is to run."""
-    return [*_epochs(raw), *_grid(raw), *_batch_size(raw), *_project(raw), *_sharding(raw)]
+    return [*_epochs(raw), *_grid(raw), *_batch_size(raw), *_project(raw), *_horovod(raw), *_sharding(raw)]
 
 
 def completeness_problems(raw: Mapping[str, Any], *, local: bool) -> list[Problem]:
@@ -174,23 +174,43 @@ def _project(raw: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(missing, f"is missing, but {given.pop()} is given.", "Give both or neither.")
 
 
-def _sharding(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    def section(name: str) -> Mapping[str, Any]:
-        found = raw.get(name)
-        return found if isinstance(found, Mapping) else {}
+def _section(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = raw.get(name)
+    return found if isinstance(found, Mapping) else {}
 
-    distributed, compiled = section("distributed"), section("optimizations").get("torch_compile")
+
+def _one_process(raw: Mapping[str, Any], field: str, value: str, nobody: str) -> Iterator[Problem]:
+    """Yield what is wrong if a field is for several processes, and the slots of a trial are those of one."""
+    resources = _section(raw, "resources")
+    slots = resources.get("slots_per_trial")
+    if resources.get("native_parallel") is True and isinstance(slots, int) and slots > 1:
+        yield Problem(
+            f"distributed.{field}",
+            f"is {value}, but resources.native_parallel makes one process of the slots, which {nobody}.",
+            "Leave one of them out.",
+        )
+
+
+def _horovod(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    distributed = _section(raw, "distributed")
+    if distributed.get("backend") != "horovod":
+        return
+    if distributed.get("strategy") == "fsdp":
+        yield Problem(
+            "distributed.backend",
+            "is horovod, but with distributed.strategy: fsdp torch itself exchanges the gradients.",
+            "Leave one of them out.",
+        )
+    yield from _one_process(raw, "backend", "horovod", "has nobody to exchange gradients with")
+
+
+def _sharding(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    distributed, compiled = _section(raw, "distributed"), _section(raw, "optimizations").get("torch_compile")
     if distributed.get("strategy") != "fsdp":
         if isinstance(distributed.get("fsdp_layers"), list) and distributed["fsdp_layers"]:
             yield Problem("distributed.fsdp_layers", "is given, but distributed.strategy is not fsdp.", "Set that too.")
         return
-    slots = section("resources").get("slots_per_trial")
-    if section("resources").get("native_parallel") is True and isinstance(slots, int) and slots > 1:
-        yield Problem(
-            "distributed.strategy",
-            "is fsdp, but resources.native_parallel makes one process of the slots, which has nobody to share with.",
-            "Leave one of them out.",
-        )
+    yield from _one_process(raw, "strategy", "fsdp", "has nobody to share with")
     enabled = compiled.get("enabled") is not False if isinstance(compiled, Mapping) and compiled else compiled
     if enabled is True:
         yield Problem(

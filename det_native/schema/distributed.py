@@ -12,5 +12,6 @@ from det_native.schema.section import Name, Section
 class Distributed(Section):
     """How the slots of a trial share its models."""
 
+    backend: Literal["torch", "horovod"] = "torch"
     strategy: Literal["ddp", "fsdp"] = "ddp"
     fsdp_layers: list[Name] = Field(default_factory=list)

@@ -11,7 +11,8 @@ from det_native.schema.manifests import Framework
 
 _CONTAINERS = "trials run as processes, not in containers"
 _MANAGERS = "there are no resource pools or workload managers"
-_HOROVOD = "it tunes Horovod, which is not used"
+_HOROVOD = "it tunes Horovod, which distributed.backend: horovod uses on several slots"
+_AUTO_TUNED = "optimizations.auto_tune_tensor_fusion finds it out"
 _KERAS = "for Keras: its optimizer makes a step of every batch"
 _NO_EFFECT = {
     "environment.image": _CONTAINERS,
@@ -43,9 +44,6 @@ _NO_EFFECT = {
     "log_retention_days": "logs are kept as they are",
     "retention_policy": "logs are kept as they are",
     "integrations": "there are none",
-    "optimizations.tensor_fusion_threshold": _HOROVOD,
-    "optimizations.tensor_fusion_cycle_time": _HOROVOD,
-    "optimizations.auto_tune_tensor_fusion": _HOROVOD,
     "tensorboard_storage": "not for users",
     "debug": "not for users",
     "internal": "not for users",
@@ -55,9 +53,11 @@ _NO_EFFECT_ON_ONE_SLOT = {
     "resources.native_parallel": "a trial on one slot spreads no batch",
     "optimizations.gradient_compression": "a trial on one slot exchanges no gradients",
     "optimizations.average_training_metrics": "a trial on one slot has no others to average with",
+    "distributed.backend": "a trial on one slot exchanges no gradients",
     "distributed.strategy": "a trial on one slot has no others to share its models with",
     "distributed.fsdp_layers": "a trial on one slot has no others to share its models with",
 }
+_OF_HOROVOD = ("tensor_fusion_threshold", "tensor_fusion_cycle_time", "auto_tune_tensor_fusion")
 _HERE = "a local run trains in this process, one trial after the other, and keeps its checkpoints with itself"
 _NO_EFFECT_HERE = {
     "resources.max_slots": _HERE,
@@ -94,7 +94,7 @@ def fields_without_effect(
     of_framework = _NO_EFFECT_FOR.get(framework, {}) if framework is not None else {}
     of_slots = _NO_EFFECT_ON_ONE_SLOT if config.resources.slots_per_trial == 1 else {}
     here = _NO_EFFECT_HERE if local else {}
-    for path, reason in (_NO_EFFECT | of_slots | of_framework | here).items():
+    for path, reason in (_NO_EFFECT | of_slots | _of_horovod(config) | of_framework | here).items():
         owner: Any = config
         *sections, name = path.split(".")
         for section in sections:
@@ -105,6 +105,15 @@ def fields_without_effect(
         if known.is_required() or getattr(owner, name) != known.get_default(call_default_factory=True):
             found[path] = reason
     return found
+
+
+def _of_horovod(config: ExperimentConfig) -> dict[str, str]:
+    """Return what Horovod does not look at, each with the reason."""
+    if config.distributed.backend != "horovod" or config.resources.slots_per_trial == 1:
+        return {f"optimizations.{name}": _HOROVOD for name in _OF_HOROVOD}
+    if config.optimizations.auto_tune_tensor_fusion:
+        return {f"optimizations.{name}": _AUTO_TUNED for name in _OF_HOROVOD[:2]}
+    return {}
 
 
 def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = None) -> None:

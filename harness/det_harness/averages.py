@@ -5,23 +5,41 @@ from __future__ import annotations
 from det_harness.exchange import Exchange
 
 Columns = dict[str, list[float | None]]
+Rows = tuple[list[int], Columns]
 
 
-def averaged(own: Columns, exchange: Exchange) -> Columns:
-    """Return the columns whose numbers are the means over the ranks that have one; a collective call.
+def averaged(batches: list[int], own: Columns, exchange: Exchange) -> Rows:
+    """Return batches, and columns whose numbers are the means over the ranks that have one; a collective call.
 
     Parameters
     ----------
+    batches : list of int
+        Those that this rank has rows of: a loop of the user's own may report on some ranks only.
     own : dict
-        Of each metric a number, or None, for the same batches on every rank.
+        Of each metric a number, or None, for each of the batches.
     exchange : Exchange
     """
-    ranks: list[Columns] = exchange.gather(own)
-    names = dict.fromkeys(name for columns in ranks for name in columns)
-    return {
-        name: [_mean(values) for values in zip(*(columns[name] for columns in ranks if name in columns), strict=True)]
+    ranks: list[Rows] = exchange.gather((batches, own))
+    every = batches
+    if any(others != batches for others, _ in ranks):
+        every = sorted({batch for others, _ in ranks for batch in others})
+        ranks = [(every, _spread(others, columns, every)) for others, columns in ranks]
+    names = dict.fromkeys(name for _, columns in ranks for name in columns)
+    return every, {
+        name: [
+            _mean(values) for values in zip(*(columns[name] for _, columns in ranks if name in columns), strict=True)
+        ]
         for name in names
     }
+
+
+def _spread(batches: list[int], columns: Columns, every: list[int]) -> Columns:
+    """Return columns with a row for every one of more batches."""
+    spread: Columns = {}
+    for name, values in columns.items():
+        known = dict(zip(batches, values, strict=True))
+        spread[name] = [known.get(batch) for batch in every]
+    return spread
 
 
 def _mean(values: tuple[float | None, ...]) -> float | None:

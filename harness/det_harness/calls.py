@@ -113,6 +113,11 @@ class CallMatcher:
         self.last_place = "an unknown place"
         self.taken = False
 
+    @property
+    def cell(self) -> int | None:
+        """The index of the cell that runs; None in a script."""
+        return self._running
+
     def enter_cell(self, index: int) -> None:
         """A cell of the program starts."""
         self._running = index

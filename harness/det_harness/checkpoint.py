@@ -122,7 +122,7 @@ class TrialCheckpoints:
         uuid = str(uuid4())
         folder = self._storage.workspace()
         try:
-            with _disk_errors(folder, batch):
+            with disk_errors(folder, batch):
                 rest = write(folder)
             if on_saved is not None:
                 on_saved(uuid, folder)
@@ -222,8 +222,15 @@ class TrialCheckpoints:
 
 
 @contextmanager
-def _disk_errors(folder: Path, batch: int) -> Iterator[None]:
-    """What the disk refuses is no error of the user's code, which may be asked for its own state."""
+def disk_errors(folder: Path | str, batch: int) -> Iterator[None]:
+    """Let the block, which writes a checkpoint, fail by a StorageError where the disk is at fault.
+
+    What the disk refuses is no error of the user's code, which may be asked for its own state.
+
+    Raises
+    ------
+    StorageError
+    """
     try:
         yield
     except (OSError, RuntimeError) as error:
@@ -261,7 +268,7 @@ class _Publication(threading.Thread):
         rest, self._rest = self._rest, None  # what it holds is as large as the model
         try:
             if rest is not None:
-                with _disk_errors(self._folder, self._manifest.batch):
+                with disk_errors(self._folder, self._manifest.batch):
                     rest()
                 del rest
             if self._journal is not None:

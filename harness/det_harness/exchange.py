@@ -194,7 +194,9 @@ def losses_named() -> Iterator[None]:
 
 def lost(error: Exception) -> PeerLostError:
     """Return the error that says that a rank is gone, for one of the backend's."""
-    reason = str(error).partition("\n")[0].partition(". This is typically")[0]
+    reason = str(error).partition("\n")[0]
+    for advice in (". This is typically", ". This was caused"):  # of torch, of Horovod
+        reason = reason.partition(advice)[0]
     return PeerLostError(
         "Another process of this trial has ended or does not answer, so this one cannot go on; what went wrong is in "
         f"the output of that process. ({reason})"

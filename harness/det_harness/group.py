@@ -6,12 +6,13 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from det_harness import horovod_group
 from det_harness.exchange import Exchange, GroupExchange, OneProcess, begin, finish, lost
 from det_native.errors import PeerLostError, UnsupportedFeatureError
 from det_native.schema.job import Gang
@@ -27,7 +28,11 @@ _LONGEST_WAIT = timedelta(days=1)
 
 @contextmanager
 def joined(
-    gang: Gang | None, framework: Framework = "torch", *, deadline: float = MEETING_SECONDS
+    gang: Gang | None,
+    framework: Framework = "torch",
+    config: Mapping[str, Any] | None = None,
+    *,
+    deadline: float = MEETING_SECONDS,
 ) -> Iterator[Exchange]:
     """Join the processes of a trial for the block; gives what connects them.
 
@@ -36,6 +41,8 @@ def joined(
     gang : Gang or None
         None, or a gang of one: there is nobody to join.
     framework : {"torch", "keras", "estimator"}
+    config : mapping, optional
+        The experiment configuration: it says whether Horovod is wanted too.
     deadline : float
         Seconds to wait for the others.
 
@@ -43,6 +50,8 @@ def joined(
     ------
     UnsupportedFeatureError
         For a framework that trains on one slot only, and for several machines.
+    MissingDependencyError
+        If Horovod is wanted and not installed.
     PeerLostError
         If another process does not come, or has gone before the end of the block.
     """
@@ -72,11 +81,22 @@ def joined(
                 timeout=_LONGEST_WAIT,
             )
         try:
-            yield GroupExchange(gang.rank, gang.size, secret)
-            # Whoever leaves first closes connections over which another may still be reading.
-            finish(begin(lambda: distributed.all_reduce(torch.zeros(1), async_op=True)))
+            exchange = GroupExchange(gang.rank, gang.size, secret)
+            with _horovod(gang, exchange, config or {}, deadline):
+                yield exchange
+                # Whoever leaves first closes connections over which another may still be reading.
+                finish(begin(lambda: distributed.all_reduce(torch.zeros(1), async_op=True)))
         finally:
             distributed.destroy_process_group()
+
+
+def _horovod(
+    gang: Gang, exchange: Exchange, config: Mapping[str, Any], deadline: float
+) -> AbstractContextManager[None]:
+    if not horovod_group.is_asked_for(config):
+        return nullcontext()
+    interface = _loopback_interface()
+    return horovod_group.horovod_joined(gang, exchange, config, interface=interface, deadline=deadline)
 
 
 def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
@@ -89,7 +109,10 @@ def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
         # By itself the store would listen on every address of the machine.
         listener = socket.create_server((_LOOPBACK, 0))
         host, port = listener.getsockname()
-        store = TCPStore(host, port, None, True, patience, wait_for_workers=False, master_listen_fd=listener.detach())
+        with _translated():
+            store = TCPStore(
+                host, port, None, True, patience, wait_for_workers=False, master_listen_fd=listener.detach()
+            )
         secret = secrets.token_hex(32)
         _write_privately(place, f"{host}:{port} {secret}")
     else:

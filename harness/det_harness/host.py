@@ -14,10 +14,16 @@ from det_harness.calls import CallMatcher
 from det_harness.inert import InertHandle
 from det_harness.program import ProgramStop, WentOnError, swallowed
 from det_harness.services import Controller, Outcome, Services
+from det_native.callsite import came_through
 from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_harness")
+
+_NO_LOOP = (
+    "No loop has asked for the batches of context.train() in {}: write `for batch in context.train(...)` there, or "
+    "submit it by running the cells, the one of the loop too."
+)
 
 
 class WorkerHost:
@@ -47,6 +53,7 @@ class WorkerHost:
         self._calls = calls
         self._services = services
         self._loop: _Loop | None = None
+        self._awaited = ""  # where the recorded call of train() was made
 
     def take_call(self, kind: str, payload: Any) -> Any:
         """Run the trial at the recorded call and stop the program there; any other call gives an inert handle."""
@@ -67,15 +74,25 @@ class WorkerHost:
             raise
         raise ProgramStop
 
-    def take_loop(self, kind: str, payload: Any) -> Iterator[Any]:
-        """Return the batches of the recorded call, at whose end the program stops; of any other call there are none."""
-        if not self._takes(kind):
-            return iter(())
-        from det_harness.controllers.torch_loop import TorchLoopController
+    def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
+        """Return what begins the loop: the recorded call's batches, at whose end the program stops, or none.
 
-        batches = self._batches(lambda: TorchLoopController(payload, self._services))
-        self._loop = _Loop(weakref.ref(batches), self._calls.last_place)
-        return batches
+        The call is the recorded one either where it is made, or where a loop of a later cell asks for its batches.
+        """
+        recorded, cell = self._takes(kind), self._calls.cell
+        if recorded:
+            self._awaited = self._calls.last_place
+
+        def begin() -> Iterator[Any]:
+            if not recorded and (self._calls.cell == cell or not self._takes(kind)):
+                return iter(())
+            from det_harness.controllers.torch_loop import TorchLoopController
+
+            batches = self._batches(lambda: TorchLoopController(payload, self._services))
+            self._loop = _Loop(weakref.ref(batches), self._calls.last_place)
+            return batches
+
+        return begin
 
     def _takes(self, kind: str) -> bool:
         recorded = self._calls.is_recorded(kind)
@@ -118,14 +135,21 @@ class WorkerHost:
         try:
             with hosted(self):
                 program()
+            self._end_loop()
         except BaseException as error:
             if self.failure is not None:
                 raise self.failure from None
             if self._loop is not None and self._loop_was_left(error):
                 assert self.outcome is not None
                 return self.outcome
-            self.failure = error if self._loop is not None else None
-            raise
+            if self._loop is None:
+                if self._awaited and isinstance(error, WentOnError):
+                    raise TrialDefinitionError(_NO_LOOP.format(self._awaited)) from error
+                raise
+            self.failure = self._loop.in_words(error)
+            if self.failure is error:
+                raise
+            raise self.failure from error
         if self.failure is not None:
             raise self.failure
         if self.outcome is None:
@@ -142,6 +166,9 @@ class WorkerHost:
         """
         assert self._loop is not None
         batches, went_on = self._loop.batches(), isinstance(error, WentOnError)
+        if self.outcome is not None and self._loop.failed_by(error):
+            self.outcome = None
+            return False
         if self.outcome is None and batches is not None:  # the program kept it, so nobody has seen how it was left
             self._loop.leave(batches, on_purpose=went_on)
         if self.outcome is None:
@@ -155,6 +182,12 @@ class WorkerHost:
         if not went_on:
             logger.info("After the loop over context.train() was left, the program ended with %r.", error)
         return True
+
+    def _end_loop(self) -> None:
+        """End a loop in whose body the program was stopped, as another slot had left it, if the program kept it."""
+        batches = self._loop.batches() if self._loop is not None and self.outcome is None else None
+        if self._loop is not None and batches is not None:
+            self._loop.leave(batches, on_purpose=True)
 
     def _controller(self, payload: Any) -> Controller:
         return make_controller(payload, self._services)
@@ -173,6 +206,22 @@ class _Loop:
         if self.controller is not None:
             self.controller.on_purpose = on_purpose
         batches.close()
+
+    def in_words(self, error: BaseException) -> BaseException:
+        """Return what an exception of the loop's body means, which no controller was around; often itself."""
+        if self.controller is None:
+            return error
+        trace = error.__traceback__
+        try:
+            with self.controller.explained():
+                raise error
+        except BaseException as explained:  # noqa: BLE001 (returned)
+            return explained.with_traceback(trace)  # the place in the body
+
+    def failed_by(self, error: BaseException) -> bool:
+        """Return whether an error left the loop that seemed to be left in order: an iterator around it raised it."""
+        place = self.controller.left_at if self.controller is not None else None
+        return place is not None and came_through(error, place)
 
 
 def make_controller(payload: Any, services: Services) -> Controller:

@@ -108,11 +108,17 @@ class _LoadHost:
             raise
         raise ProgramStop
 
-    def take_loop(self, kind: str, payload: Any) -> Iterator[Any]:
+    def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
         """Load at the recorded loop and stop the program there; any other loop has no batches."""
-        result = self.take_call(kind, payload)
+        result, cell = self.take_call(kind, payload), self._calls.cell
         assert isinstance(result, InertHandle)
-        return iter(())
+
+        def begin() -> Iterator[Any]:
+            if self._calls.cell != cell:
+                self.take_call(kind, payload)
+            return iter(())
+
+        return begin
 
     def owns_init(self) -> bool:
         """Whether the ``init()`` being called is the one that the recorded call belongs to."""

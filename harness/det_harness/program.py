@@ -131,13 +131,23 @@ class ProgramRunner:
             except ProgramStop:
                 return
             except SystemExit as error:
-                raise TrialDefinitionError(
-                    f"The program called sys.exit({error.code!r}) before {self.source.call_title()} was reached. "
-                    "Remove that call: it would end every trial."
-                ) from error
+                raise self._exited(error).with_traceback(error.__traceback__) from error  # the place of the call
         raise TrialDefinitionError(
             f"The program ended without reaching {self.source.call_title()}. Does it depend on something that is "
             "different on a worker, such as a condition, a loop or a file?"
+        )
+
+    def _exited(self, error: SystemExit) -> TrialDefinitionError:
+        """Return what is wrong with a program that has called ``sys.exit()``."""
+        if self.calls.taken:  # so it trains in a loop of its own
+            return TrialDefinitionError(
+                f"sys.exit({error.code!r}) was called in or behind the loop over context.train() in "
+                f"{self.calls.last_place}. To fail the trial, raise an exception; to end its training early, leave the "
+                "loop with `break`."
+            )
+        return TrialDefinitionError(
+            f"The program called sys.exit({error.code!r}) before {self.source.call_title()} was reached. "
+            "Remove that call: it would end every trial."
         )
 
     def _check_not_swallowed(self, where: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
-from det_harness.averages import Columns
+from det_harness.averages import Columns, Rows
 from det_harness.metrics import scalar
 from det_harness.services import Reporter
 from det_native.errors import TrialDefinitionError
@@ -32,7 +33,7 @@ class TrainingRecorder:
     owner : str
         What returns the metrics, for messages.
     average : callable, optional
-        Makes columns of numbers the means over all ranks, which then report at the same batches.
+        Takes batches and columns of numbers, and makes these the means over all ranks, which report together.
 
     Attributes
     ----------
@@ -42,7 +43,9 @@ class TrainingRecorder:
         Monotonic time after which it is due in any case, should the batches have become slower.
     """
 
-    def __init__(self, reporter: Reporter, owner: str, average: Callable[[Columns], Columns] | None = None) -> None:
+    def __init__(
+        self, reporter: Reporter, owner: str, average: Callable[[list[int], Columns], Rows] | None = None
+    ) -> None:
         self._reporter = reporter
         self._average = average
         self._owner = owner
@@ -86,13 +89,15 @@ class TrainingRecorder:
         self._average = None
         self.report()
 
-    def report(self, workload: Mapping[str, Any] | None = None) -> None:
+    def report(self, workload: Mapping[str, Any] | None = None, done: int = 0) -> None:
         """Report what was kept since the last time.
 
         Parameters
         ----------
         workload : mapping, optional
             Metrics of a whole workload, which go into the row of its last batch; that must not be reported yet.
+        done : int
+            The last batch of the workload, which may have no metrics of its own.
 
         Raises
         ------
@@ -103,14 +108,19 @@ class TrainingRecorder:
         now = time.monotonic()
         elapsed, self._reported = max(now - self._reported, 1e-6), now
         self.late = now + 5 * REPORT_SECONDS
-        if not batches:
-            return
-        rate = len(batches) / elapsed
-        self.due = batches[-1] + min(max(int(rate * REPORT_SECONDS), 1), _MOST_BATCHES)
-        columns = self._as_numbers()
-        if not self._columns:
+        if batches:
+            rate = len(batches) / elapsed
+            self.due = batches[-1] + min(max(int(rate * REPORT_SECONDS), 1), _MOST_BATCHES)
+        else:
+            self.due = sys.maxsize  # where nothing is kept, time tells when to look again
+        if self._named and not self._columns:
             batches = batches[-1:]  # nothing but what the workload as a whole has
+        columns = self._as_numbers() if batches else {}
         self._columns = {name: [] for name in self._columns}
+        if self._average is not None:
+            batches, columns = self._average(batches, columns)
+        if workload and batches[-1:] != [done]:
+            batches, columns = [*batches, done], {name: [*values, None] for name, values in columns.items()}
         self._add_workload(columns, workload or {}, len(batches))
         if columns:
             self._reporter.training(batches, columns)
@@ -121,7 +131,7 @@ class TrainingRecorder:
             numbers = self._numbers(name, values)
             if numbers is not None:
                 columns[name] = numbers
-        return columns if self._average is None else self._average(columns)
+        return columns
 
     def _add_workload(self, columns: dict[str, list[float | None]], workload: Mapping[str, Any], rows: int) -> None:
         for name, value in workload.items():

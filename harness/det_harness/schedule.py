@@ -56,13 +56,17 @@ class Periods:
 
 @dataclass
 class Progress:
-    """The state of a schedule; goes into every checkpoint."""
+    """The state of a schedule; goes into every checkpoint.
+
+    `ended` is True once the user's code has ended the training before its length: it stays so in a continued trial.
+    """
 
     batches: int = 0
     last_validated: int = -1
     last_checkpointed: int = 0
     save_after_validation: bool = False
     validated_at_end: bool = False
+    ended: bool = False
 
 
 class Schedule:
@@ -104,10 +108,10 @@ class Schedule:
             return Validate()
         if progress.save_after_validation and self._unsaved:
             return SaveCheckpoint()
-        if progress.batches >= periods.length:
-            if progress.validated_at_end:
-                return Finish()
-            return SaveCheckpoint() if self._unsaved else Validate()
+        if self._over:
+            if self._unsaved:
+                return SaveCheckpoint()
+            return Finish() if progress.validated_at_end else Validate()
         if self._due(periods.validation_period, max(progress.last_validated, 0)):
             return Validate()
         if self._due(periods.checkpoint_period, progress.last_checkpointed):
@@ -121,7 +125,7 @@ class Schedule:
         been stopped and continued in between.
         """
         periods = self.periods
-        at_unit = batches % periods.scheduling_unit == 0 or batches >= periods.length
+        at_unit = batches % periods.scheduling_unit == 0 or batches >= periods.length or self.progress.ended
         return at_unit or 0 < periods.validation_period <= batches - max(self.progress.last_validated, 0)
 
     def trained(self, batches: int) -> None:
@@ -135,7 +139,7 @@ class Schedule:
         progress = self.progress
         progress.last_validated = progress.batches
         progress.save_after_validation = self.periods.policy == "all" or (self.periods.policy == "best" and best)
-        if progress.batches >= self.periods.length:
+        if self._over:
             progress.validated_at_end = True
 
     def checkpointed(self) -> None:
@@ -147,6 +151,18 @@ class Schedule:
         """End early: checkpoint unsaved batches, then finish."""
         self.stop_requested = True
 
+    def end_here(self, *, validate: bool = True) -> None:
+        """Make the batches that are done the whole training: a checkpoint and a validation of them end it.
+
+        Parameters
+        ----------
+        validate : bool
+            False leaves out the validation.
+        """
+        progress = self.progress
+        progress.ended = True
+        progress.validated_at_end = not validate or progress.last_validated == progress.batches
+
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON-able data, as it will be once the checkpoint being taken is complete."""
         saved = asdict(self.progress)
@@ -157,6 +173,10 @@ class Schedule:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self.progress = Progress(**snapshot)
+
+    @property
+    def _over(self) -> bool:
+        return self.progress.ended or self.progress.batches >= self.periods.length
 
     @property
     def _unsaved(self) -> bool:

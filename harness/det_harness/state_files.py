@@ -10,25 +10,42 @@ import base64
 import json
 import math
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from det_native.errors import TrialDefinitionError
+
 _ARRAY_KINDS = frozenset("biufcSU")
 
 
-def dump(folder: Path, name: str, value: Any) -> None:
-    """Write `value` under `name` into a folder."""
+def dump(
+    folder: Path, name: str, value: Any, title: Callable[[tuple[Any, ...]], str] = "Something in the state, {},".format
+) -> None:
+    """Write `value` under `name` into a folder.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str
+    value
+    title : callable
+        Says for the keys that lead to a part of the value what the user calls it, as the beginning of a sentence.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If a part cannot be pickled.
+    """
     writer = _Writer()
-    tree = writer.encode(value)
+    tree = writer.encode(value, ())
     (folder / f"{name}.json").write_text(json.dumps(tree, allow_nan=False), encoding="utf-8")
     if writer.arrays:
         np.savez(folder / f"{name}.npz", **{str(index): array for index, array in enumerate(writer.arrays)})
     if writer.objects:
-        import cloudpickle
-
-        (folder / f"{name}.pkl").write_bytes(cloudpickle.dumps(writer.objects))
+        (folder / f"{name}.pkl").write_bytes(_pickled(writer.objects, writer.paths, title))
 
 
 def load(folder: Path, name: str) -> Any:
@@ -52,33 +69,63 @@ def load(folder: Path, name: str) -> Any:
     return _decode(tree, arrays, objects)
 
 
+def _pickled(objects: list[Any], paths: list[tuple[Any, ...]], title: Callable[[tuple[Any, ...]], str]) -> bytes:
+    import cloudpickle
+
+    try:
+        content: bytes = cloudpickle.dumps(objects)
+    except Exception:
+        for one, path in zip(objects, paths, strict=True):  # which of them is it?
+            try:
+                cloudpickle.dumps(one)
+            except Exception as error:
+                raise TrialDefinitionError(
+                    f"{title(path)} is a {type(one).__name__}, which cannot be kept in a checkpoint ({error}): keep "
+                    "there what it can be made of (numbers, text, arrays, tensors, objects that can be pickled), and "
+                    "make it anew where the program begins."
+                ) from error
+        raise
+    return content
+
+
 class _Writer:
-    """Turns a value into a JSON tree; what JSON lacks becomes ``{"<tag>": ...}``, and moves to arrays and objects."""
+    """Turns a value into a JSON tree; what JSON lacks becomes ``{"<tag>": ...}``, and moves to arrays and objects.
+
+    Attributes
+    ----------
+    arrays, objects : list
+    paths : list of tuple
+        The keys that lead to each of the objects.
+    """
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray[Any, Any]] = []
         self.objects: list[Any] = []
+        self.paths: list[tuple[Any, ...]] = []
 
-    def encode(self, value: Any) -> Any:
+    def encode(self, value: Any, path: tuple[Any, ...]) -> Any:
         kind = type(value)
         if value is None or kind in (bool, int, str):
             return value
         if kind is float:
             return value if math.isfinite(value) else {"<float>": repr(value)}
         if kind is list:
-            return [self.encode(part) for part in value]
+            return self._each(value, path)
         if kind is tuple:
-            return {"<tuple>": [self.encode(part) for part in value]}
+            return {"<tuple>": self._each(value, path)}
         if kind is dict:
-            return self._dictionary(value)
+            return self._dictionary(value, path)
         if kind is bytes:
             return {"<bytes>": base64.b64encode(value).decode()}
-        return self._array(value) or self._object(value)
+        return self._array(value) or self._object(value, path)
 
-    def _dictionary(self, value: dict[Any, Any]) -> Any:
+    def _each(self, values: Sequence[Any], path: tuple[Any, ...]) -> list[Any]:
+        return [self.encode(part, (*path, index)) for index, part in enumerate(values)]
+
+    def _dictionary(self, value: dict[Any, Any], path: tuple[Any, ...]) -> Any:
         if all(type(key) is str and not key.startswith("<") for key in value):
-            return {key: self.encode(part) for key, part in value.items()}
-        return {"<dict>": [[self.encode(key), self.encode(part)] for key, part in value.items()]}
+            return {key: self.encode(part, (*path, key)) for key, part in value.items()}
+        return {"<dict>": [[self.encode(key, path), self.encode(part, (*path, key))] for key, part in value.items()]}
 
     def _array(self, value: Any) -> Any:
         if type(value) is np.ndarray and value.dtype.kind in _ARRAY_KINDS:
@@ -103,8 +150,9 @@ class _Writer:
         self.arrays.append(array)
         return {tag: len(self.arrays) - 1}
 
-    def _object(self, value: Any) -> Any:
+    def _object(self, value: Any, path: tuple[Any, ...]) -> Any:
         self.objects.append(value)
+        self.paths.append(path)
         return {"<object>": len(self.objects) - 1}
 
 

@@ -20,6 +20,7 @@ import copy
 import json
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
 
 logger = logging.getLogger("det_harness")
 
+# The name of the callback that keeps ``context.state`` of ``det.experimental.pytorch``.
+USERS_STATE = "det_native.state"
 _WEIGHTS = "state_dict.pth"
 _OBJECTS = "objects.pkl"
 _FACTS = "state.json"
@@ -108,7 +111,7 @@ def _write_state(folder: Path, state: dict[str, Any], memory: HostMemory) -> Cal
     state = dict(state)
     for name, key in _FILES.items():
         if key in state:
-            state_files.dump(folder, name, state.pop(key))
+            state_files.dump(folder, name, state.pop(key), partial(_title, name))
     objects: dict[str, Any] = {}
     copied, lent = memory.copy(nested.split(state, _in_weights_file, objects))
     if objects:
@@ -122,6 +125,14 @@ def _write_state(folder: Path, state: dict[str, Any], memory: HostMemory) -> Cal
         memory.give_back(lent)
 
     return write_weights
+
+
+def _title(name: str, path: tuple[Any, ...]) -> str:
+    """Return how the user calls a place in one of the states, the beginning of a sentence."""
+    if name != "callbacks" or not path:
+        return f"Something in the state of {name}"
+    keys = "".join(f"[{key!r}]" for key in path[1:])
+    return f"context.state{keys}" if path[0] == USERS_STATE else f"state_dict(){keys} of the callback '{path[0]}'"
 
 
 def note_uuid(folder: Path, uuid: str) -> None:
@@ -152,7 +163,7 @@ def restore(state: dict[str, Any], context: PyTorchTrialContext, callbacks: Mapp
     CheckpointError
         If models, optimizers or schedulers do not fit those of the checkpoint.
     """
-    owner = _wrapper(context.owner)
+    owner = wrapper_of(context.owner)
     _load_each(owner, "model", context.models, state["models_state_dict"])
     _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
     for model, gradients in zip(context.models, state["gradients"], strict=True):
@@ -166,6 +177,11 @@ def restore(state: dict[str, Any], context: PyTorchTrialContext, callbacks: Mapp
         callbacks[name].load_state_dict(saved)
 
 
+def wrapper_of(owner: str) -> str:
+    """Return what wraps models: the constructor of a class, or the code before a call such as ``context.fit``."""
+    return f"the program before {owner}()" if "." in owner else f"{owner}.__init__()"
+
+
 def load_models(folder: Path, context: PyTorchTrialContext) -> None:
     """Put the weights back into the trial's models, and nothing else.
 
@@ -174,7 +190,7 @@ def load_models(folder: Path, context: PyTorchTrialContext) -> None:
     CheckpointError
         If the models do not fit those of the checkpoint.
     """
-    _load_each(_wrapper(context.owner), "model", context.models, _read_models(folder))
+    _load_each(wrapper_of(context.owner), "model", context.models, _read_models(folder))
 
 
 def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> list[torch.nn.Module]:
@@ -231,11 +247,6 @@ def _put_gradients(model: torch.nn.Module, gradients: dict[str, torch.Tensor]) -
     for name, parameter in model.named_parameters():
         saved = gradients.get(name)
         parameter.grad = None if saved is None else saved.to(parameter.device)
-
-
-def _wrapper(owner: str) -> str:
-    """Return what wraps models: the constructor of a class, or the code before a call such as ``context.fit``."""
-    return f"the program before {owner}()" if "." in owner else f"{owner}.__init__()"
 
 
 def _load_each(owner: str, kind: str, objects: list[Any], states: list[Any]) -> None:

@@ -19,6 +19,7 @@ from jupyter_client.manager import KernelManager
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
+from det_native.errors import ExperimentFailedError
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.states import ExperimentState
 
@@ -296,6 +297,21 @@ def train_batch(batch, epoch_idx, batch_idx):
 experiment = context.fit(loader, loader, train_batch=train_batch, evaluate_batch=evaluate_batch)
 open("after.txt", "w")
 """
+
+
+def test_a_loop_in_a_later_cell_than_its_call_is_told_in_words(send: Send) -> None:
+    setup, data = SETUP.replace(", PyTorchTrial", ""), TRIAL[: TRIAL.index("class Line")]
+    call = "batches = context.train(loader, validation_loader=loader, evaluate_batch=evaluate_batch)"
+    split = [call, "for batch in batches:\n    context.report(loss=loss_of(batch))"]
+    answer = send("submit", setup, data, NATIVE_CONFIG, NATIVE, *split)
+    assert not answer["ok"]
+    [problem] = answer["problems"]
+    assert "was not made" in problem["what"]
+    assert "has to stand in the cell of that call, or run in the kernel" in problem["remedy"]
+    told = NATIVE_CONFIG.replace('"hyperparameters"', '"records_per_epoch": 64, "hyperparameters"')
+    experiment = handle(send("submit", setup, data, told, NATIVE, *split))
+    with pytest.raises(ExperimentFailedError, match=r"No loop has asked for the batches of context\.train\(\) in cell"):
+        experiment.wait(timeout=90)
 
 
 @pytest.mark.parametrize(("kind", "call"), [("fit", NATIVE_FIT), ("train", NATIVE_LOOP)])

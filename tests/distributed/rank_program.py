@@ -220,9 +220,12 @@ def main(specification: Path, rank: int) -> None:
     folder = specification.parent
     size = told["size"]
     gang = Gang(rank=rank, size=size, local_rank=rank, local_size=size, rendezvous=str(folder / "meeting"))
-    with joined(gang, deadline=told.get("deadline", 120.0)) as exchange:
-        rank_trials.exchanges.watch()
+    backend = {"distributed": {"backend": told["backend"]}}
+    with joined(gang, config=backend, deadline=told["deadline"]) as exchange:
+        rank_trials.exchanges.watch(told["backend"])
         for name, case in told["cases"].items():
+            if told["backend"] != "torch":
+                case = {**case, "made": {**case.get("made", {}), **backend}}
             found = _KINDS[case.get("kind", "train")](folder / name, exchange, case)
             torch.save(found, folder / f"{name}.{rank}.pt")
 

@@ -10,10 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+
+from det_native.frameworks import has_horovod
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
 SECONDS = 150.0
+NEEDS_HOROVOD = pytest.mark.skipif(
+    not has_horovod(), reason="Horovod is not installed here: sh tools/horovod.sh builds it."
+)
+# What gradients travel by, for the tests that have to hold over both.
+BACKENDS = ["torch", pytest.param("horovod", marks=NEEDS_HOROVOD)]
 
 
 @dataclass
@@ -52,10 +60,11 @@ def run_ranks(
     size: int = 2,
     deadline: float = 120.0,
     ranks: list[int] | None = None,
+    backend: str = "torch",
 ) -> Ended:
     """Run cases in `size` processes (or only in those of `ranks`) that share a process group; wait for their ends."""
     specification = folder / "specification.json"
-    specification.write_text(json.dumps({"size": size, "cases": cases, "deadline": deadline}))
+    specification.write_text(json.dumps({"size": size, "cases": cases, "deadline": deadline, "backend": backend}))
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",

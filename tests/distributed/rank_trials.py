@@ -104,6 +104,25 @@ class Clipped(PlainTrial):
         return {"loss": loss}
 
 
+class Half(PlainTrial):
+    """Parameters in bfloat16, and so their gradients."""
+
+    def make_model(self) -> nn.Module:
+        return wide_model().to(torch.bfloat16)
+
+    def loss(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return classified(self.model(images.to(torch.bfloat16)).float(), labels)
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        loss = self.loss(*batch)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+        return {"loss": self.loss(*batch)}
+
+
 class Gan(PlainTrial):
     """Two optimizers; the generator's loss leaves gradients in the discriminator, which are part of its next step."""
 
@@ -374,21 +393,26 @@ class Overlapping(PlainTrial):
 
 
 class Exchanges:
-    """Counts calls of ``torch.distributed.all_reduce`` on their way."""
+    """Counts sums of gradients on their way."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def watch(self) -> None:
-        import torch.distributed
+    def watch(self, backend: str) -> None:
+        """Count the calls of what the backend begins a sum with."""
+        if backend == "horovod":
+            import horovod.torch
 
-        original = torch.distributed.all_reduce
+            module, name = horovod.torch, "allreduce_async_"
+        else:
+            module, name = torch.distributed, "all_reduce"
+        original = getattr(module, name)
 
         def counted(*arguments: Any, **keywords: Any) -> Any:
             self.count += 1
             return original(*arguments, **keywords)
 
-        torch.distributed.all_reduce = counted  # type: ignore[assignment]
+        setattr(module, name, counted)
 
 
 exchanges = Exchanges()

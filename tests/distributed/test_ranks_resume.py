@@ -11,7 +11,7 @@ import pytest
 import torch
 from digits_trials import same
 from rank_program import CaseRun
-from rank_rig import Ended, run_ranks
+from rank_rig import BACKENDS, Ended, run_ranks
 
 from det_native.storage.checkpoints import CheckpointStorage
 
@@ -31,10 +31,10 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """Run all cases in one pair of processes."""
-    return run_ranks(tmp_path_factory.mktemp("resumed"), CASES)
+@pytest.fixture(scope="module", params=BACKENDS)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """Run all cases in one pair of processes for each backend."""
+    return run_ranks(tmp_path_factory.mktemp("resumed"), CASES, backend=request.param)
 
 
 def content(folder: Path, uuid: str, into: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import rank_trials
 import torch
 from rank_program import CaseRun
-from rank_rig import Ended, equal_on_both, largest_difference, run_ranks
+from rank_rig import BACKENDS, NEEDS_HOROVOD, Ended, equal_on_both, largest_difference, run_ranks
 from torch import nn
 
 from det_native.pytorch import PyTorchTrialContext
@@ -38,6 +39,7 @@ CASES: dict[str, dict[str, Any]] = {
     "scaled": {"trial": "Scaled"},
     "normalised": {"trial": "Normalised", "made": {"min_validation_period": {"batches": 4}}},
     "normalised_ddp": {"trial": "Normalised", "kind": "by_hand"},
+    "half": {"trial": "Half"},
     "compressed": {"trial": "PlainTrial", "made": {"optimizations": {"gradient_compression": True}}},
     "measured": {
         "trial": "Measured",
@@ -57,9 +59,15 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """Run all cases in one pair of processes."""
-    return run_ranks(tmp_path_factory.mktemp("ranks"), CASES)
+def pair_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Ended]:
+    """Run all cases in one pair of processes for each backend."""
+    return cache(lambda backend: run_ranks(tmp_path_factory.mktemp(backend), CASES, backend=backend))
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def pair(request: pytest.FixtureRequest, pair_of: Callable[[str], Ended]) -> Ended:
+    """Return how all cases ended over a backend."""
+    return pair_of(request.param)
 
 
 @pytest.fixture
@@ -114,6 +122,27 @@ def test_it_is_what_ddp_does(pair: Ended) -> None:
         assert largest_difference(found["models"], by_hand["models"]) == 0
 
 
+@NEEDS_HOROVOD
+def test_horovod_trains_as_torch_does(pair_of: Callable[[str], Ended]) -> None:
+    trained = [name for name, case in CASES.items() if not case.get("fails")]
+    assert len(trained) > 20
+    for name in trained:
+        by_torch, by_horovod = (pair_of(backend).results(name)[0] for backend in ("torch", "horovod"))
+        assert largest_difference(by_horovod["models"], by_torch["models"]) <= 2e-6, name
+
+
+@NEEDS_HOROVOD
+def test_three_slots_over_horovod_train_as_one_with_the_same_batches(tmp_path: Path) -> None:
+    made = {"batch_size": 33}  # 11 records for each, and no epoch ends
+    ended = run_ranks(tmp_path, {"gan": {"trial": "Gan", "made": made}}, size=3, backend="horovod")
+    assert ended.codes == [0, 0, 0], "\n".join(ended.outputs)
+    first, *others = (rank["models"] for rank in ended.results("gan"))
+    assert [largest_difference(first, other) for other in others] == [0, 0]
+    alone = CaseRun(tmp_path / "alone", **made)
+    alone.run(rank_trials.Gan)
+    assert largest_difference(first, alone.result()["models"]) < 2e-6
+
+
 def test_the_exchange_begins_during_backward(pair: Ended) -> None:
     for rank in pair.results("overlapping"):
         assert rank["facts"]["begun"] == [1] * 8
@@ -149,6 +178,15 @@ def test_uneven_batches_are_dealt_in_turn(pair: Ended) -> None:
     found = equal_on_both(pair, "uneven")
     assert found["batches"] == 13
     assert largest_difference(found["models"], [dict(trial.model.state_dict())]) < 2e-6
+
+
+def test_gradients_in_bfloat16(pair: Ended) -> None:
+    trial = by_hand("half")
+    mean_of_two(trial, 8, lambda slot, step, images, labels: trial.loss(images, labels))
+    found = equal_on_both(pair, "half")
+    assert {value.dtype for value in found["models"][0].values()} == {torch.bfloat16}
+    # The sum of two is rounded once in any case.
+    assert largest_difference(found["models"], [dict(trial.model.state_dict())]) == 0
 
 
 def test_what_a_slot_does_not_use_counts_as_zero(pair: Ended) -> None:

@@ -78,6 +78,36 @@ def weights(experiment):
     return [value.numpy().tobytes().hex() for value in trial.model.state_dict().values()]
 """
 
+NATIVE_SETUP = """
+import torch
+import det_native as det
+from torch.utils.data import DataLoader, TensorDataset
+"""
+
+NATIVE_OBJECTS = """
+context = det.experimental.pytorch.init(configuration(hyperparameters=settings))
+layers = [torch.nn.Linear(6, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 3)]
+model = context.wrap_model(torch.nn.Sequential(*layers))
+optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9))
+mode = det.pytorch.LRScheduler.StepMode.STEP_EVERY_BATCH
+scheduler = context.wrap_lr_scheduler(torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.95), mode)
+
+def loader(shuffle):
+    x = torch.randn(40, 6, generator=torch.Generator().manual_seed(3))
+    return DataLoader(TensorDataset(x, x[:, :3].argmax(1)), batch_size=8, shuffle=shuffle)
+
+def visit(batch_idx):
+    if str(batch_idx + 1) in context.get_hparam("stops").split():
+        gate(context.get_hparam("port"), batch_idx + 1)
+
+def loss_of(batch):
+    x, y = batch
+    return torch.nn.functional.cross_entropy(model(x), y)
+
+def evaluate_batch(batch):
+    return {"val_loss": loss_of(batch)}
+"""
+
 KERAS_SETUP = """
 import numpy as np
 import tensorflow as tf

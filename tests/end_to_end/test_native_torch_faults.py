@@ -7,40 +7,12 @@ import signal
 import pytest
 from faults import GATE_CELL, Cluster, Gate, Kernel, assert_complete_rows, checkpoint_at, ended
 from programs import BATCHES, CONFIG
+from programs import NATIVE_OBJECTS as OBJECTS
+from programs import NATIVE_SETUP as IMPORTS
 
 from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.slow
-
-IMPORTS = """
-import torch
-import det_native as det
-from torch.utils.data import DataLoader, TensorDataset
-"""
-
-OBJECTS = """
-context = det.experimental.pytorch.init(configuration(hyperparameters=settings))
-layers = [torch.nn.Linear(6, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 3)]
-model = context.wrap_model(torch.nn.Sequential(*layers))
-optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9))
-mode = det.pytorch.LRScheduler.StepMode.STEP_EVERY_BATCH
-scheduler = context.wrap_lr_scheduler(torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.95), mode)
-
-def loader(shuffle):
-    x = torch.randn(40, 6, generator=torch.Generator().manual_seed(3))
-    return DataLoader(TensorDataset(x, x[:, :3].argmax(1)), batch_size=8, shuffle=shuffle)
-
-def visit(batch_idx):
-    if str(batch_idx + 1) in context.get_hparam("stops").split():
-        gate(context.get_hparam("port"), batch_idx + 1)
-
-def loss_of(batch):
-    x, y = batch
-    return torch.nn.functional.cross_entropy(model(x), y)
-
-def evaluate_batch(batch):
-    return {"val_loss": loss_of(batch)}
-"""
 
 FIT = """
 def train_batch(batch, epoch_idx, batch_idx):
@@ -126,50 +98,3 @@ def test_two_slots_train_the_same_by_fit_and_loop(kernel: Kernel, cluster: Clust
         found.append((kernel.value(f"weights(det.attach({experiment.id}))"), rows))
     assert found[0] == found[1]
     assert "[rank 1] batch 14: seen 15" in str(experiment.logs())
-
-
-NAMED = """
-batches = context.train(loader(True), validation_loader=loader(False), evaluate_batch=evaluate_batch)
-for batch in batches:
-    context.report(loss=loss_of(batch))
-    if context.batch_idx == 3:
-        break
-experiment = context.experiment
-"""
-
-CAUGHT = """
-try:
-    for batch in context.train(loader(True), validation_loader=loader(False), evaluate_batch=evaluate_batch):
-        context.report(loss=loss_of(batch))
-        raise OSError("in the body")
-except OSError:
-    pass
-experiment = context.experiment
-"""
-
-BEHIND = """
-for batch in context.train(loader(True), validation_loader=loader(False), evaluate_batch=evaluate_batch):
-    context.report(loss=loss_of(batch))
-    if context.batch_idx == 3:
-        break
-if context.role == "worker":
-    raise OSError("behind the loop")
-experiment = context.experiment
-"""
-
-
-def test_ways_out_of_a_loop_on_a_worker(kernel: Kernel, cluster: Cluster) -> None:
-    for cell in (IMPORTS, GATE_CELL, CONFIG, "settings = {}"):
-        kernel.run(cell)
-    experiments = []
-    for cell in (NAMED, CAUGHT, BEHIND):
-        kernel.run(OBJECTS)
-        experiments.append(cluster.attach(kernel.submit(cell)))
-    named, caught, behind = experiments
-    for experiment in (named, behind):
-        assert ended(experiment, ExperimentState.COMPLETED).batches == 4
-        assert [row["batch"] for row in experiment.trials[0].metrics()] == [1, 2, 3, 4]
-        assert experiment.trials[0].checkpoints[-1].batch == 4
-    assert "behind the loop" in str(behind.logs())
-    ended(caught, ExperimentState.ERROR)
-    assert "neither run to its end nor left with `break`" in str(caught.detail().error)

@@ -1,5 +1,6 @@
 """What is wrong with ``fit()`` and ``train()`` of PyTorch is one sentence, before any training."""
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,10 @@ from det_native.errors import (  # noqa: E402
     TrialDefinitionError,
     UnsupportedFeatureError,
 )
+from det_native.experimental.native import first_environment  # noqa: E402
+from det_native.experimental.settings import check_settings, complete_for_fit  # noqa: E402
 from det_native.pytorch import PyTorchCallback  # noqa: E402
+from det_native.pytorch.native import PyTorchNativeContext  # noqa: E402
 from det_native.schema.loading import ConfigurationWarning  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -107,6 +111,76 @@ def test_a_metric_that_the_evaluation_lacks_is_told_before_training() -> None:
     assert not line.calls
 
 
+def test_an_evaluation_that_returns_no_dictionary_is_named_as_the_user_calls_it() -> None:
+    with pytest.raises(TrialDefinitionError, match=r"^one_argument\(\) returned NoneType; return metrics by name"):
+        Line().fit(evaluate_batch=one_argument)
+
+
+class Strange:
+    """A batch whose records nobody can count."""
+
+    def __init__(self, records: Any) -> None:
+        self.records = records
+
+
+def test_batches_without_a_length_are_told_what_the_user_can_change() -> None:
+    line = Line()
+    loader = DataLoader(loader_of().dataset, batch_size=4, collate_fn=Strange)
+
+    def train(batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        return line.step(next(iter(loader_of())))
+
+    with pytest.raises(InvalidDataError) as caught:
+        line.context.fit(loader_of(), loader, train_batch=train, evaluate_batch=evaluate_strange)
+    assert "let the batches of validation_loader be tensors, or tuples or dictionaries of them" in str(caught.value)
+    assert "get_batch_length" not in str(caught.value)
+
+
+def evaluate_strange(batch: Strange) -> dict[str, Any]:
+    return {"val_loss": 1.0}
+
+
+def test_a_place_outside_of_training_is_told_for_both_ways_to_train() -> None:
+    line = Line()
+    for ask in (lambda: line.context.epoch_idx, lambda: line.context.is_epoch_end()):
+        with pytest.raises(
+            TrialDefinitionError, match=r"^context\.(epoch_idx|is_epoch_end) has a meaning in .* the loop"
+        ):
+            ask()
+
+
+def test_models_that_differ_between_slots_are_told_without_a_class() -> None:
+    from det_harness.gradients.replicas import check_alike
+    from det_harness.torch_state import wrapper_of
+
+    class Two:
+        """The exchange of two slots, of which the other one has no model."""
+
+        def gather(self, value: Any) -> list[Any]:
+            return [value, ([], [])]
+
+    line = Line()
+    with pytest.raises(TrialDefinitionError, match=r"^the program before context\.fit\(\) made other models on slot 1"):
+        check_alike(wrapper_of("context.fit"), line.context.models, line.context.optimizers, Two())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("size", "warned"), [(4, False), (8, False), (6, True)])
+def test_a_loader_with_a_slots_share_of_the_batch_contradicts_nothing(size: int, warned: bool) -> None:
+    config = CONFIG | {"hyperparameters": {"global_batch_size": 8}, "resources": {"slots_per_trial": 2}}
+    settings = check_settings(config, None, None, None, None, None, None, (), ())
+    context = PyTorchNativeContext(first_environment(settings, "torch"), on_fit=lambda call: call)
+    assert context.get_per_slot_batch_size() == 4
+    model = context.wrap_model(torch.nn.Linear(1, 1))
+    context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    call = context.fit(loader_of(16, size), train_batch=lambda batch, epoch_idx, batch_idx: None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        complete = complete_for_fit(settings, call)
+    assert [str(one.message) for one in caught if "global_batch_size" in str(one.message)] == [] or warned
+    assert bool(caught) is warned
+    assert complete.hyperparameters["global_batch_size"].model_dump()["val"] == 8
+
+
 def test_a_validation_metric_without_validation_is_refused() -> None:
     line = Line(CONFIG | {"searcher": {"name": "single", "metric": "val_error"}})
     with pytest.raises(TrialDefinitionError, match=r"'val_error', but context\.fit\(\) has no validation"):
@@ -169,8 +243,6 @@ def test_mixed_precision_by_apex_belongs_to_fit() -> None:
 
 
 def test_a_context_outside_any_run_trains_nothing() -> None:
-    from det_native.pytorch.native import PyTorchNativeContext
-
     context = PyTorchNativeContext.from_config(CONFIG | {"searcher": {"name": "single", "metric": "val_loss"}})
     model = context.wrap_model(torch.nn.Linear(1, 1))
     context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))

@@ -124,3 +124,25 @@ def test_initial_validation_comes_first() -> None:
     assert schedule.next() == Validate()
     schedule.validated(best=False)
     assert schedule.next() == Train(until=5)
+
+
+@given(periods, bests, st.integers(1, 12), st.booleans())
+def test_where_it_is_ended_it_is_saved_and_validated_once(
+    periods: Periods, best: list[bool], after: int, validate: bool
+) -> None:
+    schedule = Schedule(periods)
+    done = [(schedule.progress.batches, step(schedule, best[0])) for _ in range(after)]
+    batches = schedule.progress.batches
+    schedule.end_here(validate=validate)
+    assert schedule.ends_workload(batches)
+    continued = Schedule(periods)
+    continued.restore(json.loads(json.dumps(schedule.snapshot())))
+    rest = history(schedule, best)
+    assert {batch for batch, _ in rest} == {batches}
+    assert not any(isinstance(action, Train) for _, action in rest)
+    assert schedule.progress.last_checkpointed == batches
+    validations = [batch for batch, action in done + rest if isinstance(action, Validate)]
+    assert len(validations) == len(set(validations))
+    assert not validate or schedule.progress.last_validated == batches
+    assert rest[-1][1] == Finish(stopped=False)
+    assert not any(isinstance(action, Train) for _, action in history(continued, best))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,38 @@ def test_more_slots_than_there_are_is_refused_with_what_to_do(master: Master) ->
     assert "3 slots for each trial, but the cluster has 2 slots" in told.error
     assert "`det up --slots 3`" in told.error
     assert master.get("/experiments") == []
+
+
+def test_horovod_that_is_not_there_is_refused_with_what_to_run(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    horovod = {"distributed": {"backend": "horovod"}}
+    monkeypatch.setitem(sys.modules, "horovod", None)  # as where it is not installed
+    asked = body(master, config=configuration(resources={"slots_per_trial": 2}, **horovod))
+    told = refused(master.client.post("/api/v1/experiments", json=asked), 422)
+    assert f"which is not installed in the Python that trains ({sys.executable})" in told.error
+    command = told.error.partition("run  ")[2].partition("  (")[0].split()
+    assert command[:2] == [f"VENV={sys.prefix}", "sh"]
+    assert "pip wheel" in Path(command[2]).read_text()
+    assert master.get("/experiments") == []
+    alone = body(master, config=configuration(**horovod))
+    assert master.client.post("/api/v1/experiments", json=alone).status_code == 201
+
+
+@pytest.mark.parametrize(("packages", "status"), [({"torch": "2"}, 422), ({"torch": "2", "horovod": "0.28.1"}, 201)])
+def test_horovod_is_looked_for_in_the_python_of_the_workers(
+    master: Master, tmp_path: Path, packages: dict[str, str], status: int
+) -> None:
+    python = tmp_path / "other" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch(0o700)
+    described = manifest()
+    interpreter = described.interpreter.model_copy(update={"executable": str(python), "packages": packages})
+    sent = described.model_copy(update={"interpreter": interpreter}).model_dump(mode="json")
+    bundle = master.client.post("/api/v1/bundles", json=sent).json()["id"]
+    config = configuration(resources={"slots_per_trial": 2}, distributed={"backend": "horovod"})
+    answer = master.client.post("/api/v1/experiments", json=body(master, config=config, bundle_id=bundle))
+    assert answer.status_code == status, answer.text
+    if status == 422:
+        assert f"({python}): run  VENV={tmp_path / 'other'} sh " in refused(answer, 422).error
 
 
 def test_other_refusals_of_an_experiment(master: Master) -> None:

@@ -243,3 +243,53 @@ def test_settings_that_torch_does_not_know_are_refused(tmp_path: Path, settings:
     with pytest.raises(TrialDefinitionError, match=f"(?s)optimizations.torch_compile is not what .*{said}"):
         LocalRun(tmp_path, optimizations={"torch_compile": settings}).run(Plain)
     assert DigitsTrial.done == 0
+
+
+class OfManySizes(WithOwn):
+    """Has a batch of another size every time, and as many models as it is told, each of another structure."""
+
+    kinds = 1
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        super().__init__(context)
+        self.others = [
+            context.wrap_model(nn.Sequential(nn.Linear(64, 3 + more), nn.Tanh())) for more in range(self.kinds - 1)
+        ]
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        images, labels = (part[: batch_idx + 2] for part in batch)
+        loss = nn.functional.cross_entropy(self.model(images), labels)
+        loss = loss + sum(other(images).sum() for other in self.others)
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return loss
+
+
+class OfTwoKinds(OfManySizes):
+    kinds = 2
+
+
+def test_after_eight_forms_a_model_goes_on_uncompiled(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, optimizations=TRACED, batches=12)
+    limit = torch._dynamo.config.recompile_limit
+    run.run(OfManySizes)
+    assert graphs() == limit == 8
+    assert len(run.reporter.training_rows) == 12
+    assert torch._dynamo.config.recompile_limit == limit
+
+
+def test_each_further_model_has_eight_forms_more(tmp_path: Path) -> None:
+    LocalRun(tmp_path, optimizations=TRACED, batches=7).run(OfTwoKinds)
+    assert graphs() >= 14
+
+
+def test_with_dynamic_sizes_one_form_is_enough(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, optimizations={"torch_compile": {"backend": "aot_eager", "dynamic": True}}, batches=12)
+    run.run(OfManySizes)
+    assert graphs() <= 3  # training, validation
+
+
+def test_too_many_forms_of_one_that_must_be_whole_are_said_in_words(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, optimizations={"torch_compile": {"fullgraph": True, "backend": "eager"}}, batches=12)
+    with pytest.raises(TrialDefinitionError, match=r"(?s)OfManySizes cannot be compiled.*`dynamic: true` compiles for"):
+        run.run(OfManySizes)

@@ -77,6 +77,7 @@ DEFAULTS = {
     "optimizations.torch_compile.mode": "default",
     "optimizations.torch_compile.dynamic": False,
     "optimizations.torch_compile.fullgraph": False,
+    "distributed.backend": "torch",
     "distributed.strategy": "ddp",
     "distributed.fsdp_layers": [],
     "bind_mounts": [],
@@ -151,7 +152,12 @@ ACCEPTED = [
     ("optimizations.torch_compile", {"mode": "max-autotune"}, {"enabled": True, "mode": "max-autotune"}),
     ("optimizations.torch_compile", {"enabled": False, "dynamic": True}, {"enabled": False, "dynamic": True}),
     ("optimizations.torch_compile", {"options": {"epilogue_fusion": True}}, {"options": {"epilogue_fusion": True}}),
-    ("distributed", {"strategy": "fsdp", "fsdp_layers": ["Block"]}, {"strategy": "fsdp", "fsdp_layers": ["Block"]}),
+    (
+        "distributed",
+        {"strategy": "fsdp", "fsdp_layers": ["Block"]},
+        {"backend": "torch", "strategy": "fsdp", "fsdp_layers": ["Block"]},
+    ),
+    ("distributed", {"backend": "horovod"}, {"backend": "horovod", "strategy": "ddp", "fsdp_layers": []}),
     ("environment.image", "name", {"cpu": "name", "cuda": "name", "rocm": "name"}),
     ("environment.image", {"cpu": "c", "gpu": "g"}, {"cpu": "c", "cuda": "g", "rocm": None}),
     ("environment.environment_variables", ["A=1"], {"cpu": ["A=1"], "cuda": ["A=1"], "rocm": ["A=1"]}),
@@ -244,6 +250,7 @@ REFUSED = [
         "optimizations.torch_compile",
         "either mode or options",
     ),
+    ("distributed.backend", "horvod", "distributed.backend", "Did you mean horovod?"),
     ("distributed.strategy", "fdsp", "distributed.strategy", "Did you mean fsdp?"),
     ("distributed.fsdp_layers", "Block", "distributed.fsdp_layers", "must be a list"),
     ("distributed.fsdp_layers", ["Block"], "distributed.fsdp_layers", "distributed.strategy is not fsdp"),
@@ -369,6 +376,22 @@ def test_what_does_not_go_with_sharded_models_is_refused(other: dict[str, Any], 
     with pytest.raises(ConfigurationError) as caught:
         load(config)
     assert [problem.where for problem in caught.value.problems] == [where]
+    assert text in str(caught.value)
+    load({**config, "distributed": None})
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ({"distributed": {"backend": "horovod", "strategy": "fsdp"}}, "torch itself exchanges the gradients"),
+        ({"resources": {"native_parallel": True, "slots_per_trial": 2}}, "has nobody to exchange gradients with"),
+    ],
+)
+def test_what_does_not_go_with_horovod_is_refused(other: dict[str, Any], text: str) -> None:
+    config = {**MINIMAL, "distributed": {"backend": "horovod"}, **other}
+    with pytest.raises(ConfigurationError) as caught:
+        load(config)
+    assert [problem.where for problem in caught.value.problems] == ["distributed.backend"]
     assert text in str(caught.value)
     load({**config, "distributed": None})
 

@@ -267,6 +267,32 @@ def test_fields_without_effect_for_one_framework_are_listed_there_and_say_so() -
     load_config({**config, "slurm": None}, framework="torch")
 
 
+def test_what_tunes_horovod_has_an_effect_only_where_it_is_used() -> None:
+    tuned = {"tensor_fusion_threshold": 8, "tensor_fusion_cycle_time": 1}
+    horovod = {"distributed": {"backend": "horovod"}}
+    two = {"resources": {"slots_per_trial": 2}}
+
+    def warned(*parts: dict[str, Any]) -> str:
+        config = {**FIELDS, "optimizations": tuned}
+        for part in parts:
+            config |= part
+        with pytest.warns(ConfigurationWarning) as caught:
+            load_config(config, framework="torch")
+        (text,) = [str(each.message) for each in caught]
+        return text
+
+    both = "optimizations.tensor_fusion_threshold, optimizations.tensor_fusion_cycle_time"
+    assert f"{both} (it tunes Horovod, which distributed.backend: horovod uses on several slots)" in warned(two)
+    alone = warned(horovod)
+    assert f"{both} (it tunes Horovod" in alone
+    assert "distributed.backend (a trial on one slot exchanges no gradients)" in alone
+    automatic = {"optimizations": {**tuned, "auto_tune_tensor_fusion": True}}
+    text = warned(horovod, two, automatic)
+    assert f"here: {both} (optimizations.auto_tune_tensor_fusion finds it out)." in text
+    for optimizations in (tuned, {"auto_tune_tensor_fusion": True}):
+        load_config({**FIELDS, **horovod, **two, "optimizations": optimizations}, framework="torch")
+
+
 def test_fields_without_effect_in_a_local_run_are_listed_there_and_say_so() -> None:
     config = {
         **FIELDS,

@@ -19,6 +19,7 @@ from det_native.errors import (
     CheckpointNotFoundError,
     DetError,
     MasterError,
+    MissingDependencyError,
     ProblemsError,
     ProtocolMismatchError,
     RequestError,
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 _STATUS: Sequence[tuple[type[DetError], int]] = (
     (ProblemsError, 422),
     (UnsupportedFeatureError, 422),
+    (MissingDependencyError, 422),
     (ArgumentError, 400),
     (ProtocolMismatchError, 426),
     (CheckpointNotFoundError, 404),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from det_native import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
-from det_native.master.flow.jobs import checkpoint_uri, target_batches, testing_config
+from det_native.master.flow.jobs import check_horovod, checkpoint_uri, target_batches, testing_config
 from det_native.master.flow.pace import Pace
 from det_native.master.search import (
     CreateTrial,
@@ -58,6 +58,8 @@ def create(
         If the configuration is not valid, or asks for what this version does not run.
     ArgumentError
         If a trial needs more slots than there are.
+    MissingDependencyError
+        If it needs Horovod, and there is none.
     ProtocolMismatchError
         If the client speaks another protocol.
     NotFoundError
@@ -80,6 +82,7 @@ def create(
         bundle = bundles.get(transaction.connection, body.bundle_id)
         refuse_unsupported(config, bundle.program.framework)
         _refuse_too_large(config, len(context.places.slots))
+        check_horovod(config, bundle)
         new = experiments.NewExperiment(
             owner=owner,
             name=config.title,

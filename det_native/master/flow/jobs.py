@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native import PROTOCOL
+from det_native import PROTOCOL, frameworks
 from det_native.errors import UnsupportedFeatureError
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.slots import device_of
@@ -113,6 +113,22 @@ def worker_kind(bundle: BundleManifest) -> WorkerKind:
     usable = interpreter.executable and interpreter.executable != sys.executable
     executable = interpreter.executable if usable and os.access(interpreter.executable, os.X_OK) else ""
     return WorkerKind(bundle.program.framework, executable, interpreter.fingerprint)
+
+
+def check_horovod(config: ExperimentConfig, bundle: BundleManifest) -> None:
+    """Refuse an experiment that needs Horovod if the Python that will run its trials has none.
+
+    Raises
+    ------
+    MissingDependencyError
+    """
+    if config.distributed.backend != "horovod" or config.resources.slots_per_trial == 1:
+        return
+    executable, packages = worker_kind(bundle).executable, bundle.interpreter.packages
+    if not executable and not frameworks.has_horovod():
+        raise frameworks.missing_horovod()
+    if executable and packages and "horovod" not in packages:
+        raise frameworks.missing_horovod(executable)
 
 
 def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:

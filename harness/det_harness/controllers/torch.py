@@ -28,7 +28,7 @@ from det_harness.metrics import checked_validation, is_best
 from det_harness.recorder import TrainingRecorder
 from det_harness.schedule import Finish, SaveCheckpoint, Train, Validate
 from det_harness.services import Outcome, Services
-from det_native.pytorch import LRScheduler, PyTorchTrial, PyTorchTrialContext
+from det_native.pytorch import DataLoader, LRScheduler, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.tensorboard import place
 
@@ -47,6 +47,8 @@ class PyTorchTrialController:
         What trains on a batch, for messages; the class's ``train_batch()`` by default.
     """
 
+    _evaluation_class: type[Evaluation] = Evaluation
+
     def __init__(self, trial_class: type[PyTorchTrial], services: Services, trainer: str = "") -> None:
         check_trial_class(trial_class)
         environment = services.environment
@@ -60,7 +62,7 @@ class PyTorchTrialController:
         self._recorder = TrainingRecorder(
             services.reporter,
             trainer or f"{self._name}.train_batch()",
-            (lambda columns: averaged(columns, exchange)) if averages else None,
+            (lambda batches, columns: averaged(batches, columns, exchange)) if averages else None,
         )
         searcher = environment.config.get("searcher") or {}
         self._compilation = Compilation(environment.config, self._name)
@@ -80,11 +82,17 @@ class PyTorchTrialController:
         Exception
             Whatever the user's code raises.
         """
-        with place.writing_to(self._event_files()), losses_named(), self._compilation.explained():
+        with place.writing_to(self._event_files()), self.explained():
             self._build()
             with self._shutdown_in_any_case():
                 stopped = self._run()
         return Outcome(batches=self._schedule.progress.batches, stopped=stopped)
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Let what goes wrong in the block be said in words: a rank that is gone, models that cannot be compiled."""
+        with losses_named(), self._compilation.explained():
+            yield
 
     def _run(self) -> bool:
         with self._training():
@@ -152,8 +160,8 @@ class PyTorchTrialController:
         check_wrapped(self._name, self._context, self._trial_class)
 
     def _make_evaluation(self, reduction: Reduction) -> Validation:
-        validation = checked_loader(self._name, self._trial, "build_validation_data_loader")
-        return Evaluation(
+        validation = self._validation_loader()
+        return self._evaluation_class(
             self._trial,
             self._context,
             lambda sharded: validation.get_data_loader(**(self._shard if sharded else {})),
@@ -162,6 +170,9 @@ class PyTorchTrialController:
             self._exchange,
             self._metric,
         )
+
+    def _validation_loader(self) -> DataLoader:
+        return checked_loader(self._name, self._trial, "build_validation_data_loader")
 
     def _batches_of_an_epoch(self) -> int:
         return batches_of_an_epoch(self._name, self._training_loader, self._context)
@@ -256,12 +267,16 @@ class PyTorchTrialController:
                 scheduler.step()
             self._hooks.call("on_training_epoch_end", epoch - 1)
         if self._reduction and self._schedule.ends_workload(self._done):
-            self._recorder.report(self._reduction.reduce())
-            self._reduction.reset()
+            self._report_workload()
         elif self._ranks.agree(self._done >= self._recorder.due or monotonic() >= self._recorder.late):
             self._recorder.report()
         if self._ranks.agree(self._context.get_stop_requested()):
             self._schedule.request_stop()
+
+    def _report_workload(self) -> None:
+        """Report, with the batches, what the reducers make of the workload that has ended."""
+        self._recorder.report(self._reduction.reduce(), self._done)
+        self._reduction.reset()
 
     def _schedulers(self, mode: LRScheduler.StepMode) -> list[LRScheduler]:
         return [scheduler for scheduler in self._context.lr_schedulers if scheduler.step_mode is mode]
@@ -271,7 +286,7 @@ class PyTorchTrialController:
         hooks = self._hooks
         hooks.call("on_validation_step_start")
         hooks.call("on_validation_start")
-        self._ranks.begin_validation()
+        self._ranks.send_buffers()
         for model in self._context.models:
             model.eval()
         metrics = checked_validation(self._evaluation.run(), self._metric, self._evaluation.owner)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from det_harness import rank_files, rng, torch_state, torch_state_shards
+from det_harness.checkpoint import disk_errors
 from det_harness.controllers.torch_hooks import CallbackHooks
 from det_harness.controllers.torch_reduction import Reduction
 from det_harness.host_copy import HostMemory
@@ -78,8 +80,11 @@ class TorchCheckpoints:
                 )
             else:
                 state, sharded = torch_state_shards.take_out(self._state())
-                self._exchange.gather(rank_files.packed(lambda folder: torch_state.save_own(folder, state)))
-                self._save_sharded(None, sharded)
+                with disk_errors(tempfile.gettempdir(), self._schedule.progress.batches):
+                    own = rank_files.packed(lambda folder: torch_state.save_own(folder, state))
+                self._exchange.gather(own)
+                with disk_errors("the first slot's folder", self._schedule.progress.batches):
+                    self._save_sharded(None, sharded)
                 _, folder = self._exchange.from_chief(None)
                 self._hooks.call("on_checkpoint_write_end", folder)
                 self._exchange.gather(None)

@@ -9,6 +9,7 @@ from typing import Any
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.data import adapt_data_loader
+from det_native.pytorch.wrapping import foreign_optimizer
 
 _WRAPPED_BY = {"build_model": "wrap_model", "optimizer": "wrap_optimizer", "create_lr_scheduler": "wrap_lr_scheduler"}
 _BATCH_METHODS = ("train_batch", "evaluate_batch", "evaluate_full_dataset")
@@ -55,13 +56,12 @@ def check_wrapped(name: str, context: PyTorchTrialContext, trial_class: type[PyT
         raise TrialDefinitionError(
             f"{name}.__init__() wrapped no optimizer: call self.context.wrap_optimizer(optimizer) there."
         )
-    known = {id(parameter) for model in context.models for parameter in model.parameters()}
-    for optimizer in context.optimizers:
-        if any(id(parameter) not in known for group in optimizer.param_groups for parameter in group["params"]):
-            raise TrialDefinitionError(
-                f"A {type(optimizer).__name__} of {name} has parameters that belong to no wrapped model, so they would "
-                "not be in checkpoints: wrap that model with self.context.wrap_model() too."
-            )
+    foreign = foreign_optimizer(context.models, context.optimizers)
+    if foreign is not None:
+        raise TrialDefinitionError(
+            f"A {type(foreign).__name__} of {name} has parameters that belong to no wrapped model, so they would not "
+            "be in checkpoints: wrap that model with self.context.wrap_model() too."
+        )
 
 
 def checked_loader(name: str, trial: PyTorchTrial, method: str) -> DataLoader:
@@ -105,8 +105,8 @@ def batches_of_an_epoch(name: str, loader: DataLoader, context: PyTorchTrialCont
     return batches
 
 
-def checked_by_name(name: str, method: str, metrics: Any) -> dict[str, Any]:
-    """Return metrics of an evaluation method, which have to be a dictionary.
+def checked_by_name(owner: str, metrics: Any) -> dict[str, Any]:
+    """Return metrics of an evaluation method or function, `owner`, which have to be a dictionary.
 
     Raises
     ------
@@ -114,9 +114,7 @@ def checked_by_name(name: str, method: str, metrics: Any) -> dict[str, Any]:
         If they are anything else.
     """
     if not isinstance(metrics, dict) or not all(isinstance(one, str) for one in metrics):
-        raise TrialDefinitionError(
-            f"{name}.{method}() returned {type(metrics).__name__}; return metrics by name, a dictionary."
-        )
+        raise TrialDefinitionError(f"{owner} returned {type(metrics).__name__}; return metrics by name, a dictionary.")
     return metrics
 
 

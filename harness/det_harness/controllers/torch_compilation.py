@@ -37,6 +37,7 @@ class Compilation:
         self._settings = TorchCompile.model_validate(optimizations.get("torch_compile") or False)
         self._owner = owner
         self._timed = False
+        self._limit: int | None = None
 
     def apply(self, models: Sequence[torch.nn.Module], device: torch.device) -> None:
         """Compile the models, each at its first call and again for what is new to it.
@@ -73,6 +74,26 @@ class Compilation:
                     )
                 except RuntimeError as error:
                     raise TrialDefinitionError(f"{_FIELD} is not what torch.compile takes: {error}") from error
+                self._explain_calls(model)
+        # torch counts the forms that are compiled of all models together, for they are called by the same code.
+        self._limit = config.recompile_limit
+        config.recompile_limit = self._limit * max(len(models), 1)
+
+    def _explain_calls(self, model: torch.nn.Module) -> None:
+        """Say in words, where the model is called, that it cannot be compiled: in a loop of the user's own too."""
+        compiled: Any = model._compiled_call_impl
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            try:
+                return compiled(*arguments, **named)
+            except Exception as error:
+                explained = self._in_words(error)
+                if explained is error:
+                    raise
+                raise explained from error
+
+        call._torchdynamo_inline = compiled._torchdynamo_inline  # type: ignore[attr-defined]  # as part of another model
+        model._compiled_call_impl = call
 
     def around_training(self, train_batch: Callable[..., Any]) -> Callable[..., Any]:
         """Return a ``train_batch`` whose first call says how long it took."""
@@ -103,14 +124,30 @@ class Compilation:
         try:
             yield
         except Exception as error:
-            if not self._settings.enabled or not _is_of_compiler(error):
+            explained = self._in_words(error)
+            if explained is error:
                 raise
-            reason = str(error).strip().partition("\n\n")[0]
-            raise TrialDefinitionError(
-                f"The models of {self._owner} cannot be compiled, which {_FIELD} asks for: {reason}\nWithout that "
-                "field they are trained as they are; with its `backend: aot_eager`, PyTorch shows whether their code "
-                "or the compiler is at fault."
-            ) from error
+            raise explained from error
+        finally:
+            self._restore_limit()
+
+    def _in_words(self, error: Exception) -> Exception:
+        """Return what an exception of the compiler means; another one itself."""
+        if not self._settings.enabled or not _is_of_compiler(error):
+            return error
+        reason = str(error).strip().partition("\n\n")[0]
+        explained = TrialDefinitionError(
+            f"The models of {self._owner} cannot be compiled, which {_FIELD} asks for: {reason}\nWithout that field "
+            "they are trained as they are; with its `backend: aot_eager`, PyTorch shows whether their code or the "
+            "compiler is at fault; after many sizes of batches, `dynamic: true` compiles for all of them."
+        )
+        return explained
+
+    def _restore_limit(self) -> None:
+        if self._limit is not None:
+            from torch._dynamo import config
+
+            config.recompile_limit, self._limit = self._limit, None
 
 
 def _check_cpp_compiler() -> None:
@@ -125,5 +162,6 @@ def _check_cpp_compiler() -> None:
 def _is_of_compiler(error: Exception) -> bool:
     from torch._dynamo import exc  # there is no public name for them
 
+    of_compiler = (exc.TorchDynamoException, exc.FailOnRecompileLimitHit)
     # A TorchRuntimeError is an operation of the user's model that fails, as it would without the compiler.
-    return isinstance(error, exc.TorchDynamoException) and not isinstance(error, exc.TorchRuntimeError)
+    return isinstance(error, of_compiler) and not isinstance(error, exc.TorchRuntimeError)

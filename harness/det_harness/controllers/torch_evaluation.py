@@ -75,6 +75,16 @@ class Evaluation:
         """What computes the metrics, for messages."""
         return f"{self._name}.{'evaluate_full_dataset' if self._full else 'evaluate_batch'}()"
 
+    @property
+    def _loader_owner(self) -> str:
+        return f"The loader that {self._name}.build_validation_data_loader() returned"
+
+    @property
+    def _length_remedy(self) -> str:
+        return (
+            f"override {self._name}.get_batch_length(batch), or return Reducer.AVG_OF_BATCHES in evaluation_reducer()"
+        )
+
     def run(self) -> dict[str, Any]:
         """Return the metrics, each reduced to one value, unchecked.
 
@@ -103,7 +113,7 @@ class Evaluation:
         elif self._sharded:  # the first rank cannot use the models alone; what reducers get counts there
             with self._reduction.unchanged():
                 self._evaluate(self._loader)
-        return dict(checked_by_name(self._name, "evaluate_full_dataset", self._exchange.from_chief(found)))
+        return dict(checked_by_name(self.owner, self._exchange.from_chief(found)))
 
     def _by_batch(self) -> dict[str, Any]:
         reducers = self._trial.evaluation_reducer()
@@ -117,7 +127,7 @@ class Evaluation:
                 with self._reduction.unchanged():
                     self._evaluate(moved)
                 continue
-            metrics = checked_by_name(self._name, "evaluate_batch", self._evaluate(moved))
+            metrics = checked_by_name(self.owner, self._evaluate(moved))
             if weights and metrics.keys() != columns.keys():
                 raise TrialDefinitionError(
                     f"{self.owner} returned the metrics {', '.join(metrics) or 'none'} for one batch and "
@@ -141,9 +151,7 @@ class Evaluation:
         """Reduce the numbers of all slots; a slot may have had no batch."""
         slots = [slot for slot in slots if slot[1]]
         if not slots:
-            raise TrialDefinitionError(
-                f"{self._name}.build_validation_data_loader() returned a loader without batches; validation needs data."
-            )
+            raise TrialDefinitionError(f"{self._loader_owner} has no batches; validation needs data.")
         weights = [weight for _, slot_weights in slots for weight in slot_weights]
         return {
             name: self._reducer(name, reducers).reduce([value for own, _ in slots for value in own[name]], weights)
@@ -155,8 +163,7 @@ class Evaluation:
             return self._trial.get_batch_length(batch)
         except InvalidDataError as error:
             raise InvalidDataError(
-                f"{error} Validation metrics are weighted by the records of their batch: override "
-                f"{self._name}.get_batch_length(batch), or return Reducer.AVG_OF_BATCHES in evaluation_reducer()."
+                f"{error} Validation metrics are weighted by the records of their batch: {self._length_remedy}."
             ) from error
 
     def _reducer(self, name: str, reducers: Any) -> Reducer:

@@ -46,6 +46,12 @@ class TrainingMeans(Reporter):
         """What computes the metrics, for messages."""
         return self._call.trainer
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was reported at all, on any rank the same."""
+        keeper = self.keeper
+        return bool(self._exchange.from_chief(not keeper.sums and not keeper.last))
+
     def run(self) -> dict[str, Any]:
         """Return the means of the first rank, and begin anew; the last ones again, if nothing was reported since.
 

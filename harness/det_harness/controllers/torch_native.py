@@ -13,18 +13,53 @@ from det_harness.controllers.torch_checks import checked_by_name
 from det_harness.controllers.torch_evaluation import Evaluation, Validation
 from det_harness.controllers.torch_means import TrainingMeans
 from det_harness.controllers.torch_reduction import Reduction
+from det_harness.controllers.torch_users_state import StateKeeper
 from det_harness.lengths import in_whole_epochs
 from det_harness.metrics import checked_validation
 from det_harness.services import Services
+from det_harness.torch_state import USERS_STATE
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
-from det_native.pytorch.native import PyTorchNativeContext
 from det_native.pytorch.native_call import TorchCall, function_name
 from det_native.schema.environment import TrialEnvironment
 
-# Names of our own callbacks, which keep what belongs to a checkpoint besides the user's objects.
-_STATE, _MEANS = "det_native.state", "det_native.means"
+# The name of a callback of our own, which keeps what belongs to a checkpoint besides the user's objects.
+_MEANS = "det_native.means"
+
+
+class _NativeEvaluation(Evaluation):
+    """Validates with the user's function."""
+
+    @property
+    def _call(self) -> TorchCall:
+        assert isinstance(self._trial, _Adapter)
+        return self._trial.call
+
+    @property
+    def owner(self) -> str:
+        """What computes the metrics, for messages."""
+        return f"{function_name(self._call.evaluate_batch)}()"
+
+    @property
+    def _loader_owner(self) -> str:
+        return f"validation_loader of {self._name}()"
+
+    @property
+    def _length_remedy(self) -> str:
+        return (
+            "let the batches of validation_loader be tensors, or tuples or dictionaries of them, with the records "
+            "along the first dimension (collate_fn= of the DataLoader makes them)"
+        )
+
+    def names(self) -> list[str] | None:
+        """Return the names of the metrics of this slot's first batch; None if it has none."""
+        batch = next(iter(self._loader), None)
+        if batch is None:
+            return None
+        with torch.no_grad():
+            metrics = self._evaluate(self._context.to_device(batch))
+        return list(checked_by_name(self.owner, metrics))
 
 
 class NativeTorchController(PyTorchTrialController):
@@ -36,6 +71,8 @@ class NativeTorchController(PyTorchTrialController):
         The user's objects, loaders and functions.
     services : Services
     """
+
+    _evaluation_class = _NativeEvaluation
 
     def __init__(self, call: TorchCall, services: Services) -> None:
         environment = services.environment
@@ -59,7 +96,7 @@ class NativeTorchController(PyTorchTrialController):
         call = self._call
         self._context = context = call.context
         call.context.join_run(self._services.environment, gradients, call.trainer, call.name)
-        kept: dict[str, PyTorchCallback] = {_STATE: _StateKeeper(call.context)}
+        kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(call.context)}
         if self._means is not None:
             kept[_MEANS] = self._means.keeper
         self._trial = self._trial_class(context)
@@ -67,20 +104,12 @@ class NativeTorchController(PyTorchTrialController):
         self._trial.kept = kept
 
     def _make_evaluation(self, reduction: Reduction) -> Validation:
-        if self._means is not None:
-            return self._means
-        validation = self._call.validation()
-        assert validation is not None
-        return _NativeEvaluation(
-            self._call,
-            self._trial,
-            self._context,
-            lambda sharded: validation.get_data_loader(**(self._shard if sharded else {})),
-            self._services.validation_batches,
-            reduction,
-            self._exchange,
-            self._metric,
-        )
+        return self._means if self._means is not None else super()._make_evaluation(reduction)
+
+    def _validation_loader(self) -> DataLoader:
+        loader = self._call.validation()
+        assert loader is not None
+        return loader
 
     def _batches_of_an_epoch(self) -> int:
         return self._call.steps_per_epoch(self._services.environment)
@@ -98,43 +127,6 @@ class NativeTorchController(PyTorchTrialController):
         if names is None:
             return  # this slot has no batch; whether any has one, the validation itself tells
         checked_validation(dict.fromkeys(names, 0.0), self._metric, self._evaluation.owner)
-
-
-class _StateKeeper(PyTorchCallback):
-    """Keeps ``context.state`` in checkpoints."""
-
-    def __init__(self, context: PyTorchNativeContext) -> None:
-        self._context = context
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(self._context.state)
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        # The same object: the user's code may hold it by another name.
-        self._context.state.clear()
-        self._context.state.update(state_dict)
-
-
-class _NativeEvaluation(Evaluation):
-    """Validates with the user's function."""
-
-    def __init__(self, call: TorchCall, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._call = call
-
-    @property
-    def owner(self) -> str:
-        """What computes the metrics, for messages."""
-        return f"{function_name(self._call.evaluate_batch)}()"
-
-    def names(self) -> list[str] | None:
-        """Return the names of the metrics of this slot's first batch; None if it has none."""
-        batch = next(iter(self._loader), None)
-        if batch is None:
-            return None
-        with torch.no_grad():
-            metrics = self._evaluate(self._context.to_device(batch))
-        return list(checked_by_name(self._name, "evaluate_batch", metrics))
 
 
 class _Adapter(PyTorchTrial):

@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from det_harness.exchange import Exchange
+from det_harness.torch_state import wrapper_of
 from det_native.pytorch import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
+
+
+@dataclass(frozen=True)
+class Met:
+    """What any of the ranks is about to do with a batch of a user's own loop.
+
+    Attributes
+    ----------
+    stops, due : bool
+        As of ``RanksInStep.begin_batch``.
+    left : bool
+        The loop was left there.
+    trained, passed : bool
+        The batch is trained on there, or not.
+    """
+
+    stops: bool
+    due: bool
+    left: bool
+    trained: bool
+    passed: bool
 
 
 class RanksInStep:
@@ -46,7 +69,7 @@ class RanksInStep:
             from det_harness.gradients.replicas import Buffers, check_alike, send_from_chief
 
             context = self._context
-            check_alike(context.owner, context.models, context.optimizers, self._exchange)
+            check_alike(wrapper_of(context.owner), context.models, context.optimizers, self._exchange)
             send_from_chief(context.models)
             self._send_buffers = Buffers(context.models).send
         self._gradients.start()
@@ -69,7 +92,23 @@ class RanksInStep:
         self._send_buffers()
         return self._exchange.ask(self.stops, due)
 
-    def begin_validation(self) -> None:
+    def meet(self, *, due: bool, left: bool, trained: bool) -> Met:
+        """Make known how each rank goes on with the batch of a user's own loop, and wait for the others.
+
+        Gradients are exchanged after this only: ranks that go different ways would wait for each other for ever.
+
+        Parameters
+        ----------
+        due : bool
+            Whether this rank is to report after the batch.
+        left : bool
+            Whether this rank's loop was left.
+        trained : bool
+            Whether this rank is about to train on the batch; False once it will not.
+        """
+        return Met(*self._exchange.ask(self.stops, due, left, trained, not (left or trained))())
+
+    def send_buffers(self) -> None:
         """Make the buffers equal."""
         self._send_buffers()
 

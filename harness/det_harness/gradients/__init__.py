@@ -30,6 +30,9 @@ def gradients_of(exchange: Exchange, config: dict[str, Any], owner: str = "The t
         from det_harness.gradients.sharded import ShardedGradients
 
         return ShardedGradients(exchange, owner, settings.get("fsdp_layers") or [], compress=compress)
+    from det_harness import horovod_group
     from det_harness.gradients.group import GroupGradients
+    from det_harness.gradients.wire import GroupWire, HorovodWire
 
-    return GroupGradients(exchange.size, compress=compress)
+    wire = HorovodWire() if horovod_group.is_asked_for(config) else GroupWire()
+    return GroupGradients(exchange.size, wire, compress=compress)

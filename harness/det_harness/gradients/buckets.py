@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import torch
 
+from det_harness.gradients.wire import Sum, Wire
 from det_native.errors import TrialDefinitionError
 
 _FIRST_BYTES = 1 << 20
@@ -35,9 +35,13 @@ class Bucket:
 
     Parameters
     ----------
+    number : int
+        Its place among the buckets of the optimizer.
     slots : sequence of Slot
     extra : int
         Numbers that are exchanged with the gradients, see `extra`.
+    wire : Wire
+        What they travel by.
     compress : bool
         Exchange float32 and float64 as float16.
 
@@ -45,20 +49,21 @@ class Bucket:
     ----------
     missing : int
         Parameters whose gradients are not complete yet.
-    work : handle or None
+    work : Sum or None
         The exchange, once it has begun.
     extra : tensor
         The numbers at the end of the flat tensor.
     """
 
-    def __init__(self, slots: Sequence[Slot], extra: int, *, compress: bool) -> None:
+    def __init__(self, number: int, slots: Sequence[Slot], extra: int, wire: Wire, *, compress: bool) -> None:
+        self.number = number
         self.slots = list(slots)
         self.missing = len(self.slots)
-        self.work: Any = None
+        self.work: Sum | None = None
         first = self.slots[0].parameter
         compressed = compress and first.dtype in (torch.float32, torch.float64)
         lengths = [_real(slot.parameter.detach()).numel() for slot in self.slots]
-        kind = torch.float16 if compressed else _real(first.detach()).dtype
+        kind = torch.float16 if compressed else wire.type_of(_real(first.detach()).dtype)
         # A sum of float16 may overflow where the mean does not.
         self._divided_first = kind is torch.float16
         self.flat = torch.zeros(sum(lengths) + extra, dtype=kind, device=first.device)
@@ -99,7 +104,7 @@ class Bucket:
             elif gradient.dtype is view.dtype:
                 torch.mul(view, factor, out=gradient)
             else:
-                _real(gradient).copy_(view).mul_(factor)
+                _real(gradient).copy_(view if factor == 1.0 else view.mul(factor))  # rounded once
 
     def reset(self) -> None:
         """Wait for the gradients of the next step."""
@@ -109,7 +114,7 @@ class Bucket:
             slot.passes = 0
 
 
-def buckets_of(parameters: Sequence[torch.nn.Parameter], extra: int, *, compress: bool) -> list[Bucket]:
+def buckets_of(parameters: Sequence[torch.nn.Parameter], extra: int, wire: Wire, *, compress: bool) -> list[Bucket]:
     """Return the buckets of some parameters, the last of them with `extra` numbers.
 
     Backward makes the gradients of the last parameters first. The first bucket is small, so that its exchange
@@ -130,7 +135,7 @@ def buckets_of(parameters: Sequence[torch.nn.Parameter], extra: int, *, compress
             slots, used = [], 0
         open_groups[kind] = (slots, used)
     return [
-        Bucket(slots, extra if number == len(groups) else 0, compress=compress)
+        Bucket(number, slots, extra if number == len(groups) else 0, wire, compress=compress)
         for number, slots in enumerate(groups, 1)
     ]
 

@@ -1,9 +1,10 @@
-"""Means of gradients over the ranks of a process group, exchanged while backward is still running.
+"""Means of gradients over the ranks of a trial, exchanged while backward is still running.
 
 The users' modules are not wrapped: hooks on the parameters see when a gradient is complete.
 
-* Each optimizer has buckets of its own and a process group of its own, and begins the exchange of its buckets in their
-  order: ranks whose backward takes another course (a layer unused here, used there) still meet in the same order.
+* Each optimizer has buckets of its own and a line of its own to the other ranks, and begins the exchange of its buckets
+  in their order: ranks whose backward takes another course (a layer unused here, used there) still meet in the same
+  order.
 * The last bucket waits for ``step_optimizer``. With it goes, for each parameter, whether this rank has a gradient, and
   whether a further backward has added to gradients that were being exchanged already. If one has, on any rank, all
   buckets are exchanged again, and from then on only in ``step_optimizer``: what is right first, what is quick second.
@@ -13,29 +14,31 @@ The users' modules are not wrapped: hooks on the parameters see when a gradient 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
-import torch.distributed as distributed
 
-from det_harness.exchange import begin, finish
+from det_harness.exchange import finish
 from det_harness.gradients.buckets import Bucket, Slot, buckets_of
+from det_harness.gradients.wire import Line, Wire
 from det_native.pytorch.gradients import Gradients
 
 
 class GroupGradients(Gradients):
-    """Exchanges the gradients of a trial over process groups of ``torch.distributed``.
+    """Exchanges the gradients of a trial's models, which every rank has whole.
 
     Parameters
     ----------
     size : int
         Ranks.
+    wire : Wire
+        What the gradients travel by.
     compress : bool
         Exchange float32 and float64 as float16.
     """
 
-    def __init__(self, size: int, *, compress: bool = False) -> None:
+    def __init__(self, size: int, wire: Wire, *, compress: bool = False) -> None:
         self._size = size
+        self._wire = wire
         self._compress = compress
         self._watched: dict[int, OptimizerGradients] = {}
         self._started = False
@@ -47,13 +50,13 @@ class GroupGradients(Gradients):
         """Take in an optimizer."""
         before = list(self._watched.values())
         self._watched[id(optimizer)] = one = OptimizerGradients(
-            optimizer, backward_passes, self._size, before, compress=self._compress
+            optimizer, backward_passes, self._size, before, self._wire, compress=self._compress
         )
         if self._started:
             one.start()
 
     def start(self) -> None:
-        """Make the groups and buckets; a collective call."""
+        """Make the lines and buckets; a collective call."""
         self._started = True
         for one in self._watched.values():
             one.start()
@@ -88,6 +91,7 @@ class OptimizerGradients:
     size : int
     before : list of OptimizerGradients
         Of the optimizers that were wrapped before.
+    wire : Wire
     compress : bool
 
     Attributes
@@ -104,6 +108,7 @@ class OptimizerGradients:
         backward_passes: int,
         size: int,
         before: list[OptimizerGradients],
+        wire: Wire,
         *,
         compress: bool,
     ) -> None:
@@ -114,7 +119,8 @@ class OptimizerGradients:
         self._size = size
         self._before = before
         self._compress = compress
-        self._group: Any = None
+        self._wire = wire
+        self._line: Line
         self._slots: dict[int, Slot] = {}  # by id of the parameter
         self._outside: list[torch.nn.Parameter] = []  # frozen so far
         self._known = -1
@@ -125,8 +131,8 @@ class OptimizerGradients:
         self._added_late = False
 
     def start(self) -> None:
-        """Make the group and the buckets; a collective call."""
-        self._group = distributed.new_group()
+        """Make the line and the buckets; a collective call."""
+        self._line = self._wire.open()
         self._plan()
 
     @property
@@ -182,7 +188,7 @@ class OptimizerGradients:
 
     def _begin(self, bucket: Bucket) -> None:
         bucket.fill(self._size)
-        bucket.work = begin(lambda: distributed.all_reduce(bucket.flat, group=self._group, async_op=True))
+        bucket.work = self._line.add_up(bucket.flat, bucket.number)
 
     def _drop(self) -> None:
         """Forget the buckets, once what has begun has ended on all ranks."""
@@ -208,7 +214,7 @@ class OptimizerGradients:
         elsewhere = {one for other in self.owners for one in other.parameters}
         own = [parameter for key, parameter in everything.items() if key not in elsewhere]
         trained = [one for one in own if one.requires_grad or one.grad is not None or id(one) in self._slots]
-        self._buckets = buckets_of(trained, len(trained) + 1, compress=self._compress) if trained else []
+        self._buckets = buckets_of(trained, len(trained) + 1, self._wire, compress=self._compress) if trained else []
         self._slots = {id(slot.parameter): slot for bucket in self._buckets for slot in bucket.slots}
         self._outside = [parameter for parameter in own if id(parameter) not in self._slots]
         for key, slot in self._slots.items():

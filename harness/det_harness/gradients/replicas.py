@@ -14,12 +14,19 @@ from det_native.errors import TrialDefinitionError
 
 
 def check_alike(
-    owner: str,
+    maker: str,
     models: Sequence[torch.nn.Module],
     optimizers: Sequence[torch.optim.Optimizer],
     exchange: Exchange,
 ) -> None:
     """Refuse a trial whose models or optimizers differ between ranks: their exchanges would not fit each other.
+
+    Parameters
+    ----------
+    maker : str
+        What made them, for the message.
+    models, optimizers : sequence
+    exchange : Exchange
 
     Raises
     ------
@@ -37,7 +44,7 @@ def check_alike(
         if other != found[0]:
             what = "models" if other[0] != found[0][0] else "optimizers"
             raise TrialDefinitionError(
-                f"{owner}.__init__() made other {what} on slot {rank} than on slot 0: make and wrap the same ones, in "
+                f"{maker} made other {what} on slot {rank} than on slot 0: make and wrap the same ones, in "
                 "the same order, on every slot."
             )
 

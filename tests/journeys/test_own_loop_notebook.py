@@ -1,0 +1,45 @@
+"""The notebook of a user's own PyTorch loop runs from its first cell to its last, and shows what it says."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import nbformat
+import pytest
+from journey_kernel import Notebook, Ran
+
+pytestmark = pytest.mark.slow
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_own_pytorch_loop.ipynb"
+
+
+@pytest.fixture(scope="module")
+def ran(notebook: Notebook) -> list[Ran]:
+    """What each cell of code has shown; one that raises fails here."""
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    return [notebook.run(cell.source) for cell in cells if cell.cell_type == "code"]
+
+
+def value(notebook: Notebook, expression: str) -> object:
+    return ast.literal_eval(notebook.run(f"print(repr({expression}))").stdout)
+
+
+def test_the_loop_learns_the_digits_here_on_the_cluster_and_searched(ran: list[Ran], notebook: Notebook) -> None:
+    found = value(notebook, "(local_accuracy, cluster_accuracy, loaded_accuracy)")
+    assert isinstance(found, tuple)
+    assert min(found) > 0.95
+    assert value(notebook, "cluster_experiment.history == experiment.history") is True
+    assert any("the same history as here: True" in one.stdout for one in ran)
+
+
+def test_the_search_has_a_trial_for_each_rate_and_a_figure(ran: list[Ran], notebook: Notebook) -> None:
+    assert value(notebook, "sorted(trial.hparams['lr'] for trial in searched.trials)") == [0.0005, 0.005, 0.05]
+    assert value(notebook, "abs(checkpoint.metrics['val_accuracy'] - loaded_accuracy) < 1e-5") is True
+    assert any("image/png" in data for one in ran for data in one.shown)
+
+
+def test_the_saved_notebook_has_no_outputs(ran: list[Ran]) -> None:
+    cells = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells if cell.cell_type == "code"]
+    assert len(ran) == len(cells)
+    assert not any(cell.outputs or cell.execution_count for cell in cells)
