@@ -193,7 +193,7 @@ def wrapped_by_hand(folder: Path, exchange: Exchange, case: dict[str, Any]) -> d
     from det_native.pytorch import PyTorchTrialContext
 
     torch.manual_seed(5)
-    trial = getattr(rank_trials, case["trial"])(PyTorchTrialContext(made.environment))
+    trial = trial_of(case)(PyTorchTrialContext(made.environment))
     loader = trial.build_training_data_loader().get_data_loader(
         repeat=True, num_replicas=exchange.size, rank=exchange.rank, seed=5
     )

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 from digits_trials import Digits
-from rank_trials import Measured, PlainTrial, Random, Scaled, TwoLosses, classified, clip
+from measured_trials import Measured
+from rank_trials import PlainTrial, Random, Scaled, TwoLosses, classified, clip
 from torch import nn
 from torch.utils import data as torch_data
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import rank_trials
 import torch
-from rank_program import CaseRun
+from rank_program import CaseRun, trial_of
 from rank_rig import BACKENDS, NEEDS_HOROVOD, Ended, equal_on_both, largest_difference, run_ranks
 from torch import nn
 
@@ -43,6 +43,7 @@ CASES: dict[str, dict[str, Any]] = {
     "compressed": {"trial": "PlainTrial", "made": {"optimizations": {"gradient_compression": True}}},
     "measured": {
         "trial": "Measured",
+        "module": "measured_trials",
         "made": {
             "batches": 12,
             "min_validation_period": {"batches": 4},
@@ -50,7 +51,7 @@ CASES: dict[str, dict[str, Any]] = {
             "optimizations": {"average_training_metrics": True},
         },
     },
-    "whole_set": {"trial": "WholeSet"},
+    "whole_set": {"trial": "WholeSet", "module": "measured_trials"},
     "stopping": {"trial": "Stopping"},
     "random": {"trial": "Random"},
     "sparse": {"trial": "Sparse", "fails": True},
@@ -76,7 +77,7 @@ def alone(tmp_path: Path) -> Callable[[str], dict[str, Any]]:
 
     def run(name: str) -> dict[str, Any]:
         made = CaseRun(tmp_path / name, **CASES[name].get("made", {}))
-        made.run(getattr(rank_trials, CASES[name]["trial"]))
+        made.run(trial_of(CASES[name]))
         return made.result()
 
     return run
@@ -108,7 +109,7 @@ def test_two_slots_train_as_one_with_the_same_batches(
     found, expected = equal_on_both(pair, name), alone(name)
     start = CaseRun(Path(), **CASES[name].get("made", {})).environment
     torch.manual_seed(start.trial_seed)
-    fresh = getattr(rank_trials, CASES[name]["trial"])(PyTorchTrialContext(start)).context.models
+    fresh = trial_of(CASES[name])(PyTorchTrialContext(start)).context.models
     moved = largest_difference([dict(model.state_dict()) for model in fresh], expected["models"])
     difference = largest_difference(found["models"], expected["models"])
     assert difference < 2e-6
@@ -169,7 +170,7 @@ def mean_of_two(
 def by_hand(name: str) -> Any:
     environment = CaseRun(Path(), batch_size=16).environment
     torch.manual_seed(5)
-    return getattr(rank_trials, CASES[name]["trial"])(PyTorchTrialContext(environment))
+    return trial_of(CASES[name])(PyTorchTrialContext(environment))
 
 
 def test_uneven_batches_are_dealt_in_turn(pair: Ended) -> None:

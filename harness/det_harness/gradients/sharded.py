@@ -61,7 +61,7 @@ class ShardedGradients(Gradients):
         TrialDefinitionError
             If it differs between ranks, or cannot be sharded.
         """
-        check_alike(self._owner, [model], [], self._exchange)
+        check_alike(f"{self._owner}.__init__()", [model], [], self._exchange)
         names = {type(one).__name__ for one in model.modules()}
         self._seen |= names
         for name, parameter in model.named_parameters():
