@@ -178,6 +178,13 @@ def resumed(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str,
     }
 
 
+def stopped(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+    """Train until the first slot is told to stop."""
+    run = CaseRun(folder, exchange, **case["made"])
+    run.run(trial_of(case), stop_at=case["stop"] if exchange.rank == 0 else None)
+    return run.result()
+
+
 def continued(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
     """Train on from the only checkpoint of another folder."""
     run = CaseRun(folder, exchange, **case["made"])
@@ -209,6 +216,7 @@ def wrapped_by_hand(folder: Path, exchange: Exchange, case: dict[str, Any]) -> d
 _KINDS: dict[str, Callable[[Path, Exchange, dict[str, Any]], dict[str, Any]]] = {
     "train": train,
     "resumed": resumed,
+    "stopped": stopped,
     "continued": continued,
     "by_hand": wrapped_by_hand,
 }

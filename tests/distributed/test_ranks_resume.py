@@ -31,10 +31,29 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+# Stops in the middle of a workload, for whose end the reducers gather.
+_STOP = 5
+CASES_OF_REDUCERS: dict[str, dict[str, Any]] = {
+    "reduced": {
+        "kind": "stopped",
+        "trial": "Measured",
+        "module": "measured_trials",
+        "stop": _STOP,
+        "made": {"batches": 12, "scheduling_unit": 12},
+    },
+}
+
+
 @pytest.fixture(scope="module", params=BACKENDS)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ended:
     """Run all cases in one pair of processes for each backend."""
     return run_ranks(tmp_path_factory.mktemp("resumed"), CASES, backend=request.param)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """Stop a pair of processes in the middle of a workload."""
+    return run_ranks(tmp_path_factory.mktemp("stopped"), CASES_OF_REDUCERS)
 
 
 def content(folder: Path, uuid: str, into: Path) -> dict[str, Any]:
@@ -94,3 +113,24 @@ def test_a_checkpoint_of_two_slots_goes_on_on_one(
     assert run.batches == BATCHES + 4
     assert next(batch for batch, _ in run.result()["training"]) == first.batch + 1
     assert "was made on 2 slot(s), the trial has 1 now" in caplog.text
+
+
+def test_what_reducers_had_gathered_on_a_slot_that_is_gone_counts(stopped: Ended, tmp_path: Path) -> None:
+    from measured_trials import Measured
+
+    assert stopped.codes == [0, 0], "\n".join(stopped.outputs)
+    whole = CaseRun(tmp_path / "whole", batches=12, scheduling_unit=12)
+    whole.run(Measured)
+    parts = CaseRun(stopped.folder / "reduced", batches=12, scheduling_unit=12)
+    [first] = parts.storage.list()
+    assert first.batch in (_STOP, _STOP + 1)
+
+    # Once more in the same workload: what a slot left behind goes into the next checkpoint too.
+    parts.run(Measured, resume=first, stop_at=first.batch + 2)
+    [second] = [manifest for manifest in parts.storage.list() if manifest.batch == first.batch + 2]
+    parts.run(Measured, resume=second)
+    expected, found = (run.result()["training"][-1][1] for run in (whole, parts))
+    assert found["seen"] == expected["seen"]
+    assert found["spread"] == expected["spread"]
+    assert found["mean_label"] == pytest.approx(expected["mean_label"])
+    assert (expected["slots"], found["slots"]) == (1, 2)

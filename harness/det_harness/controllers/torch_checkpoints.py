@@ -137,6 +137,9 @@ class TorchCheckpoints:
         torch_state.restore(state, self._context, self._hooks.callbacks)
         if own is not None:
             self._reduction.restore(state.get("reducers") or [])
+        if self._reduction:
+            for gone in filter(None, (rank_files.folder_of(folder, one) for one in range(rank + size, made_by, size))):
+                self._reduction.take_over(torch_state.read(gone).get("reducers") or [])
         rng.load(own or folder)
 
     def _state(self) -> dict[str, Any]:

@@ -34,12 +34,15 @@ class Reduction:
     def __init__(self, reducers: Iterable[WrappedReducer], exchange: Exchange) -> None:
         self._reducers = list(reducers)
         self._exchange = exchange
+        # What slots that are gone made of their values, before the trial went on on fewer: by slot, then by reducer.
+        self._parted: list[list[Any]] = []
 
     def __bool__(self) -> bool:
         return bool(self._reducers)
 
     def reset(self) -> None:
         """Forget what was gathered before the workload."""
+        self._parted = []
         for wrapped in self._reducers:
             _call(wrapped, "reset", wrapped.reducer.reset)
 
@@ -53,8 +56,7 @@ class Reduction:
         """
         if not self._reducers:
             return {}
-        own = [_call(wrapped, "per_slot_reduce", wrapped.reducer.per_slot_reduce) for wrapped in self._reducers]
-        gathered = self._exchange.gather(own)
+        gathered = [slot for found in self._exchange.gather([self._of_slot(), *self._parted]) for slot in found]
         metrics: dict[str, Any] = {}
         for wrapped, per_slot in zip(self._reducers, zip(*gathered, strict=True), strict=True):
             found = _call(wrapped, "cross_slot_reduce", wrapped.reducer.cross_slot_reduce, list(per_slot))
@@ -81,12 +83,33 @@ class Reduction:
                     attributes["update"] = update
             self.restore(states)
 
-    def state(self) -> list[Any]:
+    def state(self) -> Any:
         """Return what was gathered in a workload that is under way."""
-        return [_state_of(wrapped.reducer) for wrapped in self._reducers]
+        own = [_state_of(wrapped.reducer) for wrapped in self._reducers]
+        return {"own": own, "parted": self._parted} if self._parted else own
 
-    def restore(self, states: list[Any]) -> None:
+    def take_over(self, state: Any) -> None:
+        """Let what a slot that is gone had gathered count as that of a slot of its own.
+
+        Parameters
+        ----------
+        state
+            From :meth:`state`, on that slot.
+        """
+        if len(_own(state)) != len(self._reducers):
+            return  # other reducers than the trial's, which `restore` has said
+        own = copy.deepcopy(self.state())
+        parted = self._parted
+        self.reset()
+        self.restore(state)
+        parted = [*parted, *self._parted, self._of_slot()]
+        self.restore(own)
+        self._parted = parted
+
+    def restore(self, state: Any) -> None:
         """Go on gathering where :meth:`state` was taken."""
+        states = _own(state)
+        self._parted = state["parted"] if isinstance(state, dict) else []
         if len(states) != len(self._reducers):
             logger.warning(
                 "The checkpoint has the values of %d reducers, the trial wraps %d for training: they begin anew.",
@@ -94,12 +117,20 @@ class Reduction:
                 len(self._reducers),
             )
             return
-        for wrapped, state in zip(self._reducers, states, strict=True):
+        for wrapped, found in zip(self._reducers, states, strict=True):
             load: Callable[[Any], None] | None = getattr(wrapped.reducer, "load_state_dict", None)
             if load is not None:
-                load(state)
+                load(found)
             else:
-                vars(wrapped.reducer).update(state)
+                vars(wrapped.reducer).update(found)
+
+    def _of_slot(self) -> list[Any]:
+        return [_call(wrapped, "per_slot_reduce", wrapped.reducer.per_slot_reduce) for wrapped in self._reducers]
+
+
+def _own(state: Any) -> list[Any]:
+    """Return the states of the reducers, of what `Reduction.state` returned."""
+    return list(state["own"] if isinstance(state, dict) else state)
 
 
 def _without_effect(*values: Any, **named: Any) -> None:
