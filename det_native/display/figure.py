@@ -23,7 +23,8 @@ LEGEND_COLUMNS = 4  # for each column of panels
 TRAINING_COLOUR = "#4c78a8"
 VALIDATION_COLOUR = "#e45756"
 OTHER_TRIALS_COLOUR = "#b8b8b8"
-STYLE_COLOUR = "#606060"
+# Of all text and lines that are no curve: read on white and, as the background is transparent, in a dark theme too.
+INK = "#767676"
 # Where there are more trials than colours, the best one has the first colour and the others are grey.
 TRIAL_COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#f58518", "#9467bd", "#17a2a2", "#d6629f", "#8c6d31")
 DOTS_PER_INCH = 96
@@ -66,12 +67,12 @@ def draw(curves: Curves, metrics: Sequence[str] | None = None) -> CurvesFigure:
     legend = _trial_legend(panels, styles)
     legend_rows = -(-len(legend) // (LEGEND_COLUMNS * columns))
     height = PANEL_HEIGHT * rows + LEGEND_ROW_HEIGHT * legend_rows
-    figure = CurvesFigure(figsize=(PANEL_WIDTH * columns, height), layout="constrained")
+    figure = CurvesFigure(figsize=(PANEL_WIDTH * columns, height), layout="constrained", facecolor="none")
     FigureCanvasAgg(figure)
     title = f"{curves.title} ({curves.notice})" if curves.notice else curves.title
-    figure.suptitle(_plain(title), fontsize=10)
+    figure.suptitle(_plain(title), fontsize=10, color=INK)
     if not panels:
-        figure.text(0.5, 0.45, "no metrics yet", ha="center", color="#707070")
+        figure.text(0.5, 0.45, "no metrics yet", ha="center", color=INK)
         return figure
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis, (name, lines) in zip(axes, panels.items(), strict=False):
@@ -86,6 +87,7 @@ def draw(curves: Curves, metrics: Sequence[str] | None = None) -> CurvesFigure:
             ncols=columns_of_legend,
             fontsize=7,
             frameon=False,
+            labelcolor=INK,
             handlelength=3,
         )
     return figure
@@ -132,8 +134,8 @@ def _trial_legend(panels: Mapping[str, Sequence[Curve]], styles: Mapping[int, _S
     if styles and len(entries) < len(styles):
         entries.append(Line2D([], [], color=OTHER_TRIALS_COLOUR, label=f"{len(styles) - len(entries)} other trials"))
     if styles and any(_has_both_kinds(lines) for lines in panels.values()):
-        entries.append(Line2D([], [], color=STYLE_COLOUR, linewidth=1.2, marker="o", markersize=3, label="validation"))
-        entries.append(Line2D([], [], color=STYLE_COLOUR, linewidth=1.0, linestyle="--", alpha=0.6, label="training"))
+        entries.append(Line2D([], [], color=INK, linewidth=1.2, marker="o", markersize=3, label="validation"))
+        entries.append(Line2D([], [], color=INK, linewidth=1.0, linestyle="--", alpha=0.6, label="training"))
     return entries
 
 
@@ -162,13 +164,15 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
             markersize=4 if style and style.best else 3,
             label=_plain(line.label),
         )
-    axis.set_title(_plain(name), fontsize=9)
-    axis.set_xlabel("batches", fontsize=8)
-    axis.tick_params(labelsize=8)
+    axis.set_facecolor("none")
+    axis.set_title(_plain(name), fontsize=9, color=INK)
+    axis.set_xlabel("batches", fontsize=8, color=INK)
+    axis.tick_params(labelsize=8, colors=INK)
     axis.grid(visible=True, alpha=0.25)
+    axis.spines[:].set_color(INK)
     axis.spines[["top", "right"]].set_visible(False)
     if not styles:
-        axis.legend(fontsize=7, frameon=False)
+        axis.legend(fontsize=7, frameon=False, labelcolor=INK)
 
 
 def _plain(text: str) -> str:

@@ -40,7 +40,8 @@ class LoopBatches(Iterator[Any]):
         TrialDefinitionError
             If they were all given: a loop over them would do nothing, and say nothing.
         """
-        if self._ended:
+        closed = self._batches is not None and getattr(self._batches, "gi_frame", self) is None
+        if self._ended or closed:
             raise TrialDefinitionError(
                 "A second loop over the same context.train(...): its training has ended, and has no batches left. For "
                 "another training call init() again, and make and wrap model and optimizer again."

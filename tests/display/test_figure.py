@@ -1,13 +1,17 @@
 """The figure of the curves."""
 
+import io
 import math
 import subprocess
 import sys
 
+import matplotlib.image
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from local_experiments import write_experiment
+from matplotlib.colors import to_rgb
+from matplotlib.text import Text
 
 from det_native.display.curves import Curve, Curves, panel_of, thin
 from det_native.display.figure import CurvesFigure, draw
@@ -116,3 +120,26 @@ def test_thinning_finds_the_extremes_beside_what_is_no_number(values: list[float
 )
 def test_panel_of(name: str, panel: str) -> None:
     assert panel_of(name) == panel
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+def test_it_can_be_read_in_a_light_and_in_a_dark_theme(trials: int) -> None:
+    figure = write_experiment(trials=trials).plot()
+    pixels = matplotlib.image.imread(io.BytesIO(figure.png()))
+    assert (pixels[[0, 0, -1, -1], [0, -1, 0, -1], 3] == 0).all(), "the background is the page's"
+    texts = [text for text in figure.findobj(Text) if text.get_text()]
+    assert len(texts) > 8
+    for text in texts:
+        for page in ("#ffffff", "#111111"):
+            assert contrast(text.get_color(), page) > 4, (text.get_text(), page)
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours as WCAG defines it."""
+
+    def luminance(colour: str) -> float:
+        parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)

@@ -218,7 +218,12 @@ TWO = {"resources": {"slots_per_trial": 2}}
 
 
 def test_one_slot_that_leaves_the_loop_ends_it_for_all(kernel: Kernel, cluster: Cluster) -> None:
-    assert_ended_after(submit(kernel, cluster, RANKED, **TWO), 4)
+    experiment = submit(kernel, cluster, RANKED, **TWO)
+    assert_ended_after(experiment, 4)
+    for rank in (0, 1):
+        assert f"[rank {rank}] INFO: A slot has left the loop over context.train(): all end after batch 4." in str(
+            experiment.logs()
+        )
 
 
 def test_a_full_disk_of_another_slot_is_the_clusters_error(kernel: Kernel, cluster: Cluster) -> None:

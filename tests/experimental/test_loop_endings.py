@@ -284,3 +284,14 @@ def test_batches_that_no_loop_asks_for_say_so() -> None:
     with pytest.warns(RuntimeWarning, match=r"context\.train\(\): no loop has asked for its batches yet, so nothing"):
         del batches
     assert line.context.experiment is None
+
+
+def test_reducers_report_where_the_loop_does_not_and_where_it_is_left(tmp_path: Path) -> None:
+    run = LoopRun(tmp_path, scheduling_unit=4)
+    seen = run.context.experimental.wrap_reducer(sum, name="seen", for_validation=False)
+    for batch in run.batches():
+        run.step(batch, report=False)
+        seen.update(1)
+        if run.context.batch_idx == 5:
+            break
+    assert run.result()["training"] == [(4, {"seen": 4}), (6, {"seen": 2})]

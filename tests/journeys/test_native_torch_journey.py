@@ -174,6 +174,18 @@ def test_a_random_search_runs_from_the_loop(notebook: Notebook) -> None:
     assert value(notebook, "[len(t.metrics('validation')) for t in experiment.trials]") == [3, 3]
 
 
+def test_the_loop_may_stand_in_a_later_cell_here_too(notebook: Notebook) -> None:
+    notebook.run(OBJECTS.format(init="config, local=True"))
+    call, body = LOOP.split("for batch in ", 1)
+    call, body = f"{call}batches = {body.split('):')[0]})", "for batch in batches:" + body.split("):", 1)[1]
+    assert "no loop has asked for its batches yet, so nothing is trained" in notebook.run(call).stdout
+    assert value(notebook, "(context.experiment, seen)") == (None, 0)
+    notebook.run(body.replace("    seen +=", "    if context.batch_idx == 5:\n        break\n    seen +="))
+    assert value(notebook, "(experiment.state.value, experiment.trials[0].detail().batches)") == ("COMPLETED", 6)
+    again = notebook.run(body, fails=True)
+    assert "A second loop over the same context.train" in again.error
+
+
 def test_break_ends_the_training_there_on_a_worker_too(notebook: Notebook) -> None:
     leaving = LOOP.replace("    seen +=", "    if context.batch_idx == 5:\n        break\n    seen +=")
     ends = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from time import monotonic
 from types import CodeType, FrameType
@@ -18,6 +19,8 @@ from det_native.errors import TrialDefinitionError
 from det_native.pytorch import LRScheduler
 from det_native.pytorch.native_call import TorchCall
 from det_native.tensorboard import place
+
+logger = logging.getLogger("det_harness")
 
 
 class TorchLoopController(NativeTorchController):
@@ -206,6 +209,8 @@ class TorchLoopController(NativeTorchController):
         if used:
             self._count()
         self._call.context.take_reported()
+        if self._ranks.several:
+            logger.info("A slot has left the loop over context.train(): all end after batch %d.", self._done)
         if self._reduction and not self._schedule.ends_workload(self._done):
             self._report_workload()
         self._recorder.report()
