@@ -33,6 +33,11 @@ def check_optimizer(optimizer: Any, known: Iterable[torch.optim.Optimizer], pass
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ArgumentError(f"wrap_optimizer() takes one torch.optim.Optimizer, not {type(optimizer).__name__}.")
+    if callable(getattr(optimizer, "skip_synchronize", None)):  # its class has the name of the one inside
+        raise ArgumentError(
+            f"wrap_optimizer() was given a {type(optimizer).__name__} of hvd.DistributedOptimizer(), which exchanges "
+            "gradients by itself, after they were clipped: give it the optimizer inside, det_native exchanges them."
+        )
     if is_among(optimizer, known):
         raise ArgumentError(f"This {type(optimizer).__name__} is wrapped already; call wrap_optimizer() once for it.")
     if isinstance(passes, bool) or not isinstance(passes, int) or passes < 1:

@@ -102,13 +102,16 @@ def _place_of(gang: Gang) -> dict[str, str]:
 
 
 def _tuning(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return what tunes Horovod, but for variables that the user has set."""
     optimizations = config.get("optimizations") or {}
-    if optimizations.get("auto_tune_tensor_fusion"):
+    tunes_itself = optimizations.get("auto_tune_tensor_fusion") or os.environ.get("HOROVOD_AUTOTUNE", "0") != "0"
+    if tunes_itself:
         return {"HOROVOD_AUTOTUNE": "1"}  # what is given besides, Horovod would not tune
-    return {
+    settings = {
         "HOROVOD_FUSION_THRESHOLD": str(optimizations.get("tensor_fusion_threshold", 64) * _MEGABYTE),
         "HOROVOD_CYCLE_TIME": str(optimizations.get("tensor_fusion_cycle_time", 5)),
     }
+    return {name: os.environ.get(name, value) for name, value in settings.items()}
 
 
 @contextmanager

@@ -80,8 +80,8 @@ class TrainingRecorder:
         self._batches.append(batch)
         for name, value in metrics.items():
             if isinstance(value, torch.Tensor):
-                # What comes out of a graph is new in every batch; another tensor may be changed in place later.
-                value = value.detach() if value.requires_grad else value.clone()
+                # What comes out of a graph is new in every batch; another tensor, a parameter say, changes in place.
+                value = value.detach().clone() if value.is_leaf or value._is_view() else value.detach()
             columns[name].append(value)
 
     def report_alone(self) -> None:

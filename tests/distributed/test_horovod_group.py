@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from det_harness import horovod_group
 from det_harness.exchange import OneProcess
 from det_harness.gradients import gradients_of
 from det_harness.horovod_group import horovod_joined
@@ -128,3 +129,34 @@ def test_gpus_need_one_with_nccl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_one_slot_needs_no_horovod(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "horovod", None)
     assert isinstance(gradients_of(OneProcess(), {"distributed": HOROVOD}), LocalGradients)
+
+
+def test_variables_of_the_users_own_count_more_than_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOROVOD_CYCLE_TIME", "2.5")
+    assert horovod_group._tuning({}) == {"HOROVOD_CYCLE_TIME": "2.5", "HOROVOD_FUSION_THRESHOLD": str(64 << 20)}
+    monkeypatch.setenv("HOROVOD_AUTOTUNE", "1")
+    assert horovod_group._tuning({}) == {"HOROVOD_AUTOTUNE": "1"}
+
+
+@pytest.mark.slow
+@NEEDS_HOROVOD
+def test_an_optimizer_of_horovods_own_is_refused() -> None:
+    """In a process of its own: it wants Horovod to have begun."""
+    program = """
+import horovod.torch as hvd
+import torch
+from det_native.errors import ArgumentError
+from det_native.pytorch.wrapping import check_optimizer
+
+hvd.init()
+model = torch.nn.Linear(2, 2)
+made = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+try:
+    check_optimizer(made, [], 1)
+except ArgumentError as error:
+    print(error)
+hvd.shutdown()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert "wrap_optimizer() was given a SGD of hvd.DistributedOptimizer()" in done.stdout
+    assert "give it the optimizer inside" in done.stdout

@@ -13,7 +13,7 @@ import torch
 from digits_trials import DigitsTrial, Full, LocalRun, same
 from torch import nn
 
-from det_native.errors import MissingDependencyError, TrialDefinitionError
+from det_native.errors import MissingDependencyError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch import PyTorchTrialContext
 
 pytestmark = pytest.mark.slow
@@ -242,6 +242,14 @@ def test_a_missing_compiler_is_named_before_anything_is_trained(
 def test_settings_that_torch_does_not_know_are_refused(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(TrialDefinitionError, match=f"(?s)optimizations.torch_compile is not what .*{said}"):
         LocalRun(tmp_path, optimizations={"torch_compile": settings}).run(Plain)
+    assert DigitsTrial.done == 0
+
+
+def test_a_torch_that_would_leave_models_uncompiled_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As in torch 2.6, where the setting is not known.
+    monkeypatch.delitem(torch._dynamo.config._config, "wrap_top_frame")
+    with pytest.raises(UnsupportedFeatureError, match="torch_compile needs a newer PyTorch than"):
+        LocalRun(tmp_path, optimizations=TRACED).run(Plain)
     assert DigitsTrial.done == 0
 
 

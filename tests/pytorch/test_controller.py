@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from digits_trials import Counter, Digits, DigitsTrial, Full, LocalRun, config, 
 from torch import nn
 
 from det_native.errors import CheckpointError
-from det_native.pytorch import DataLoader, LRScheduler, Reducer
+from det_native.pytorch import DataLoader, LRScheduler, PyTorchTrialContext, Reducer
 from det_native.schema.states import TrialState
 
 pytestmark = pytest.mark.slow
@@ -323,3 +323,53 @@ def test_generators_continue_where_they_were(tmp_path: Path) -> None:
     rng.seed_all(5)
     rng.load(tmp_path)
     assert (random.gauss(0, 1), random.random(), np.random.randn(), torch.rand(2).tolist()) == expected
+
+
+def test_metrics_have_the_values_that_they_had_when_they_were_returned(tmp_path: Path) -> None:
+    class Changing(DigitsTrial):
+        """Returns a parameter, a view of one and a buffer; all change in place afterwards."""
+
+        seen: ClassVar[list[tuple[float, float]]] = []
+
+        def __init__(self, context: PyTorchTrialContext) -> None:
+            super().__init__(context)
+            self.bias: Any = next(one for one in self.model.parameters() if one.ndim == 1)
+            self.mean = torch.zeros(())
+
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+            metrics = super().train_batch(batch, epoch_idx, batch_idx)
+            lone = torch.nn.Parameter(torch.tensor(float(batch_idx)))
+            self.seen.append((self.bias[0].item(), float(batch_idx)))
+            found = {**metrics, "bias": self.bias[0], "lone": lone}
+            if batch_idx:
+                with torch.no_grad():
+                    self.before.fill_(-1.0)
+            self.before = lone
+            return found
+
+        def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+            self.mean.copy_(batch[0].mean())
+            return {"loss": batch[0].mean(), "buffer": self.mean}
+
+    run = LocalRun(tmp_path, batches=6)
+    run.run(Changing)
+    assert [(row.metrics["bias"], row.metrics["lone"]) for row in run.reporter.training_rows] == [
+        pytest.approx(each) for each in Changing.seen
+    ]
+    for row in run.reporter.validation_rows:
+        assert row.metrics["buffer"] == pytest.approx(row.metrics["loss"])
+
+
+def test_a_loader_of_another_batch_size_than_the_configurations_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Larger(DigitsTrial):
+        def build_training_data_loader(self) -> DataLoader:
+            return DataLoader(Digits(True), batch_size=48)
+
+    LocalRun(tmp_path, batches=3).run(DigitsTrial)
+    assert "makes batches of" not in caplog.text
+    LocalRun(tmp_path, batches=3).run(Larger)
+    assert (
+        "Larger.build_training_data_loader() makes batches of 48, but hyperparameters.global_batch_size" in caplog.text
+    )

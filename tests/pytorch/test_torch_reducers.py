@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,8 @@ def test_reducers_alone_are_enough(tmp_path: Path) -> None:
 def test_one_that_is_computed_over_several_slots() -> None:
     class TwoSlots(OneProcess):
         def gather(self, value: Any) -> list[Any]:
-            return [value, [[6], (30, 3)]]
+            other = [replace(part, value=found) for part, found in zip(value[0], ([6], (30, 3)), strict=True)]
+            return [value, [other]]
 
     context = PyTorchExperimentalContext()
     total = context.wrap_reducer(sum, name="total")
@@ -177,7 +179,11 @@ def test_errors_name_the_reducer(tmp_path: Path, function: Any, name: Any, words
     class Broken(ReducedTrial):
         def __init__(self, context: PyTorchTrialContext) -> None:
             super().__init__(context)
-            context.experimental.wrap_reducer(function, name)
+            self.broken = context.experimental.wrap_reducer(function, name)
+
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+            self.broken.update(1)
+            return super().train_batch(batch, epoch_idx, batch_idx)
 
     with pytest.raises(ReducerError, match=words):
         LocalRun(tmp_path, batches=2).run(Broken)
@@ -253,3 +259,63 @@ def test_a_batch_of_another_kind_says_its_length(tmp_path: Path) -> None:
     run = LocalRun(tmp_path, batches=1)
     run.run(type("Told", (Words,), {"get_batch_length": lambda self, batch: len(batch)}))
     assert run.reporter.validation_rows[0].metrics["loss"] == pytest.approx(5 / 3)
+
+
+class AsInTheDocument(ReducedTrial):
+    """Each reducer is wrapped for both kinds of workload, and given values in one."""
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        DigitsTrial.__init__(self, context)
+        self.my_avg = context.experimental.wrap_reducer(MyAvgMetricReducer(), name="my_avg")
+        self.roc_auc = context.experimental.wrap_reducer(roc_auc_reducer, name="roc_auc")
+        self.total = context.experimental.wrap_reducer(sum, name="total")
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        self.my_avg.update([batch_idx])
+        self.total.update(1)
+        return DigitsTrial.train_batch(self, batch, epoch_idx, batch_idx)
+
+    def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+        images, labels = batch
+        scores = self.other(self.model(images)).softmax(1)[:, 3]
+        self.roc_auc.update(((labels == 3).numpy(), scores.numpy()))
+        return {"loss": scores.mean()}
+
+
+def test_one_that_is_given_nothing_in_a_workload_has_no_metric_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="det_harness")
+    run = LocalRun(tmp_path, batches=20, min_validation_period={"batches": 10})
+    run.run(AsInTheDocument)
+    assert training_of(run, "my_avg", "total") == {10: [4.5, 10], 20: [14.5, 10]}
+    assert all("roc_auc" not in row.metrics for row in run.reporter.training_rows)
+    assert [set(row.metrics) for row in run.reporter.validation_rows] == [{"loss", "roc_auc", "total"}] * 2
+    said = [line for line in caplog.messages if "was given nothing" in line]
+    assert len(said) == 2, "once for each reducer and kind of workload; a sum of nothing is a number"
+    assert 'for name="roc_auc" was given nothing in training' in said[0]
+    assert "for_training=False" in said[0]
+
+
+def test_an_error_of_one_that_was_given_values_is_an_error(tmp_path: Path) -> None:
+    class Fails(ReducedTrial):
+        @staticmethod
+        def first_and_last(values: list[int]) -> dict[str, Any]:
+            return {"first": values[1000]}
+
+    with pytest.raises(ReducerError, match=r"failed in a call to cross_slot_reduce\(\): list index out of range"):
+        LocalRun(tmp_path, batches=10).run(Fails)
+
+
+def test_what_is_no_number_is_said_of_the_reducer(tmp_path: Path) -> None:
+    class Words(ReducedTrial):
+        def __init__(self, context: PyTorchTrialContext) -> None:
+            super().__init__(context)
+            self.words = context.experimental.wrap_reducer(lambda values: "abc", name="words", for_training=False)
+
+        def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+            self.words.update(1)
+            return super().evaluate_batch(batch)
+
+    with pytest.raises(TrialDefinitionError, match=r"A reducer of wrap_reducer\(\) returned 'abc'"):
+        LocalRun(tmp_path, batches=10).run(Words)

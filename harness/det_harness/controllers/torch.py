@@ -146,7 +146,7 @@ class PyTorchTrialController:
         reducers = context.experimental.reducers
         self._reduction = Reduction((one for one in reducers if one.for_training), self._exchange)
         self._evaluation = self._make_evaluation(
-            Reduction((one for one in reducers if one.for_validation), self._exchange)
+            Reduction((one for one in reducers if one.for_validation), self._exchange, "validation")
         )
         self._hooks = CallbackHooks(self._name, trial.build_callbacks(), chief=ranks.rank == 0)
         context.call_before_steps(self._hooks.of("on_before_optimizer_step"))

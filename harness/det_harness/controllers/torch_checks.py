@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,8 @@ from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.data import adapt_data_loader
 from det_native.pytorch.wrapping import foreign_optimizer
+
+logger = logging.getLogger("det_harness")
 
 _WRAPPED_BY = {"build_model": "wrap_model", "optimizer": "wrap_optimizer", "create_lr_scheduler": "wrap_lr_scheduler"}
 _BATCH_METHODS = ("train_batch", "evaluate_batch", "evaluate_full_dataset")
@@ -102,7 +105,25 @@ def batches_of_an_epoch(name: str, loader: DataLoader, context: PyTorchTrialCont
             f"{name}.build_training_data_loader() returned a loader without batches: its dataset has fewer records "
             "than one batch, or none."
         )
+    if environment.ranks.rank == 0:
+        _tell_of_other_batch_size(name, loader, context)
     return batches
+
+
+def _tell_of_other_batch_size(name: str, loader: DataLoader, context: PyTorchTrialContext) -> None:
+    own, expected = loader.batch_size, context.get_per_slot_batch_size()
+    if own in (None, expected):
+        return
+    slots = context.distributed.get_size()
+    share = f", {expected} for each of {slots} slots" if slots > 1 else ""
+    logger.warning(
+        "%s.build_training_data_loader() makes batches of %d, but hyperparameters.global_batch_size is %d%s: lengths "
+        "in records are counted by the latter. Give the loader batch_size=self.context.get_per_slot_batch_size().",
+        name,
+        own,
+        context.get_global_batch_size(),
+        share,
+    )
 
 
 def checked_by_name(owner: str, metrics: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from det_native.errors import MissingDependencyError, TrialDefinitionError
+from det_native.errors import MissingDependencyError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.amp_models import autocasts
 from det_native.schema.torch_config import TorchCompile
 
@@ -48,6 +48,8 @@ class Compilation:
             If there is no C++ compiler for inductor's code.
         TrialDefinitionError
             If torch does not take the settings, or a model has mixed precision of level O2.
+        UnsupportedFeatureError
+            If this version of torch cannot be told to compile all models.
         """
         settings = self._settings
         if not settings.enabled:
@@ -65,6 +67,11 @@ class Compilation:
             chosen = {"options": settings.options} if settings.options else {}
         from torch._dynamo import config
 
+        if not hasattr(config, "wrap_top_frame"):
+            raise UnsupportedFeatureError(
+                f"{_FIELD} needs a newer PyTorch than {torch.__version__}, which would leave some models as they are "
+                "without a word: install another (2.13 is what we test with), or leave the field out."
+            )
         # Otherwise torch leaves out modules of its own classes, without a word: an nn.Sequential would stay as it is.
         with config.patch(wrap_top_frame=True):
             for model in models:

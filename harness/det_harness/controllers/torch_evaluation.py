@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Protocol
@@ -102,7 +103,7 @@ class Evaluation:
                     f"{self.owner} returned the metric '{name}', which a reducer of wrap_reducer() returns too: leave "
                     "it out of one of them."
                 )
-            metrics[name] = value
+            metrics[name] = checked_number(name, value, self._metric, "A reducer of wrap_reducer()")
         self._reduction.reset()
         return metrics
 
@@ -134,7 +135,9 @@ class Evaluation:
                     f"{', '.join(columns) or 'none'} for those before; return the same names for every batch."
                 )
             for name, value in metrics.items():
-                columns.setdefault(name, []).append(value)
+                # The numbers are read after the last batch; by then a buffer would have another value.
+                kept = value.clone() if isinstance(value, torch.Tensor) else copy.copy(value)
+                columns.setdefault(name, []).append(kept)
             weights.append(self._length(moved) if weighted and metrics else 1)
         own = {
             name: [checked_number(name, value, self._metric, self.owner) for value in values]

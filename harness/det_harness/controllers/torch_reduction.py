@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import logging
+import pickle
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,15 @@ logger = logging.getLogger("det_harness")
 _DATA = (bool, int, float, complex, str, bytes, bytearray, np.ndarray, np.generic, torch.Tensor)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What a reducer made of one slot's values; `given` says that there were any, `failed` what went wrong."""
+
+    value: Any
+    given: bool
+    failed: str = ""
+
+
 class Reduction:
     """The reducers of one kind of workload.
 
@@ -29,13 +40,17 @@ class Reduction:
     ----------
     reducers : sequence of WrappedReducer
     exchange : Exchange
+    workload : {"training", "validation"}
     """
 
-    def __init__(self, reducers: Iterable[WrappedReducer], exchange: Exchange) -> None:
+    def __init__(self, reducers: Iterable[WrappedReducer], exchange: Exchange, workload: str = "training") -> None:
         self._reducers = list(reducers)
+        self._workload = workload
+        self._fresh: list[Any] = [None for _ in self._reducers]
+        self._told: set[int] = set()
         self._exchange = exchange
         # What slots that are gone made of their values, before the trial went on on fewer: by slot, then by reducer.
-        self._parted: list[list[Any]] = []
+        self._parted: list[list[_Part]] = []
 
     def __bool__(self) -> bool:
         return bool(self._reducers)
@@ -45,6 +60,7 @@ class Reduction:
         self._parted = []
         for wrapped in self._reducers:
             _call(wrapped, "reset", wrapped.reducer.reset)
+        self._fresh = [copy.deepcopy(_state_of(wrapped.reducer)) for wrapped in self._reducers]
 
     def reduce(self) -> dict[str, Any]:
         """Return the metrics of the workload that has ended.
@@ -59,7 +75,17 @@ class Reduction:
         gathered = [slot for found in self._exchange.gather([self._of_slot(), *self._parted]) for slot in found]
         metrics: dict[str, Any] = {}
         for wrapped, per_slot in zip(self._reducers, zip(*gathered, strict=True), strict=True):
-            found = _call(wrapped, "cross_slot_reduce", wrapped.reducer.cross_slot_reduce, list(per_slot))
+            given = any(part.given for part in per_slot)
+            try:
+                found = _of_all(wrapped, per_slot)
+            except ReducerError:
+                if given:
+                    raise
+                self._tell_empty(wrapped)
+                continue
+            if not given and _is_no_number(found):
+                self._tell_empty(wrapped)
+                continue
             for name, value in _by_name(wrapped, found).items():
                 if name in metrics:
                     raise ReducerError(f"Two reducers return the metric '{name}'; give each metric its own name.")
@@ -124,8 +150,58 @@ class Reduction:
             else:
                 vars(wrapped.reducer).update(found)
 
-    def _of_slot(self) -> list[Any]:
-        return [_call(wrapped, "per_slot_reduce", wrapped.reducer.per_slot_reduce) for wrapped in self._reducers]
+    def _of_slot(self) -> list[_Part]:
+        return [
+            _part_of(wrapped, given=not _same(_state_of(wrapped.reducer), fresh))
+            for wrapped, fresh in zip(self._reducers, self._fresh, strict=True)
+        ]
+
+    def _tell_empty(self, wrapped: WrappedReducer) -> None:
+        if id(wrapped.reducer) in self._told:
+            return
+        self._told.add(id(wrapped.reducer))
+        logger.info(
+            "%s was given nothing in %s and has no metric there; wrap_reducer(..., for_%s=False) says that it may.",
+            _named(wrapped), self._workload, self._workload,
+        )  # fmt: skip
+
+
+def _part_of(wrapped: WrappedReducer, *, given: bool) -> _Part:
+    try:
+        return _Part(_call(wrapped, "per_slot_reduce", wrapped.reducer.per_slot_reduce), given)
+    except ReducerError as error:
+        if given:
+            raise
+        return _Part(None, given, str(error))  # no error if no slot was given anything
+
+
+def _of_all(wrapped: WrappedReducer, parts: Sequence[_Part]) -> Any:
+    for part in parts:
+        if part.failed:
+            raise ReducerError(f"{part.failed} It was given nothing on one of the slots.")
+    return _call(wrapped, "cross_slot_reduce", wrapped.reducer.cross_slot_reduce, [part.value for part in parts])
+
+
+def _is_no_number(found: Any) -> bool:
+    values = list(found.values()) if isinstance(found, dict) else [found]
+    return any(value != value for value in map(_number, values))
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _same(state: Any, fresh: Any) -> bool:
+    """Whether nothing was given since `fresh`; a state that tells nothing may hide what was."""
+    if not state:
+        return False
+    try:
+        return pickle.dumps(state) == pickle.dumps(fresh)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return False
 
 
 def _own(state: Any) -> list[Any]:
