@@ -132,7 +132,11 @@ class PyTorchTrialContext(TrialContext):
             If there are not that many.
         """
         if not -len(self.optimizers) <= index < len(self.optimizers):
-            raise ArgumentError(f"There is no optimizer {index}: {len(self.optimizers)} are wrapped.")
+            known = len(self.optimizers)
+            raise ArgumentError(
+                f"get_optimizer({index}) asks for an optimizer that {self.owner} has not wrapped: it has {known} so "
+                "far, counted from 0. Call it after wrap_optimizer()."
+            )
         return self.optimizers[index]
 
     def backward(

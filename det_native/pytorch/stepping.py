@@ -103,6 +103,11 @@ class OptimizerSteps:
             raise ArgumentError(self._not_wrapped(optimizer))
         if passes is not None:
             self._check_passes(optimizer, passes)
+        if clip_grads is not None and not callable(clip_grads):
+            raise ArgumentError(
+                f"{self._trainer} gave step_optimizer() clip_grads={clip_grads!r}, which is no function: pass one that "
+                "clips, lambda parameters: torch.nn.utils.clip_grad_norm_(parameters, 1.0)."
+            )
         aggregates = self.aggregates
         if aggregates:
             if not auto_zero_grads:

@@ -18,6 +18,10 @@ def check_model(model: Any, known: Iterable[torch.nn.Module]) -> None:
     ------
     ArgumentError
     """
+    if isinstance(model, type):
+        raise ArgumentError(
+            f"wrap_model() was given the class {model.__name__}: make a model of it, wrap_model({model.__name__}(...))."
+        )
     if not isinstance(model, torch.nn.Module):
         raise ArgumentError(f"wrap_model() takes one torch.nn.Module, not {type(model).__name__}.")
     if is_among(model, known):
@@ -75,10 +79,14 @@ def checked_scheduler(
             )
         step_mode, scheduler = scheduler.step_mode, scheduler.scheduler
     optimizer = getattr(scheduler, "optimizer", None)
+    if optimizer is None:
+        raise ArgumentError(
+            f"wrap_lr_scheduler() takes a scheduler of torch.optim.lr_scheduler, not {type(scheduler).__name__}."
+        )
     if not is_among(optimizer, optimizers):
         raise ArgumentError(
-            f"The optimizer of this {type(scheduler).__name__} is not wrapped: make the scheduler with the optimizer "
-            "that context.wrap_optimizer() returned."
+            f"wrap_lr_scheduler() was given a {type(scheduler).__name__} whose optimizer is not wrapped: make the "
+            "scheduler with the optimizer that context.wrap_optimizer() returned."
         )
     if configured is not None and not is_among(optimizer, configured):
         raise ArgumentError(

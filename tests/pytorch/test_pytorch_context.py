@@ -40,7 +40,7 @@ def test_wrapping_returns_the_users_own_objects() -> None:
     assert made.lr_schedulers[0].scheduler is scheduler
     with pytest.raises(ArgumentError, match="wrapped already"):
         made.wrap_model(model)
-    with pytest.raises(ArgumentError, match="There is no optimizer 1"):
+    with pytest.raises(ArgumentError, match=r"get_optimizer\(1\) asks for an optimizer"):
         made.get_optimizer(1)
     with pytest.raises(ArgumentError, match=r"torch\.nn\.Module, not int"):
         made.wrap_model(3)  # type: ignore[arg-type]

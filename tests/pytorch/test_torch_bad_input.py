@@ -51,6 +51,14 @@ def schedules_foreign(self: Any, context: Any) -> None:
     context.wrap_lr_scheduler(torch.optim.lr_scheduler.StepLR(foreign, 1), LRScheduler.StepMode.MANUAL_STEP)
 
 
+def schedules_nothing(self: Any, context: Any) -> None:
+    context.wrap_lr_scheduler(None, LRScheduler.StepMode.MANUAL_STEP)
+
+
+def clips_by_number(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    self.context.step_optimizer(self.optimizer, clip_grads=1.0)
+
+
 def asks_for_the_epoch(self: Any, context: Any) -> None:
     context.is_epoch_end()
 
@@ -106,7 +114,7 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
             ArgumentError,
             r"wrap_optimizer\(\) takes one torch.optim.Optimizer, not dict",
         ),
-        ({"__init__": schedules_foreign}, ArgumentError, "optimizer of this StepLR is not wrapped"),
+        ({"__init__": schedules_foreign}, ArgumentError, "a StepLR whose optimizer is not wrapped"),
         ({"__init__": asks_for_the_epoch}, TrialDefinitionError, r"Broken called context.is_epoch_end\(\)"),
         ({"train_batch": lambda *a: [1.0]}, TrialDefinitionError, r"Broken.train_batch\(\) returned list"),
         ({"train_batch": steps_unlike_wrapped}, ArgumentError, "contradicts.*set it in wrap_optimizer"),
@@ -124,6 +132,19 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
         ({"evaluate_full_dataset": lambda *a: {"loss": torch.ones(3)}}, TrialDefinitionError, r"shape \(3,\)"),
         ({"evaluate_full_dataset": lambda *a: {"loss": float("nan")}}, TrialDefinitionError, "not a number"),
         ({"evaluate_full_dataset": lambda *a: {"loss": 1.0, "b": None}}, TrialDefinitionError, "metric 'b'"),
+        ({"__init__": lambda self, c: c.wrap_model(nn.Linear)}, ArgumentError, r"wrap_model\(Linear\(\.\.\.\)\)"),
+        ({"__init__": schedules_nothing}, ArgumentError, "takes a scheduler of torch.optim.lr_scheduler, not NoneType"),
+        (
+            {"__init__": lambda self, c: c.get_optimizer(3)},
+            ArgumentError,
+            r"get_optimizer\(3\) asks .* that Broken has not",
+        ),
+        ({"train_batch": clips_by_number}, ArgumentError, r"clip_grads=1.0, which is no function"),
+        (
+            {"train_batch": lambda self, batch: 1.0},
+            TrialDefinitionError,
+            r"Broken\.train_batch\(self, batch\) must take \(self, batch, epoch_idx, batch_idx\): too many positional",
+        ),
         ({"build_callbacks": lambda self: [1]}, TrialDefinitionError, "dictionary of det.pytorch.PyTorchCallback"),
     ],
 )

@@ -15,6 +15,11 @@ from det_native.pytorch.wrapping import foreign_optimizer
 logger = logging.getLogger("det_harness")
 
 _WRAPPED_BY = {"build_model": "wrap_model", "optimizer": "wrap_optimizer", "create_lr_scheduler": "wrap_lr_scheduler"}
+_PARAMETERS = {
+    "train_batch": ("batch", "epoch_idx", "batch_idx"),
+    "evaluate_batch": ("batch",),
+    "evaluate_full_dataset": ("data_loader",),
+}
 _BATCH_METHODS = ("train_batch", "evaluate_batch", "evaluate_full_dataset")
 
 
@@ -24,7 +29,8 @@ def check_trial_class(trial_class: type[PyTorchTrial]) -> None:
     Raises
     ------
     TrialDefinitionError
-        If methods are missing, belong to the old interface, or both or none of the evaluation methods are there.
+        If methods are missing, belong to the old interface or take other parameters, or both or none of the
+        evaluation methods are there.
     """
     name = trial_class.__name__
     old = _old_methods(trial_class)
@@ -40,6 +46,21 @@ def check_trial_class(trial_class: type[PyTorchTrial]) -> None:
         raise TrialDefinitionError(
             f"{name} must define exactly one of evaluate_batch() and evaluate_full_dataset(); {found}."
         )
+    for method in ("train_batch", evaluations[0]):
+        _check_parameters(trial_class, method)
+
+
+def _check_parameters(trial_class: type[PyTorchTrial], method: str) -> None:
+    function = inspect.getattr_static(trial_class, method)
+    if not inspect.isfunction(function):
+        return  # a static method or a decorator's object, which may take anything
+    signature = inspect.signature(function)
+    try:
+        signature.bind(None, *_PARAMETERS[method])
+    except TypeError as error:
+        raise TrialDefinitionError(
+            f"{trial_class.__name__}.{method}{signature} must take (self, {', '.join(_PARAMETERS[method])}): {error}."
+        ) from None
 
 
 def check_wrapped(name: str, context: PyTorchTrialContext, trial_class: type[PyTorchTrial] | None = None) -> None:
