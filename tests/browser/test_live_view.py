@@ -32,7 +32,7 @@ def batches(view: Locator) -> int:
 def moves(view: Locator) -> None:
     """Wait until the view shows progress."""
     first = batches(view)
-    wait_until(lambda: batches(view) > first, "the view moves", 30)
+    wait_until(lambda: batches(view) > first, "the view moves", 90)
 
 
 def drawn(view: Locator) -> str:
