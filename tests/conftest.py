@@ -60,15 +60,19 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let a test with real processes be tried twice: a shared machine may starve one for seconds. The summary tells.
-
-    ``--reruns 0`` shows why a first try fails.
-    """
+    """Let a test with real processes be tried twice: a shared machine may starve one for seconds. The summary tells."""
     if config.getoption("reruns") is not None:
         return
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show why first tries failed: pytest-rerunfailures only names the tests."""
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.write_sep("_", f"first try of {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)
 
 
 @pytest.hookimpl(tryfirst=True)

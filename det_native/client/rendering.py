@@ -21,7 +21,10 @@ class ProgressView(Protocol):
     """A progress bar with room for messages above it."""
 
     def update(self, fraction: float, text: str) -> None:
-        """Show that `fraction` of 1 is done, and a short text."""
+        """Show that `fraction` of 1 is done, and a short text; may be held back while more follows at once."""
+
+    def flush(self) -> None:
+        """Show what is held back: for now, nothing follows."""
 
     def message(self, text: str) -> None:
         """Show text above the bar, at once."""
@@ -51,6 +54,9 @@ class PlainProgress:
 
     def update(self, fraction: float, text: str) -> None:
         """Show nothing: plain text cannot be updated in place."""
+
+    def flush(self) -> None:
+        """Nothing is held back."""
 
     def message(self, text: str) -> None:
         """Print to stderr."""

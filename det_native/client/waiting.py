@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from contextlib import closing
 
 from det_native.client.events import EventFeed
@@ -16,6 +17,8 @@ from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
 
 LOG_TAIL = 20
+# Seconds without an event after which the view shows what it held back.
+SETTLED = 0.3
 
 
 class WaitInterrupt(KeyboardInterrupt):
@@ -90,7 +93,7 @@ def _follow(
         if progress.ended:
             return last
         failed: set[int | None] = set()
-        for event in _until(feed, timeout):
+        for event in _until(feed, timeout, view.flush):
             last = max(last, event.id)
             error = progress.apply(event)
             if error is not None:
@@ -173,11 +176,20 @@ def _not_ended(source: Source, experiment_id: int | str, timeout: float | None) 
     return f"{started}it goes on. experiment.wait() waits again, experiment.kill() ends it."
 
 
-def _until(feed: EventFeed, timeout: float | None) -> Iterator[rest.Event]:
-    deadline = None if timeout is None else time.monotonic() + timeout
+def _until(feed: EventFeed, timeout: float | None, settled: Callable[[], None]) -> Iterator[rest.Event]:
+    """Yield events for so many seconds; call `settled` whenever none has come for a while."""
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+
+    def next_within(seconds: float) -> rest.Event | None:
+        remaining = max(min(deadline - time.monotonic(), seconds), 0.0)
+        return feed.next(None if remaining == math.inf else remaining)
+
     while True:
-        remaining = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-        event = feed.next(remaining)
+        try:
+            event = next_within(SETTLED)
+        except TimeoutError:
+            settled()
+            event = next_within(math.inf)
         if event is None:
             return
         yield event

@@ -28,14 +28,19 @@ class NotebookProgress:
         self._fraction = 0.0
         self._text = ""
         self._drawn = time.monotonic()
+        self._held_back = False
         self._shown = display(self._data(), raw=True, display_id=True)
 
     def update(self, fraction: float, text: str) -> None:
         """Show that `fraction` of 1 is done, and a short text; four times a second at most."""
         self._fraction, self._text = fraction, text
-        now = time.monotonic()
-        if now - self._drawn >= _NOTEBOOK_PERIOD:
-            self._drawn = now
+        self._held_back = time.monotonic() - self._drawn < _NOTEBOOK_PERIOD
+        if not self._held_back:
+            self._draw()
+
+    def flush(self) -> None:
+        """Show what the last update said, if it was held back."""
+        if self._held_back:
             self._draw()
 
     def message(self, text: str) -> None:
@@ -47,6 +52,7 @@ class NotebookProgress:
         self._draw()
 
     def _draw(self) -> None:
+        self._drawn, self._held_back = time.monotonic(), False
         self._shown.update(self._data(), raw=True)
 
     def _data(self) -> dict[str, Any]:
@@ -73,10 +79,13 @@ class TqdmProgress:
         """Show that `fraction` of 1 is done, and a short text; ten times a second at most."""
         self._bar.n = round(fraction * STEPS)
         self._bar.text = text
-        now = time.monotonic()
-        if now - self._drawn >= _PERIOD:
-            self._drawn = now
-            self._bar.refresh()
+        if time.monotonic() - self._drawn >= _PERIOD:
+            self.flush()
+
+    def flush(self) -> None:
+        """Show what the last update said."""
+        self._drawn = time.monotonic()
+        self._bar.refresh()
 
     def message(self, text: str) -> None:
         """Show text above the bar, at once."""

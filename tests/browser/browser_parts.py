@@ -266,6 +266,10 @@ class Screen:
         """Return a code cell, counted from 0."""
         return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
 
+    def show(self, number: int) -> None:
+        """Scroll to a cell, as who looks at its output does: a reload of the page shows the notebook's first cells."""
+        self.cell(number).evaluate("cell => cell.scrollIntoView()")
+
     def run(self, *numbers: int) -> None:
         """Run cells one after the other, and wait for each."""
         for number in numbers:

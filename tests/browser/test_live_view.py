@@ -19,7 +19,13 @@ pytestmark = pytest.mark.slow
 def view_of(screen: Screen, cell: int = 2) -> Locator:
     """Return the live view under a cell, once it has a chart."""
     view = screen.cell(cell).locator(".det-view").first
-    expect(view.locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
+    chart = view.locator(".det-chart canvas").first
+
+    def is_drawn() -> bool:
+        screen.show(cell)  # again and again: JupyterLab scrolls too, when it has loaded
+        return chart.is_visible()
+
+    wait_until(is_drawn, "the view has a chart", 90)
     return view
 
 
@@ -30,9 +36,14 @@ def batches(view: Locator) -> int:
 
 
 def moves(view: Locator) -> None:
-    """Wait until the view shows progress."""
+    """Wait until the view shows progress, which it does where it can be seen."""
     first = batches(view)
-    wait_until(lambda: batches(view) > first, "the view moves", 90)
+
+    def has_moved() -> bool:
+        view.scroll_into_view_if_needed()
+        return batches(view) > first
+
+    wait_until(has_moved, "the view moves", 90)
 
 
 def drawn(view: Locator) -> str:

@@ -217,6 +217,25 @@ def test_waiting_shows_progress_and_errors_at_once() -> None:
     ]
 
 
+def test_what_a_bar_held_back_is_shown_when_no_more_events_come() -> None:
+    class HeldBack(Seen):
+        def flush(self) -> None:
+            self.lines.append(f"shown at {self.fractions[-1]}")
+            source.may_end.set()
+
+    source = active_source(
+        [
+            typed(5, "metrics", {"kind": "training", "batch": 1, "metrics": {"loss": 0.5}}),
+            typed(6, "metrics", {"kind": "training", "batch": 2, "metrics": {"loss": 0.5}}),
+            typed(99, "experiment", experiment(ExperimentState.COMPLETED).model_dump(mode="json")),
+        ]
+    )
+    view = HeldBack()
+    with LocalStore.find("local-1").lock:
+        waiting.wait(source, "local-1", view, timeout=30)
+    assert view.lines == ["shown at 0.5"]
+
+
 def test_an_error_of_the_reading_thread_is_raised_where_it_is_waited() -> None:
     source = active_source([MasterUnreachableError("gone")])
     with LocalStore.find("local-1").lock, pytest.raises(MasterUnreachableError, match="gone"):

@@ -31,16 +31,18 @@ def module_kernel(module_cluster: Cluster) -> Iterator[Kernel]:
 
 
 @pytest.fixture
-def cluster(module_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """The module's master, which is also the one that handles in this process find."""
+def cluster(module_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The module's master, which is also the one that handles in this process find; nothing runs on it."""
     monkeypatch.setenv("DET_HOME", str(module_cluster.home.path))
-    return module_cluster
+    yield module_cluster
+    module_cluster.clear()
 
 
 @pytest.fixture
-def kernel(module_kernel: Kernel, cluster: Cluster) -> Kernel:
-    """The module's kernel."""
-    return module_kernel
+def kernel(module_kernel: Kernel, cluster: Cluster) -> Iterator[Kernel]:
+    """The module's kernel, which has nothing to do."""
+    yield module_kernel
+    module_kernel.clear()
 
 
 @pytest.fixture

@@ -108,6 +108,15 @@ class Cluster:
         assert not left, left
         assert [path for path in self.temporary.iterdir() if path.name.startswith("det-")] == []
 
+    def clear(self) -> None:
+        """End what a test has left running where it failed, so that the next one finds a master and its slots."""
+        if read_runtime(self.home) is None:
+            self.start("torch")
+        session = connect(start=False)
+        for experiment in session.get("/experiments"):
+            if not ExperimentState(experiment["state"]).terminal:
+                session.post(f"/experiments/{experiment['id']}/kill")
+
     def attach(self, number: int) -> Experiment:
         """Return the handle of an experiment; DET_HOME is this cluster's."""
         return Experiment(HttpSource(connect(start=False)), number)
@@ -121,6 +130,9 @@ class _Silent:
 
     def update(self, fraction: float, text: str) -> None:
         """Show nothing."""
+
+    def flush(self) -> None:
+        """Nothing is held back."""
 
     def message(self, text: str) -> None:
         """Keep it."""
@@ -239,6 +251,14 @@ class Kernel:
         self._client = self._manager.blocking_client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=PATIENCE)
+        self._busy = False
+
+    def clear(self) -> None:
+        """Interrupt a cell of which a test, because it failed, has not seen the end."""
+        if self._busy:
+            self._manager.interrupt_kernel()
+            self._client.wait_for_ready(timeout=PATIENCE)
+            self._busy = False
 
     def kill(self) -> None:
         """SIGKILL the kernel and everything in its group of processes, as a front end that gives up does."""
@@ -248,6 +268,7 @@ class Kernel:
 
     def begin(self, source: str) -> str:
         """Execute a cell and do not wait for it; return what `finish` wants."""
+        self._busy = True
         return str(self._client.execute(source, stop_on_error=False))
 
     def finish(self, begun: str) -> str:
@@ -261,6 +282,7 @@ class Kernel:
             elif kind == "status" and content["execution_state"] == "idle":
                 break
         self._client.get_shell_msg(timeout=PATIENCE)
+        self._busy = False
         return "".join(printed)
 
     def shows(self, begun: str, piece: str) -> None:
@@ -287,7 +309,9 @@ class Kernel:
                 case "error":
                     done.error = f"{content['ename']}: {content['evalue']}"
 
+        self._busy = True
         reply = self._client.execute_interactive(source, output_hook=hook, timeout=PATIENCE, stop_on_error=False)
+        self._busy = False
         done.number = reply["content"]["execution_count"]
         assert bool(done.error) == fails, f"{source}\n{done.text}\n{done.error}"
         return done

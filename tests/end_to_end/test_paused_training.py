@@ -137,6 +137,9 @@ class _View:
     def update(self, fraction: float, text: str) -> None:
         self.texts.append(text)
 
+    def flush(self) -> None:
+        pass
+
     def message(self, text: str) -> None:
         pass
 
