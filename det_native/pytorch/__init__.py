@@ -1,6 +1,6 @@
 """Training with PyTorch: ``PyTorchTrial`` and what goes with it."""
 
-from det_native.pytorch.callback import PyTorchCallback
+from det_native.pytorch.callback import ClipGradsL2Norm, ClipGradsL2Value, PyTorchCallback
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.data import DataLoader
 from det_native.pytorch.experimental import PyTorchExperimentalContext
@@ -18,6 +18,8 @@ from det_native.pytorch.trial import PyTorchTrial
 from det_native.trial import DistributedContext
 
 __all__ = [
+    "ClipGradsL2Norm",
+    "ClipGradsL2Value",
     "DataLoader",
     "DistributedBatchSampler",
     "DistributedContext",

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from det_native.errors import ArgumentError
+
 
 class PyTorchCallback:
     """Base of callbacks; override the hooks you need and return the callbacks from ``PyTorchTrial.build_callbacks()``.
@@ -106,3 +108,47 @@ class PyTorchCallback:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore a state that ``state_dict`` returned."""
+
+
+class ClipGradsL2Norm(PyTorchCallback):
+    """Clips the norm of each optimizer's gradients before its steps.
+
+    Kept for trials that were written for Determined, which deprecated it: give ``step_optimizer`` a ``clip_grads``.
+
+    Parameters
+    ----------
+    clip_value : float
+        The largest L2 norm of the gradients of an optimizer's parameters, taken together.
+    """
+
+    def __init__(self, clip_value: float) -> None:
+        self._clip_value = _positive(clip_value, type(self).__name__)
+
+    def on_before_optimizer_step(self, parameters: Iterator[torch.nn.Parameter]) -> None:
+        """Clip."""
+        torch.nn.utils.clip_grad_norm_(parameters, self._clip_value)
+
+
+class ClipGradsL2Value(PyTorchCallback):
+    """Clips every value of each optimizer's gradients before its steps.
+
+    Kept for trials that were written for Determined, which deprecated it: give ``step_optimizer`` a ``clip_grads``.
+
+    Parameters
+    ----------
+    clip_value : float
+        The largest magnitude of a value of a gradient.
+    """
+
+    def __init__(self, clip_value: float) -> None:
+        self._clip_value = _positive(clip_value, type(self).__name__)
+
+    def on_before_optimizer_step(self, parameters: Iterator[torch.nn.Parameter]) -> None:
+        """Clip."""
+        torch.nn.utils.clip_grad_value_(parameters, self._clip_value)
+
+
+def _positive(value: float, owner: str) -> float:
+    if not value > 0:
+        raise ArgumentError(f"{owner}(clip_value={value!r}): give a number greater than 0.")
+    return value

@@ -146,7 +146,18 @@ class PyTorchTrialContext(TrialContext):
         retain_graph: bool = False,
         create_graph: bool = False,
     ) -> None:
-        """Compute the gradients of `loss`; the arguments are those of ``torch.Tensor.backward``."""
+        """Compute the gradients of `loss`; the arguments are those of ``torch.Tensor.backward``.
+
+        Raises
+        ------
+        ArgumentError
+            If `loss` is no tensor.
+        """
+        if not isinstance(loss, torch.Tensor):
+            raise ArgumentError(
+                f"context.backward() takes the loss as a tensor, not {type(loss).__name__} ({loss!r:.60}): pass what "
+                "the loss function returned, without .item() or float()."
+            )
         if self._amp is not None:
             self._amp.backward(
                 loss,

@@ -45,7 +45,7 @@ def to_device(data: Any, device: torch.device) -> Any:
 
 
 def data_length(data: Any) -> int:
-    """Return the records of a batch: the first dimension of its first tensor or array.
+    """Return the records of a batch: the first dimension of its first tensor or array; of packed sequences, how many.
 
     Raises
     ------
@@ -61,6 +61,8 @@ def data_length(data: Any) -> int:
 def _first_length(data: Any) -> int | None:
     if isinstance(data, torch.Tensor | np.ndarray):
         return int(data.shape[0]) if data.ndim else None
+    if isinstance(data, torch.nn.utils.rnn.PackedSequence):
+        return int(data.batch_sizes[0])  # all sequences have a first step; its data are all steps of all of them
     parts: Any = data.values() if isinstance(data, Mapping) else data
     if isinstance(parts, str | bytes) or not hasattr(parts, "__iter__"):
         return None

@@ -30,7 +30,7 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
         With the innermost place in the user's code, and a traceback of the user's frames only. If no frame is the
         user's, all frames are shown.
     """
-    unit, line = _innermost(error, source)
+    unit, line = _innermost(_of_user(error, source) or error, source)
     message = str(error)
     return UserErrorInfo(
         type=type(error).__name__,
@@ -49,14 +49,19 @@ def raised_by_user(error: BaseException, source: ProgramSource) -> bool:
     The training itself runs under the user's call of it; what fails there is not the user's. So the innermost frame of
     the user's must not have called the harness. What came of an exception of the user's is the user's too.
     """
+    return _of_user(error, source) is not None
+
+
+def _of_user(error: BaseException, source: ProgramSource) -> BaseException | None:
+    """Return the exception itself, or that of which it came, if it was raised in the user's code."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         if _ends_in_users_code(current.__traceback__, source):
-            return True
+            return current
         seen.add(id(current))
         current = current.__cause__
-    return False
+    return None
 
 
 def _ends_in_users_code(traceback: TracebackType | None, source: ProgramSource) -> bool:

@@ -67,6 +67,19 @@ def test_a_chained_error_tells_both_in_order(tmp_path: Path) -> None:
     assert second.endswith("ValueError: b")
 
 
+def test_where_the_harness_explains_an_error_the_place_is_that_of_the_error(tmp_path: Path) -> None:
+    """The innermost frame of the user's in the explanation is the call that trains."""
+    reduce = (
+        "from det_harness.controllers import torch_reduction\n"
+        "class Wrapped:\n"
+        "    name, reducer = 'accuracy', average\n"
+        "torch_reduction._call(Wrapped, 'reduce', average, [])"
+    )
+    info = error_of(tmp_path, [cell(1, "def average(values):\n    return sum(values) / len(values)"), cell(2, reduce)])
+    assert (info.type, info.cell, info.line) == ("ReducerError", 1, 2)
+    assert "failed in a call to reduce(): division by zero" in info.message
+
+
 def test_a_syntax_error_names_cell_and_line(tmp_path: Path) -> None:
     info = error_of(tmp_path, [cell(8, "a = 1\nb = = 2")])
     assert (info.type, info.cell, info.line) == ("SyntaxError", 8, 2)

@@ -100,6 +100,12 @@ def test_gradients_are_kept_if_asked() -> None:
     assert model.weight.grad is not None
 
 
+@pytest.mark.parametrize("loss", [1.5, {"loss": torch.ones(1)}, None])
+def test_backward_wants_the_loss_as_a_tensor(loss: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"takes the loss as a tensor, not (float|dict|NoneType) "):
+        context().backward(loss)
+
+
 def test_backward_passes_per_step_must_agree() -> None:
     made = context()
     model = made.wrap_model(nn.Linear(2, 1))

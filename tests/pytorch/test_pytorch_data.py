@@ -201,3 +201,8 @@ def test_batches_of_any_nesting_become_tensors_in_place() -> None:
     assert data_length(moved) == data_length(batch) == 4
     with pytest.raises(InvalidDataError, match="no tensor"):
         data_length({"a": ["text", 3]})
+
+
+def test_packed_sequences_are_as_many_records_as_they_are_sequences() -> None:
+    packed = torch.nn.utils.rnn.pack_sequence([torch.ones(length, 2) for length in (5, 3, 1)])
+    assert data_length(packed) == data_length({"texts": packed}) == 3

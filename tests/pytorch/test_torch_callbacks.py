@@ -12,8 +12,8 @@ import torch
 from det_harness.controllers.torch_hooks import CallbackHooks
 from digits_trials import DigitsTrial, LocalRun, same
 
-from det_native.errors import TrialDefinitionError
-from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
+from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.pytorch import ClipGradsL2Norm, ClipGradsL2Value, PyTorchCallback, PyTorchTrialContext
 
 pytestmark = pytest.mark.slow
 
@@ -179,6 +179,32 @@ def test_the_old_hook_for_clipping_is_called_and_deprecated(tmp_path: Path) -> N
         LocalRun(tmp_path, batches=3).run(Clipped)
     assert len(norms) == 6
     assert max(norms) <= 0.0101
+
+
+class Watches(PyTorchCallback):
+    """Notes the gradients of each step."""
+
+    def __init__(self) -> None:
+        self.seen: list[torch.Tensor] = []
+
+    def on_before_optimizer_step(self, parameters: Any) -> None:
+        self.seen.append(torch.cat([one.grad.flatten() for one in parameters]))
+
+
+@pytest.mark.parametrize(("clips", "order"), [(ClipGradsL2Norm, 2), (ClipGradsL2Value, float("inf"))])
+def test_the_clipping_callbacks_of_determined(clips: Any, order: float, tmp_path: Path) -> None:
+    watches = Watches()
+
+    class Clipped(DigitsTrial):
+        def build_callbacks(self) -> dict[str, PyTorchCallback]:
+            return {"clips": clips(0.001), "watches": watches}
+
+    with pytest.warns(DeprecationWarning, match="clip_grads="):
+        LocalRun(tmp_path, batches=2).run(Clipped)
+    largest = [float(torch.linalg.vector_norm(gradients, order)) for gradients in watches.seen]
+    assert largest == pytest.approx([0.001] * 4, rel=0.01)
+    with pytest.raises(ArgumentError, match=rf"{clips.__name__}\(clip_value=-1\): give a number greater than 0"):
+        clips(-1)
 
 
 class ReduceLROnPlateauEveryValidationStep(PyTorchCallback):
