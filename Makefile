@@ -35,7 +35,7 @@ demo: setup
 	$(BIN)/python tools/demo.py
 
 test: setup $(HOROVOD) lint types front-end-check
-	$(BIN)/python -m pytest tests -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests -n 2 --dist loadfile --max-worker-restart 0
 
 check: setup lint types front-end-check
 	$(BIN)/python -m pytest tests -m "not slow" -n 2 --dist loadfile

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,14 @@ from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
 from det_native.schema.loading import load_config
 
 BATCHES = 2000
+TINY_ROUNDS = 15
+PEERS = Path(__file__).with_name("loop_peers.py")
+PEER_NAMES = {
+    "ignite": "pytorch-ignite's Engine",
+    "fabric": "Lightning Fabric",
+    "lightning": "Lightning's Trainer",
+    "determined": "Determined's Trainer",
+}
 
 
 class InMemory(Dataset[Any]):
@@ -189,15 +199,71 @@ def _per_batch(result: Any, _: float) -> float:
     return float(result)
 
 
-def test_tiny(paired: Any, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def peer_loops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], Callable[[str], float]]]:
+    """The loops that the interpreter ``PEERS_PYTHON`` has; and what runs one of them and returns seconds per batch."""
+    python = os.environ.get("PEERS_PYTHON")
+    if python is None:
+        pytest.skip("PEERS_PYTHON names no interpreter that has lightning, pytorch-ignite, determined and tensorboard")
+    folder = tmp_path_factory.mktemp("peers")
+    with (folder / "peers.log").open("w") as log:
+        process = subprocess.Popen(
+            [python, str(PEERS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    told, said = process.stdin, process.stdout
+
+    def run(name: str) -> float:
+        print(name, file=told, flush=True)
+        return float(said.readline())
+
+    try:
+        yield said.readline().split(), run
+    finally:
+        told.close()
+        process.wait(60)
+        said.close()
+
+
+@pytest.fixture(scope="module")
+def tiny_ratios() -> dict[str, float]:
+    """The ratios over a bare loop that were found so far, by whose loop it is."""
+    return {}
+
+
+def test_tiny(paired: Any, tmp_path: Path, tiny_ratios: dict[str, float]) -> None:
     folders = iter(range(1000))
-    paired(
+    found = paired(
         "one batch, tiny MLP, over a bare loop",
         lambda: _ours(tmp_path / str(next(folders)), TinyTrial, BATCHES),
         lambda: _bare(TinyTrial, BATCHES),
-        goal=1.30,
+        goal=1.05,
+        rounds=TINY_ROUNDS,
         value=_per_batch,
     )
+    tiny_ratios["ours"] = found.ratio
+
+
+@pytest.mark.parametrize("name", PEER_NAMES)
+def test_tiny_by_others(
+    paired: Any,
+    name: str,
+    peer_loops: tuple[list[str], Callable[[str], float]],
+    tiny_ratios: dict[str, float],
+    figure: Callable[[str, str, str, bool], None],
+) -> None:
+    known, run = peer_loops
+    if name not in known:
+        pytest.skip(f"PEERS_PYTHON has no {name}")
+    what = f"the same model by {PEER_NAMES[name]}, over a bare loop"
+    found = paired(what, lambda: run(name), lambda: run("bare"), goal=None, value=_per_batch)
+    tiny_ratios[name] = found.ratio
+    if name == "determined" and "ours" in tiny_ratios:
+        share = (tiny_ratios["ours"] - 1) / (found.ratio - 1)
+        figure(
+            "what our loop adds to a batch, over what Determined's adds", f"{share:.3f}x", "≤ 0.083x", share <= 1 / 12
+        )
 
 
 def test_medium(paired: Any, tmp_path: Path) -> None:

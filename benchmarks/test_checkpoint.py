@@ -1,22 +1,27 @@
-"""Bytes of a checkpoint over those of the state in it: nothing of the user's code or folder is stored again."""
+"""Checkpoints: their bytes over those of the state in them, how long training waits for one, and its way to disk."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from det_harness import torch_state
+from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.host_copy import HostMemory
-from det_harness.local import LocalResult, run_local
+from det_harness.local import LocalReporter, LocalResult, run_local
 from safetensors.torch import save
 from torch import nn
 
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
 from det_native.schema.loading import load_config
+from det_native.storage.checkpoints import CheckpointStorage
 
 MARK = b"# a file of the user's, known by these bytes\n"
 
@@ -98,9 +103,13 @@ def test_bytes(figure: Callable[[str, str, str, bool], None], user_folder: Path,
     assert manifest.files
 
 
-def test_blocked(paired: Any) -> None:
+def _large_state() -> tuple[list[torch.Tensor], dict[str, Any]]:
     tensors = [torch.rand(1 << 22) for _ in range(30)]
-    state = {"models_state_dict": [{str(index): tensor for index, tensor in enumerate(tensors)}]}
+    return tensors, {"models_state_dict": [{str(index): tensor for index, tensor in enumerate(tensors)}]}
+
+
+def test_blocked(paired: Any) -> None:
+    tensors, state = _large_state()
     buffers = [tensor.clone() for tensor in tensors]
     memory = HostMemory()
 
@@ -113,3 +122,31 @@ def test_blocked(paired: Any) -> None:
             buffer.copy_(tensor)
 
     paired("training waits for a checkpoint of 503 MB, its second and later ones, over memcpy", ours, peer, goal=1.15)
+
+
+def test_durable(paired: Any, tmp_path: Path) -> None:
+    tensors, state = _large_state()
+    storage = CheckpointStorage(str(tmp_path / "checkpoints"))
+    checkpoints = TrialCheckpoints(storage, CheckpointOwner("torch", {}), LocalReporter("loss"))
+    memory = HostMemory()
+    batches = itertools.count(1)
+
+    def write(folder: Path) -> Callable[[], None]:
+        return torch_state.save(folder, state, {}, None, memory)
+
+    def ours() -> str:
+        uuid = checkpoints.save(next(batches), write)
+        checkpoints.wait()
+        return uuid
+
+    def peer() -> None:
+        shutil.rmtree(tmp_path / "checkpoints", ignore_errors=True)
+        with (tmp_path / "raw").open("wb") as raw:
+            for tensor in tensors:
+                raw.write(memoryview(tensor.numpy()).cast("B"))
+            raw.flush()
+            os.fsync(raw.fileno())
+        (tmp_path / "raw").unlink()
+
+    what = "a checkpoint of 503 MB, from the copy in memory to the last fsync, over writing the bytes"
+    paired(what, ours, peer, goal=1.1, rounds=5)

@@ -20,6 +20,7 @@ import psutil
 from jupyter_client.manager import KernelManager
 
 from det_native.client.connect import connect
+from det_native.client.events import EventFeed
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.waiting import wait as wait_for_end
@@ -151,9 +152,9 @@ def ended(experiment: Experiment, state: ExperimentState) -> rest.Trial:
 
 def events_until(experiment: Experiment, holds: Callable[[rest.Event], bool]) -> rest.Event:
     """Follow the experiment's events from its beginning until one of which `holds` is true."""
-    stream = experiment._source.events(experiment.id)
-    with contextlib.closing(stream):
-        for event in stream:
+    deadline = time.monotonic() + PATIENCE
+    with EventFeed(experiment._source, experiment.id) as feed:
+        while (event := feed.next(max(deadline - time.monotonic(), 0))) is not None:
             if holds(event):
                 return event
     raise AssertionError("the experiment ended before that")

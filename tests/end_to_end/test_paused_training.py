@@ -20,6 +20,7 @@ from programs import (
 from det_native.client.handles import Experiment
 from det_native.client.waiting import wait as wait_for_end
 from det_native.errors import RequestError
+from det_native.schema import rest
 from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.slow
@@ -124,7 +125,15 @@ def _activate_before_the_worker_has_ended(experiment: Experiment, gate: Gate) ->
 
 
 def _pause_before_the_first_batch(experiment: Experiment) -> None:
-    """Ask while the next worker starts."""
+    """Ask while the next worker starts, which is the third."""
+    starts = 0
+
+    def has_started(event: rest.Event) -> bool:
+        nonlocal starts
+        starts += event.type == "trial" and event.data["state"] == "RUNNING"
+        return starts >= 3
+
+    events_until(experiment, has_started)
     experiment.pause()
     _until_waiting(experiment, 3)
     experiment.activate()

@@ -154,6 +154,8 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executed]:
     client = NotebookClient(document, timeout=180, kernel_name="python3", allow_errors=True, resources=resources)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
+        # Its standbys come and go whatever test runs: their folders are not for the guard to watch.
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
         for name in ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN"):
             patch.delenv(name, raising=False)
         client.execute()

@@ -1,0 +1,221 @@
+"""The tiny model trained by other libraries' loops: told a loop's name per line, says its seconds per batch.
+
+Run by an interpreter that has lightning, pytorch-ignite and determined, which are no dependencies of ours; what it has
+not it says in its first line, which names the loops that can be run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+BATCHES = 2000
+
+warnings.simplefilter("ignore")
+logging.disable(logging.WARNING)
+
+
+class InMemory(torch.utils.data.Dataset[Any]):
+    """Rows of tensors, fetched a batch at a time."""
+
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(0)
+        self.inputs = torch.randn(32 * 500, 64, generator=generator)
+        self.labels = torch.randint(10, (32 * 500,), generator=generator)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.inputs[index], self.labels[index]
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        rows = torch.tensor(indices)
+        return self.inputs[rows], self.labels[rows]
+
+
+def as_fetched(batch: Any) -> Any:
+    """Collate nothing: the dataset gives whole batches."""
+    return batch
+
+
+def made_loader(kind: Any = torch.utils.data.DataLoader) -> Any:
+    """Return the loader that all loops use."""
+    return kind(InMemory(), batch_size=32, shuffle=True, collate_fn=as_fetched)
+
+
+def made_model() -> tuple[nn.Module, torch.optim.Optimizer]:
+    """Return the model and its optimizer."""
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    return model, torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+class Clock:
+    """Takes the time from the first batch to the last."""
+
+    def __init__(self) -> None:
+        self.first = self.last = 0.0
+        self.batches = 0
+
+    def tick(self) -> None:
+        """A batch begins."""
+        self.last = time.perf_counter()
+        self.first = self.first or self.last
+        self.batches += 1
+
+    @property
+    def per_batch(self) -> float:
+        """Seconds."""
+        return (self.last - self.first) / (self.batches - 1)
+
+
+def bare() -> float:
+    """Train by a loop written by hand."""
+    model, optimizer = made_model()
+    clock, loader = Clock(), made_loader()
+    while clock.batches < BATCHES:
+        for inputs, labels in loader:
+            clock.tick()
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return clock.per_batch
+
+
+def ignite() -> float:
+    """Train by an Engine of pytorch-ignite."""
+    from ignite.engine import Engine
+
+    model, optimizer = made_model()
+    clock = Clock()
+
+    def step(_: Any, batch: Any) -> torch.Tensor:
+        clock.tick()
+        loss = nn.functional.cross_entropy(model(batch[0]), batch[1])
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    Engine(step).run(made_loader(), max_epochs=BATCHES // 500)
+    return clock.per_batch
+
+
+def fabric() -> float:
+    """Train by hand with Lightning Fabric's wrappers."""
+    from lightning.fabric import Fabric
+
+    made = Fabric(accelerator="cpu", devices=1)
+    model, optimizer = made.setup(*made_model())
+    loader = made.setup_dataloaders(made_loader())
+    clock = Clock()
+    while clock.batches < BATCHES:
+        for inputs, labels in loader:
+            clock.tick()
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            made.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+    return clock.per_batch
+
+
+def lightning() -> float:
+    """Train by Lightning's Trainer, with its loggers, bars and callbacks off."""
+    from lightning.pytorch import LightningModule, Trainer
+
+    clock = Clock()
+
+    class Module(LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model, _ = made_model()
+
+        def training_step(self, batch: Any, _: int) -> torch.Tensor:
+            clock.tick()
+            return nn.functional.cross_entropy(self.model(batch[0]), batch[1])
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
+    trainer = Trainer(
+        max_steps=BATCHES,
+        accelerator="cpu",
+        devices=1,
+        logger=False,
+        enable_progress_bar=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(Module(), made_loader())
+    return clock.per_batch
+
+
+def determined() -> float:
+    """Train a PyTorchTrial by Determined's own Trainer."""
+    from determined import pytorch
+
+    clock = Clock()
+
+    class Trial(pytorch.PyTorchTrial):
+        def __init__(self, context: Any) -> None:
+            self.context = context
+            model, _ = made_model()
+            self.model = context.wrap_model(model)
+            self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.01))
+
+        def build_training_data_loader(self) -> Any:
+            return made_loader(pytorch.DataLoader)
+
+        def build_validation_data_loader(self) -> Any:
+            return made_loader(pytorch.DataLoader)
+
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+            clock.tick()
+            loss = nn.functional.cross_entropy(self.model(batch[0]), batch[1])
+            self.context.backward(loss)
+            self.context.step_optimizer(self.optimizer)
+            return {"loss": loss}
+
+        def evaluate_batch(self, batch: Any) -> Any:
+            return {"val_loss": nn.functional.cross_entropy(self.model(batch[0]), batch[1])}
+
+    with pytorch.init() as context:
+        pytorch.Trainer(Trial(context), context).fit(max_length=pytorch.Batch(BATCHES), checkpoint_policy="none")
+    return clock.per_batch
+
+
+LOOPS: dict[str, tuple[str, Callable[[], float]]] = {
+    "bare": ("torch", bare),
+    "ignite": ("ignite", ignite),
+    "fabric": ("lightning", fabric),
+    "lightning": ("lightning", lightning),
+    "determined": ("determined", determined),
+}
+
+
+def main() -> None:
+    """Answer one name after the other."""
+    torch.set_num_threads(1)
+    answers, sys.stdout = sys.stdout, sys.stderr
+    known = [name for name, (package, _) in LOOPS.items() if importlib.util.find_spec(package)]
+    print(*known, file=answers, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        sys.argv[1:] = [folder]
+        for line in sys.stdin:
+            if not line.strip():
+                return
+            print(LOOPS[line.strip()][1](), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
