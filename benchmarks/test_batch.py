@@ -55,7 +55,9 @@ def as_fetched(batch: Any) -> Any:
 class TinyTrial(PyTorchTrial):
     """MLP 64-64-10, batches of 32, SGD; the loss is kept every batch and reported."""
 
-    inputs, hidden = 64, 64
+    @staticmethod
+    def tick() -> None:
+        """Take the time: a batch begins."""
 
     def __init__(self, context: PyTorchTrialContext) -> None:
         self.context = context
@@ -81,6 +83,7 @@ class TinyTrial(PyTorchTrial):
         return DataLoader(InMemory(*(tensor[:32] for tensor in dataset.tensors)), batch_size=32, collate_fn=as_fetched)
 
     def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        self.tick()
         inputs, labels = batch
         loss = nn.functional.cross_entropy(self.model(inputs), labels)
         self.context.backward(loss)
@@ -118,9 +121,7 @@ def _ours(folder: Path, trial_class: type[TinyTrial], batches: int) -> float:
     clock = Clock()
 
     class Timed(trial_class):  # type: ignore[valid-type, misc]
-        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
-            clock.tick()
-            return dict(super().train_batch(batch, epoch_idx, batch_idx))
+        tick = staticmethod(clock.tick)
 
     config = load_config(
         {

@@ -53,17 +53,28 @@ class LocalReporter(Reporter):
         self._metric = metric
         self._smaller_is_better = smaller_is_better
         self._observe = observe
-        self.training_rows: list[MetricRow] = []
+        # As they were reported: making rows of them would cost the loop more than all else that is kept of a batch.
+        self._reported: list[tuple[list[int], Mapping[str, list[float | None]]]] = []
+        self._training_rows: list[MetricRow] = []
         self.validation_rows: list[MetricRow] = []
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Keep rows of training metrics."""
-        for index, batch in enumerate(batches):
-            row = {name: column[index] for name, column in metrics.items() if column[index] is not None}
-            self.training_rows.append(MetricRow(batch=batch, metrics=row))
+        self._reported.append((batches, metrics))
         if self._observe is not None and batches:
-            self._observe(batches[-1], self.training_rows[-1].metrics)
+            self._observe(batches[-1], _row(metrics, -1))
+
+    @property
+    def training_rows(self) -> list[MetricRow]:
+        """The rows of training metrics."""
+        reported, self._reported = self._reported, []
+        self._training_rows += [
+            MetricRow(batch=batch, metrics=_row(metrics, index))
+            for batches, metrics in reported
+            for index, batch in enumerate(batches)
+        ]
+        return self._training_rows
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Keep the metrics of one validation."""
@@ -83,6 +94,10 @@ class LocalReporter(Reporter):
             return None
         best: float = min(values) if self._smaller_is_better else max(values)
         return best
+
+
+def _row(metrics: Mapping[str, list[float | None]], index: int) -> dict[str, float]:
+    return {name: value for name, column in metrics.items() if (value := column[index]) is not None}
 
 
 @dataclass(frozen=True)
