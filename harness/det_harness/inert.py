@@ -82,3 +82,8 @@ class InertHandle:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _itself
     __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __round__ = _itself
     __lt__ = __le__ = __gt__ = __ge__ = _false
+
+
+# A message that says of which type a value is, a TypeError's say, then says what is the matter with it.
+InertHandle.__name__ = "the result of another training call, which does not train in this run"
+InertHandle.__qualname__ = InertHandle.__name__

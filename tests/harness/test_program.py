@@ -56,6 +56,15 @@ def test_other_calls_get_an_inert_handle(tmp_path: Path) -> None:
     assert "cell [1], line 3" in runner.module.text
 
 
+def test_who_needs_what_another_call_trained_is_told_that_it_is_not_there(tmp_path: Path) -> None:
+    cells = [
+        cell(1, f"{TRAIN}\nearlier = train('first')"),
+        cell(2, "text = open(earlier.top_checkpoint().download()).read()\ntrain(text)  # <- call"),
+    ]
+    with pytest.raises(TypeError, match="not the result of another training call, which does not train in this run"):
+        run(tmp_path, cells, call_in(cells))
+
+
 def test_a_call_in_a_function_of_an_earlier_cell_counts_in_the_last_cell_only(tmp_path: Path) -> None:
     cells = [
         cell(1, f"{TRAIN}\ndef go(n):\n    return train(n)  # <- call"),
