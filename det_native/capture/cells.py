@@ -19,6 +19,7 @@ from det_native.capture.explain import (
     risk_warnings,
     secret_problems,
     secret_rows,
+    training_warning,
 )
 from det_native.capture.live import executions_of, facts_of, flat
 from det_native.capture.log import CallRecord, ExecutionLog
@@ -367,7 +368,10 @@ class CellCapture:
             capture.rows.extend(execution_rows(logged, execution, found.included[index]))
             names = sorted(found.used.get(index, ()))
             capture.rows.extend(remade_rows(names, self.namespace, execution))
-            if execution is not last or logged.duration is not None:
+            trained = [call.kind for call in self.log.calls if call.running == index and call.kind != "init"]
+            if trained and execution is not last:
+                self.warnings.append(training_warning(execution, dict.fromkeys(trained)))
+            elif execution is not last or logged.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, found.flow.risks.get(index, []), names))
         for execution in self.executions:
             if not execution.failed:

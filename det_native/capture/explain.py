@@ -208,6 +208,16 @@ def risk_warnings(
         )
 
 
+def training_warning(execution: Execution, kinds: Collection[str]) -> str:
+    """Say what a cell is without that makes a training call of its own, which is not the one that is sent."""
+    calls = " and ".join(f"{kind}()" for kind in kinds)
+    return (
+        f"{execution.label} is sent for what it defines, but its {calls} will not train on the worker: what that "
+        "returns is empty there, and models are as they were before. To go on from trained weights, write them to a "
+        "file and load that where the model is made."
+    )
+
+
 def human_time(seconds: float) -> str:
     """Return ``1 min 15 s`` for 75 seconds."""
     if seconds < 60:

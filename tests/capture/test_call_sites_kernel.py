@@ -38,6 +38,16 @@ def test_a_loop_of_experiments_by_running_a_cell_again(kernel: Kernel, replayed:
     assert replayed(found, "model.layers") == {"model.layers": "[3]"}
 
 
+def test_a_cell_that_trains_and_is_needed_for_what_it_defines_is_warned_about(kernel: Kernel) -> None:
+    kernel.cells("model = Model()\nbefore = model.fit(1)", "start = before", "fit(start)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4]
+    [warning] = found.warnings
+    assert warning.startswith("Cell [2] is sent for what it defines, but its fit() will not train on the worker")
+    kernel.run("fit(7)")
+    assert kernel.found().warnings == []
+
+
 def test_a_loop_variable_that_lives_at_the_call_is_sent_by_value(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("import time\nfor width in (8, 16, 32):\n    time.sleep(0)", "fit(width)")
     found = kernel.found()
