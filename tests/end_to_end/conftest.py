@@ -34,8 +34,8 @@ def module_kernel(module_cluster: Cluster) -> Iterator[Kernel]:
 def cluster(module_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """The module's master, which is also the one that handles in this process find; nothing runs on it."""
     monkeypatch.setenv("DET_HOME", str(module_cluster.home.path))
-    yield module_cluster
-    module_cluster.clear()
+    with module_cluster.clearing() as cleared:
+        yield cleared
 
 
 @pytest.fixture

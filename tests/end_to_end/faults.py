@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 from jupyter_client.manager import KernelManager
@@ -109,14 +109,20 @@ class Cluster:
         assert not left, left
         assert [path for path in self.temporary.iterdir() if path.name.startswith("det-")] == []
 
-    def clear(self) -> None:
-        """End what a test has left running where it failed, so that the next one finds a master and its slots."""
+    def running(self) -> set[int]:
+        """Return the experiments that have not ended."""
+        found = connect(start=False).get("/experiments")
+        return {one["id"] for one in found if not ExperimentState(one["state"]).terminal}
+
+    @contextmanager
+    def clearing(self) -> Iterator[Self]:
+        """Let the next test find a master and free slots if this one, in the block, fails before it has ended all."""
+        before = self.running()
+        yield self
         if read_runtime(self.home) is None:
             self.start("torch")
-        session = connect(start=False)
-        for experiment in session.get("/experiments"):
-            if not ExperimentState(experiment["state"]).terminal:
-                session.post(f"/experiments/{experiment['id']}/kill")
+        for experiment in self.running() - before:
+            connect(start=False).post(f"/experiments/{experiment}/kill")
 
     def attach(self, number: int) -> Experiment:
         """Return the handle of an experiment; DET_HOME is this cluster's."""
