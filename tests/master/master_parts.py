@@ -25,7 +25,7 @@ from det_native.schema.manifests import BundleManifest, CheckpointManifest, Inte
 from det_native.schema.states import ExitReason, MetricKind
 from det_native.storage.checkpoints import CheckpointStorage
 
-DEADLINE = 15.0
+DEADLINE = 60.0
 URL = "http://127.0.0.1:1"
 
 
