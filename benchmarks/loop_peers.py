@@ -10,72 +10,32 @@ import importlib.util
 import logging
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from tiny import BATCHES, Clock, InMemory, as_fetched
 from torch import nn
-
-BATCHES = 2000
 
 warnings.simplefilter("ignore")
 logging.disable(logging.WARNING)
 
 
-class InMemory(torch.utils.data.Dataset[Any]):
-    """Rows of tensors, fetched a batch at a time."""
-
-    def __init__(self) -> None:
-        generator = torch.Generator().manual_seed(0)
-        self.inputs = torch.randn(32 * 500, 64, generator=generator)
-        self.labels = torch.randint(10, (32 * 500,), generator=generator)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.inputs[index], self.labels[index]
-
-    def __getitems__(self, indices: list[int]) -> Any:
-        rows = torch.tensor(indices)
-        return self.inputs[rows], self.labels[rows]
-
-
-def as_fetched(batch: Any) -> Any:
-    """Collate nothing: the dataset gives whole batches."""
-    return batch
+def _dataset() -> InMemory:
+    generator = torch.Generator().manual_seed(0)
+    return InMemory(torch.randn(32 * 500, 64, generator=generator), torch.randint(10, (32 * 500,), generator=generator))
 
 
 def made_loader(kind: Any = torch.utils.data.DataLoader) -> Any:
     """Return the loader that all loops use."""
-    return kind(InMemory(), batch_size=32, shuffle=True, collate_fn=as_fetched)
+    return kind(_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched)
 
 
 def made_model() -> tuple[nn.Module, torch.optim.Optimizer]:
     """Return the model and its optimizer."""
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     return model, torch.optim.SGD(model.parameters(), lr=0.01)
-
-
-class Clock:
-    """Takes the time from the first batch to the last."""
-
-    def __init__(self) -> None:
-        self.first = self.last = 0.0
-        self.batches = 0
-
-    def tick(self) -> None:
-        """A batch begins."""
-        self.last = time.perf_counter()
-        self.first = self.first or self.last
-        self.batches += 1
-
-    @property
-    def per_batch(self) -> float:
-        """Seconds."""
-        return (self.last - self.first) / (self.batches - 1)
 
 
 def bare() -> float:

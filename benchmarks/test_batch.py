@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ import pytest
 import torch
 from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.local import run_local
+from tiny import BATCHES, Clock, InMemory, as_fetched
 from torch import nn
-from torch.utils.data import Dataset
 
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
 from det_native.schema.loading import load_config
 
-BATCHES = 2000
 TINY_ROUNDS = 15
 PEERS = Path(__file__).with_name("loop_peers.py")
 PEER_NAMES = {
@@ -28,28 +26,6 @@ PEER_NAMES = {
     "lightning": "Lightning's Trainer",
     "determined": "Determined's Trainer",
 }
-
-
-class InMemory(Dataset[Any]):
-    """Rows of tensors, fetched a batch at a time, so that the loader is cheap for both sides."""
-
-    def __init__(self, *tensors: torch.Tensor) -> None:
-        self.tensors = tensors
-
-    def __len__(self) -> int:
-        return len(self.tensors[0])
-
-    def __getitem__(self, index: int) -> Any:
-        return tuple(tensor[index] for tensor in self.tensors)
-
-    def __getitems__(self, indices: list[int]) -> Any:
-        rows = torch.tensor(indices)
-        return tuple(tensor[rows] for tensor in self.tensors)
-
-
-def as_fetched(batch: Any) -> Any:
-    """Collate nothing: the dataset gives whole batches."""
-    return batch
 
 
 class TinyTrial(PyTorchTrial):
@@ -93,23 +69,6 @@ class TinyTrial(PyTorchTrial):
     def evaluate_batch(self, batch: Any) -> dict[str, Any]:
         inputs, labels = batch
         return {"val_loss": nn.functional.cross_entropy(self.model(inputs), labels)}
-
-
-class Clock:
-    """Takes the time of the batches alone: from the first ``train_batch`` to the last."""
-
-    def __init__(self) -> None:
-        self.first = self.last = 0.0
-        self.batches = 0
-
-    def tick(self) -> None:
-        self.last = time.perf_counter()
-        self.first = self.first or self.last
-        self.batches += 1
-
-    @property
-    def per_batch(self) -> float:
-        return (self.last - self.first) / (self.batches - 1)
 
 
 def _epochs(loader: torch.utils.data.DataLoader[Any]) -> Iterator[Any]:
