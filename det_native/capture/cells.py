@@ -371,7 +371,7 @@ class CellCapture:
             trained = [call.kind for call in self.log.calls if call.running == index and call.kind != "init"]
             if trained and execution is not last:
                 self.warnings.append(training_warning(execution, dict.fromkeys(trained)))
-            elif execution is not last or logged.duration is not None:
+            if execution is not last or logged.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, found.flow.risks.get(index, []), names))
         for execution in self.executions:
             if not execution.failed:
