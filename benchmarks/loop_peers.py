@@ -15,21 +15,16 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from tiny import BATCHES, Clock, InMemory, as_fetched
+from tiny import BATCHES, Clock, as_fetched, made_dataset
 from torch import nn
 
 warnings.simplefilter("ignore")
 logging.disable(logging.WARNING)
 
 
-def _dataset() -> InMemory:
-    generator = torch.Generator().manual_seed(0)
-    return InMemory(torch.randn(32 * 500, 64, generator=generator), torch.randint(10, (32 * 500,), generator=generator))
-
-
 def made_loader(kind: Any = torch.utils.data.DataLoader) -> Any:
     """Return the loader that all loops use."""
-    return kind(_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched)
+    return kind(made_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched)
 
 
 def made_model() -> tuple[nn.Module, torch.optim.Optimizer]:

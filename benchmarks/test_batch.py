@@ -12,7 +12,7 @@ import pytest
 import torch
 from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.local import run_local
-from tiny import BATCHES, Clock, InMemory, as_fetched
+from tiny import BATCHES, Clock, InMemory, as_fetched, made_dataset
 from torch import nn
 
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
@@ -46,10 +46,7 @@ class TinyTrial(PyTorchTrial):
 
     @staticmethod
     def make_dataset() -> InMemory:
-        generator = torch.Generator().manual_seed(0)
-        return InMemory(
-            torch.randn(32 * 500, 64, generator=generator), torch.randint(10, (32 * 500,), generator=generator)
-        )
+        return made_dataset()
 
     def build_training_data_loader(self) -> DataLoader:
         return DataLoader(self.make_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched)

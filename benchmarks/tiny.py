@@ -33,6 +33,12 @@ def as_fetched(batch: Any) -> Any:
     return batch
 
 
+def made_dataset() -> InMemory:
+    """Return 500 batches of 32."""
+    generator = torch.Generator().manual_seed(0)
+    return InMemory(torch.randn(32 * 500, 64, generator=generator), torch.randint(10, (32 * 500,), generator=generator))
+
+
 class Clock:
     """Takes the time of the batches alone: from the first ``train_batch`` to the last."""
 
