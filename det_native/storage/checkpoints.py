@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -88,26 +88,27 @@ class CheckpointStorage:
         if self._folder.exists(f"{manifest.uuid}/{MANIFEST}"):
             raise StorageError(f"Checkpoint {manifest.uuid} exists already at {self.uri}.")
         names = _walk(directory)
-        with ThreadPoolExecutor(_THREADS) as pool:
-            files = tuple(pool.map(lambda name: _describe(directory, name), names))
-        complete = manifest.model_copy(update={"files": files})
         try:
             if isinstance(self._folder, LocalFolder):
-                _publish_local(self._folder, directory, complete)
+                complete = _publish_local(self._folder, directory, names, manifest)
             else:
-                self._publish_remote(directory, complete)
+                complete = self._publish_remote(directory, names, manifest)
         except OSError as error:
             raise StorageError(f"Checkpoint {manifest.uuid} cannot be written to {self.uri}: {error}.") from error
         return f"{self.uri}/{manifest.uuid}", complete
 
-    def _publish_remote(self, directory: Path, manifest: CheckpointManifest) -> None:
+    def _publish_remote(
+        self, directory: Path, names: Sequence[str], manifest: CheckpointManifest
+    ) -> CheckpointManifest:
         def upload(file: CheckpointFile) -> None:
             self._folder.publish_file(f"{manifest.uuid}/{file.path}", directory / file.path)
 
         with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(upload, manifest.files))
-        self._folder.publish(f"{manifest.uuid}/{MANIFEST}", [_encode(manifest)])
+            complete = _described(directory, names, manifest, pool)
+            list(pool.map(upload, complete.files))
+        self._folder.publish(f"{manifest.uuid}/{MANIFEST}", [_encode(complete)])
         shutil.rmtree(directory)
+        return complete
 
     def manifest(self, uuid: str) -> CheckpointManifest:
         """Return the manifest of a checkpoint.
@@ -268,6 +269,14 @@ def _walk(directory: Path) -> list[str]:
     return sorted(names)
 
 
+def _described(
+    directory: Path, names: Sequence[str], manifest: CheckpointManifest, pool: ThreadPoolExecutor
+) -> CheckpointManifest:
+    """Return the manifest with sizes and hashes of the files."""
+    files = pool.map(lambda name: _describe(directory, name), names)
+    return manifest.model_copy(update={"files": tuple(files)})
+
+
 def _describe(directory: Path, name: str) -> CheckpointFile:
     with open(directory / name, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256")
@@ -291,14 +300,20 @@ def _decode(uuid: str, content: bytes) -> CheckpointManifest:
     return manifest
 
 
-def _publish_local(folder: LocalFolder, directory: Path, manifest: CheckpointManifest) -> None:
+def _publish_local(
+    folder: LocalFolder, directory: Path, names: Sequence[str], manifest: CheckpointManifest
+) -> CheckpointManifest:
     source = directory
     if os.stat(directory).st_dev != folder.device():
         source = Path(folder.create_folder())
         shutil.copytree(directory, source, dirs_exist_ok=True)
-    _synchronise(source, manifest)
+    # One hashes from the page cache while the other waits for the disk.
+    with ThreadPoolExecutor(_THREADS) as hashing, ThreadPoolExecutor(_THREADS) as synchronising:
+        synchronised = synchronising.map(_fsync, _files_and_folders(source, names))
+        complete = _described(source, names, manifest, hashing)
+        list(synchronised)  # before the manifest, which must never speak of what is not on the disk
     try:
-        _write_manifest(source, manifest)
+        _write_manifest(source, complete)
         os.rename(source, folder.path(manifest.uuid))
     except OSError as error:
         remove_file(str(source / MANIFEST))
@@ -308,6 +323,12 @@ def _publish_local(folder: LocalFolder, directory: Path, manifest: CheckpointMan
     _fsync(folder.root)
     if source != directory:
         shutil.rmtree(directory)
+    return complete
+
+
+def _files_and_folders(directory: Path, names: Sequence[str]) -> list[Path]:
+    folders = {directory / parent for name in names for parent in PurePosixPath(name).parents}
+    return [*(directory / name for name in names), *folders]
 
 
 def _write_manifest(directory: Path, manifest: CheckpointManifest) -> None:
@@ -318,13 +339,6 @@ def _write_manifest(directory: Path, manifest: CheckpointManifest) -> None:
     finally:
         os.close(descriptor)
     _fsync(directory)
-
-
-def _synchronise(directory: Path, manifest: CheckpointManifest) -> None:
-    """Bring files and folders to the disk, so that after a power cut the manifest never speaks of what is not there."""
-    folders = {directory / parent for file in manifest.files for parent in PurePosixPath(file.path).parents}
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(_fsync, [*(directory / file.path for file in manifest.files), *folders]))
 
 
 def _fsync(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,16 @@ def test_training_goes_on_while_a_checkpoint_is_written(tmp_path: Path, monkeypa
     assert first.batch == 2
     with run.storage.open(first.uuid, "state_dict.pth") as stream:
         assert same(dict(torch.load(stream, weights_only=True)["models_state_dict"][0]), due[0])
+
+
+def test_checksums_of_tensors_are_left_out_of_checkpoints_only(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, batches=2)
+    run.run(Full)
+    with run.storage.open(run.reporter.checkpoints[0][1].uuid, "state_dict.pth") as stream:
+        assert not any(entry.CRC for entry in zipfile.ZipFile(stream).infolist() if "/data/" in entry.filename)
+    users = io.BytesIO()
+    torch.save(torch.ones(4), users)
+    assert any(entry.CRC for entry in zipfile.ZipFile(users).infolist() if "/data/" in entry.filename)
 
 
 @pytest.mark.parametrize("said", ["[enforce fail at inline_container.cc:778]", "something odd"])

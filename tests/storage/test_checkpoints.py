@@ -268,3 +268,24 @@ def test_a_writer_killed_at_any_step_leaves_no_partial_checkpoint(tmp_path: Path
 def test_an_unknown_scheme_says_what_to_do() -> None:
     with pytest.raises(StorageError, match="nosuch"):
         CheckpointStorage("nosuch://bucket/folder")
+
+
+def test_all_is_on_the_disk_before_the_manifest_tells_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = CheckpointStorage(str(tmp_path))
+    work = write(storage.workspace())
+    before: set[str] = set()
+    after: list[str] = []
+    synchronise = os.fsync
+
+    def watch(descriptor: int) -> None:
+        path = os.path.relpath(os.readlink(f"/proc/self/fd/{descriptor}"), work)
+        if work.exists() and not (work / "manifest.json").exists():
+            before.add(path)
+        else:
+            after.append(path)
+        synchronise(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watch)
+    storage.publish(work, manifest())
+    assert before == {*FILES, "state/deep", "state", "."}
+    assert after == ["manifest.json", ".", os.path.relpath(tmp_path, work)], "the last one brings the rename"
