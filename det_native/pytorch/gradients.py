@@ -36,6 +36,9 @@ class Gradients(Protocol):
         Called where gradients are aggregated over several batches; otherwise every batch is stepped.
         """
 
+    def next_batch(self) -> None:
+        """A batch begins of those that every rank trains on; called where there are several ranks."""
+
     def wait(self, optimizer: torch.optim.Optimizer) -> None:
         """Return when the gradients of the optimizer's parameters are the mean over the ranks."""
 
@@ -53,6 +56,9 @@ class LocalGradients(Gradients):
         """Do nothing."""
 
     def enter_batch(self, *, stepped: bool) -> None:
+        """Do nothing."""
+
+    def next_batch(self) -> None:
         """Do nothing."""
 
     def wait(self, optimizer: torch.optim.Optimizer) -> None:

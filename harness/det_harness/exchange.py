@@ -6,9 +6,12 @@ import hmac
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from det_native.errors import PeerLostError
+
+if TYPE_CHECKING:
+    from det_harness.waits import Waits
 
 _DIGEST = "sha256"
 _DIGEST_BYTES = 32
@@ -35,6 +38,9 @@ class Exchange(Protocol):
     def ask(self, *flags: bool) -> Callable[[], list[bool]]:
         """Begin to find out which flags are set on any rank; what is returned waits for the answer."""
 
+    def watched(self, work: Any) -> Any:
+        """Return the handle of an operation on the CPU whose ``wait()`` notices that it would never end."""
+
 
 class OneProcess(Exchange):
     """A trial of one rank."""
@@ -54,6 +60,10 @@ class OneProcess(Exchange):
         """Answer with the flags themselves."""
         return lambda: list(flags)
 
+    def watched(self, work: Any) -> Any:
+        """Return the handle as it is."""
+        return work
+
 
 class GroupExchange(Exchange):
     """The ranks of a process group of ``torch.distributed``, over its CPU backend.
@@ -65,14 +75,17 @@ class GroupExchange(Exchange):
     ----------
     rank, size : int
     secret : bytes
+    waits : Waits, optional
+        Waits for operations; by itself an operation is waited for as long as it takes.
     """
 
-    def __init__(self, rank: int, size: int, secret: bytes) -> None:
+    def __init__(self, rank: int, size: int, secret: bytes, waits: Waits | None = None) -> None:
         import torch
         import torch.distributed
 
         self.rank, self.size = rank, size
         self._secret = secret
+        self._waits = waits
         self._torch = torch
         self._distributed = torch.distributed
 
@@ -122,13 +135,17 @@ class GroupExchange(Exchange):
         work = begin(lambda: self._distributed.all_reduce(asked, self._distributed.ReduceOp.MAX, async_op=True))
 
         def answer() -> list[bool]:
-            finish(work)
+            finish(self.watched(work))
             return [bool(flag) for flag in asked.tolist()]
 
         return answer
 
+    def watched(self, work: Any) -> Any:
+        """Return the handle of an operation on the CPU whose ``wait()`` notices that it would never end."""
+        return work if self._waits is None else self._waits.watched(work)
+
     def _wait(self, call: Callable[[], Any]) -> None:
-        finish(begin(call))
+        finish(self.watched(begin(call)))
 
     def _packed(self, value: Any) -> Any:
         try:

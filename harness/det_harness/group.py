@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from det_harness import horovod_group
+from det_harness.calls import ProgramSource
 from det_harness.exchange import Exchange, GroupExchange, OneProcess, begin, finish, lost
+from det_harness.waits import LONG_SECONDS, Waits
 from det_native.errors import PeerLostError, UnsupportedFeatureError
 from det_native.schema.job import Gang
 from det_native.schema.manifests import Framework
@@ -32,7 +34,9 @@ def joined(
     framework: Framework = "torch",
     config: Mapping[str, Any] | None = None,
     *,
+    source: ProgramSource | None = None,
     deadline: float = MEETING_SECONDS,
+    long_seconds: float = LONG_SECONDS,
 ) -> Iterator[Exchange]:
     """Join the processes of a trial for the block; gives what connects them.
 
@@ -43,8 +47,12 @@ def joined(
     framework : {"torch", "keras", "estimator"}
     config : mapping, optional
         The experiment configuration: it says whether Horovod is wanted too.
+    source : ProgramSource, optional
+        Says which code is the user's, for messages.
     deadline : float
         Seconds to wait for the others.
+    long_seconds : float
+        After how long a wait within the training is looked into, see ``waits``.
 
     Raises
     ------
@@ -81,7 +89,8 @@ def joined(
                 timeout=_LONGEST_WAIT,
             )
         try:
-            exchange = GroupExchange(gang.rank, gang.size, secret)
+            waits = Waits(store, gang.rank, gang.size, source, long_seconds)
+            exchange = GroupExchange(gang.rank, gang.size, secret, waits)
             with _horovod(gang, exchange, config or {}, deadline):
                 yield exchange
                 # Whoever leaves first closes connections over which another may still be reading.

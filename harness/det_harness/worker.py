@@ -142,7 +142,7 @@ class _TrialRun:
         importlib.import_module(_FRAMEWORKS[job.bundle.program.framework])
         self._runner = runner = ProgramRunner(job.bundle, blobs.read, self._work)
         self._schedule = Schedule(periods_of(self._environment))
-        with joined(job.gang, job.bundle.program.framework, job.config) as exchange:
+        with joined(job.gang, job.bundle.program.framework, job.config, source=runner.source) as exchange:
             return self._run_program(runner, self._schedule, exchange)
 
     def _run_program(self, runner: ProgramRunner, schedule: Schedule, exchange: Exchange) -> Outcome:

@@ -15,6 +15,7 @@ from typing import Any
 
 import rank_trials
 import torch
+from det_harness.calls import ProgramSource
 from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.exchange import Exchange, OneProcess
@@ -29,7 +30,7 @@ from det_native.errors import DetError
 from det_native.pytorch import PyTorchTrial
 from det_native.schema.environment import Ranks, TrialEnvironment
 from det_native.schema.job import Gang
-from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.manifests import CheckpointManifest, Program
 from det_native.storage.checkpoints import CheckpointStorage
 
 
@@ -229,7 +230,9 @@ def main(specification: Path, rank: int) -> None:
     size = told["size"]
     gang = Gang(rank=rank, size=size, local_rank=rank, local_size=size, rendezvous=str(folder / "meeting"))
     backend = {"distributed": {"backend": told["backend"]}}
-    with joined(gang, config=backend, deadline=told["deadline"]) as exchange:
+    source = ProgramSource(Program(kind="script", framework="torch", command=("train.py",)), Path(__file__).parent)
+    waits = {"deadline": told["deadline"], "long_seconds": told["long_seconds"]}
+    with joined(gang, config=backend, source=source, **waits) as exchange:
         rank_trials.exchanges.watch(told["backend"])
         for name, case in told["cases"].items():
             if told["backend"] != "torch":

@@ -59,12 +59,14 @@ def run_ranks(
     *,
     size: int = 2,
     deadline: float = 120.0,
+    long_seconds: float = 60.0,
     ranks: list[int] | None = None,
     backend: str = "torch",
 ) -> Ended:
     """Run cases in `size` processes (or only in those of `ranks`) that share a process group; wait for their ends."""
     specification = folder / "specification.json"
-    specification.write_text(json.dumps({"size": size, "cases": cases, "deadline": deadline, "backend": backend}))
+    waits = {"deadline": deadline, "long_seconds": long_seconds}
+    specification.write_text(json.dumps({"size": size, "cases": cases, "backend": backend, **waits}))
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from typing import Any
 
 import numpy as np
@@ -382,6 +383,24 @@ class Sums(PyTorchCallback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.sums = state_dict["sums"]
+
+
+class LeavesOut(PlainTrial):
+    """The second slot leaves out the step of a batch, counted from 0."""
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        if batch_idx == self.context.get_hparam("left_out") and self.context.distributed.get_rank() == 1:
+            return {"loss": 0.0}
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+
+class Slow(PlainTrial):
+    """The slots' batches take long in turn."""
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        if batch_idx % 2 == self.context.distributed.get_rank():
+            threading.Event().wait(1.2)  # the time that it takes is what is tested
+        return super().train_batch(batch, epoch_idx, batch_idx)
 
 
 class Dying(PlainTrial):

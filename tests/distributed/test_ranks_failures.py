@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rank_trials
 import torch
 from det_harness.exchange import GroupExchange, OneProcess
 from det_harness.group import joined
-from rank_rig import NEEDS_HOROVOD, run_ranks
+from rank_rig import NEEDS_HOROVOD, largest_difference, run_ranks
 
 from det_native.errors import PeerLostError, UnsupportedFeatureError
 from det_native.schema.job import Gang
+
+STEP = "        self.context.step_optimizer(self.optimizer)"
 
 
 def gang(tmp_path: Path, rank: int, **changed: Any) -> Gang:
@@ -48,6 +51,36 @@ def test_who_loses_a_peer_says_so_at_once(tmp_path: Path, how: str, code: int, s
     assert "\n" not in text
     assert "caused by" not in text  # Horovod guesses at reasons
     assert ("KeyError: 'lost label'" in ended.outputs[1]) is (how == "exception")
+
+
+@pytest.mark.slow
+def test_a_slot_that_leaves_out_the_step_of_a_batch_is_told_in_the_next(tmp_path: Path) -> None:
+    ended = run_ranks(tmp_path, {"leaves_out": {"trial": "LeavesOut", "made": {"hparams": {"left_out": 2}}}})
+    assert ended.codes == [3, 3], "\n".join(ended.outputs)
+    errors = [ended.error(rank) for rank in range(2)]
+    assert "TrialDefinitionError" in [kind for kind, _ in errors]
+    for kind, text in errors:
+        assert kind == "PeerLostError" or "met that of another batch on another slot" in text
+
+
+@pytest.mark.slow
+def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path) -> None:
+    case = {"trial": "LeavesOut", "made": {"batches": 8, "hparams": {"left_out": 7}}}
+    ended = run_ranks(tmp_path, {"leaves_out": case}, long_seconds=1.0)
+    assert ended.codes == [3, 3], "\n".join(ended.outputs)
+    errors = [ended.error(rank) for rank in range(2)]
+    assert "TrialDefinitionError" in [kind for kind, _ in errors]
+    step = Path(rank_trials.__file__).read_text().splitlines().index(STEP) + 1
+    places = f"slot 0 in step_optimizer() of rank_trials.py, line {step}; slot 1 between two batches"
+    for kind, text in errors:
+        assert kind == "PeerLostError" or places in text
+
+
+@pytest.mark.slow
+def test_a_slot_that_is_only_slow_is_waited_for(tmp_path: Path) -> None:
+    ended = run_ranks(tmp_path, {"slow": {"trial": "Slow", "made": {"batches": 4}}}, long_seconds=0.5)
+    assert ended.codes == [0, 0], "\n".join(ended.outputs)
+    assert largest_difference(*(one["models"] for one in ended.results("slow"))) == 0
 
 
 @pytest.mark.slow

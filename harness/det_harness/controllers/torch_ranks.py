@@ -70,8 +70,8 @@ class RanksInStep:
 
             context = self._context
             check_alike(wrapper_of(context.owner), context.models, context.optimizers, self._exchange)
-            send_from_chief(context.models)
-            self._send_buffers = Buffers(context.models).send
+            send_from_chief(context.models, self._exchange)
+            self._send_buffers = Buffers(context.models, self._exchange).send
         self._gradients.start()
 
     def begin_batch(self, *, due: bool) -> Callable[[], list[bool]]:
@@ -90,6 +90,7 @@ class RanksInStep:
             Returns whether any rank is to stop, and whether any is to report.
         """
         self._send_buffers()
+        self._gradients.next_batch()
         return self._exchange.ask(self.stops, due)
 
     def meet(self, *, due: bool, left: bool, trained: bool) -> Met:

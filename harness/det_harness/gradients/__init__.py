@@ -34,5 +34,5 @@ def gradients_of(exchange: Exchange, config: dict[str, Any], owner: str = "The t
     from det_harness.gradients.group import GroupGradients
     from det_harness.gradients.wire import GroupWire, HorovodWire
 
-    wire = HorovodWire() if horovod_group.is_asked_for(config) else GroupWire()
+    wire = HorovodWire() if horovod_group.is_asked_for(config) else GroupWire(exchange)
     return GroupGradients(exchange.size, wire, compress=compress)

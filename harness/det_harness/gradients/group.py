@@ -8,6 +8,8 @@ The users' modules are not wrapped: hooks on the parameters see when a gradient 
 * The last bucket waits for ``step_optimizer``. With it goes, for each parameter, whether this rank has a gradient, and
   whether a further backward has added to gradients that were being exchanged already. If one has, on any rank, all
   buckets are exchanged again, and from then on only in ``step_optimizer``: what is right first, what is quick second.
+* With it goes, too, whether the batch is an odd one: ranks of which one has left out a batch are told so, before their
+  models part.
 * Gradients stay this rank's own until the means replace them in ``step_optimizer``.
 """
 
@@ -20,7 +22,15 @@ import torch
 from det_harness.exchange import finish
 from det_harness.gradients.buckets import Bucket, Slot, buckets_of
 from det_harness.gradients.wire import Line, Wire
+from det_harness.waits import SAME_CALLS
+from det_native.errors import TrialDefinitionError
 from det_native.pytorch.gradients import Gradients
+
+_FLAGS = 2  # exchanged with the gradients: whether the batch is an odd one, whether there was a late backward
+_OTHER_BATCH = (
+    "step_optimizer() met that of another batch on another slot of this trial: one of them has left out a batch. "
+    + SAME_CALLS
+)
 
 
 class GroupGradients(Gradients):
@@ -66,6 +76,11 @@ class GroupGradients(Gradients):
         for one in self._watched.values():
             one.active = stepped
 
+    def next_batch(self) -> None:
+        """Note that a batch begins."""
+        for one in self._watched.values():
+            one.odd = not one.odd
+
     def wait(self, optimizer: torch.optim.Optimizer) -> None:
         """Return when the gradients of the optimizer's parameters are the mean over the ranks.
 
@@ -73,6 +88,8 @@ class GroupGradients(Gradients):
         ------
         PeerLostError
             If another rank is gone.
+        TrialDefinitionError
+            If another rank steps in another batch.
         """
         one = self._watched[id(optimizer)]
         for owner in one.owners:  # of parameters that this optimizer shares with earlier ones
@@ -98,6 +115,8 @@ class OptimizerGradients:
     ----------
     active : bool
         Whether gradients of the present batch are exchanged.
+    odd : bool
+        Whether an odd number of batches has begun.
     owners : list of OptimizerGradients
         Those that exchange parameters of this optimizer.
     """
@@ -113,6 +132,7 @@ class OptimizerGradients:
         compress: bool,
     ) -> None:
         self.active = True
+        self.odd = False
         self.owners: list[OptimizerGradients] = []
         self._optimizer = optimizer
         self._passes = backward_passes
@@ -153,7 +173,10 @@ class OptimizerGradients:
         for bucket in self._buckets:
             finish(bucket.work)
         told = self._buckets[-1].extra
-        if told[-1].item() > 0:
+        odd, late = told[-_FLAGS:].tolist()
+        if odd != self._size * self.odd:
+            raise TrialDefinitionError(_OTHER_BATCH)
+        if late > 0:
             self._exchange_again()
         there = [True] * len(slots) if complete else [count > 0 for count in told.tolist()]
         first = 0
@@ -171,9 +194,10 @@ class OptimizerGradients:
         extra = self._buckets[-1].extra
         if complete:
             extra.fill_(1)
+            extra[-2] = self.odd
             extra[-1] = self._added_late
         else:
-            extra.copy_(torch.tensor([*have, self._added_late]))
+            extra.copy_(torch.tensor([*have, self.odd, self._added_late]))
         for bucket in self._buckets[self._begun :]:
             self._begin(bucket)
         return complete
@@ -214,7 +238,9 @@ class OptimizerGradients:
         elsewhere = {one for other in self.owners for one in other.parameters}
         own = [parameter for key, parameter in everything.items() if key not in elsewhere]
         trained = [one for one in own if one.requires_grad or one.grad is not None or id(one) in self._slots]
-        self._buckets = buckets_of(trained, len(trained) + 1, self._wire, compress=self._compress) if trained else []
+        self._buckets = (
+            buckets_of(trained, len(trained) + _FLAGS, self._wire, compress=self._compress) if trained else []
+        )
         self._slots = {id(slot.parameter): slot for bucket in self._buckets for slot in bucket.slots}
         self._outside = [parameter for parameter in own if id(parameter) not in self._slots]
         for key, slot in self._slots.items():

@@ -49,7 +49,7 @@ def check_alike(
             )
 
 
-def send_from_chief(models: Iterable[torch.nn.Module]) -> None:
+def send_from_chief(models: Iterable[torch.nn.Module], exchange: Exchange) -> None:
     """Make the parameters and buffers of every rank those of the first one."""
     with torch.no_grad():
         # What is sharded was sent before it was.
@@ -60,9 +60,9 @@ def send_from_chief(models: Iterable[torch.nn.Module]) -> None:
             if not torch_state_shards.is_sharded(one)
         ]
         sent = [_bytes(one) for one in tensors]
-        for work in [_broadcast(part) for part in sent]:
+        for work in [_broadcast(part, exchange) for part in sent]:
             finish(work)
-        if distributed.get_rank() != 0:
+        if exchange.rank != 0:
             for tensor, part in zip(tensors, sent, strict=True):
                 tensor.copy_(_typed(part, tensor))
 
@@ -75,9 +75,11 @@ class Buffers:
     Parameters
     ----------
     models : iterable of modules
+    exchange : Exchange
     """
 
-    def __init__(self, models: Iterable[torch.nn.Module]) -> None:
+    def __init__(self, models: Iterable[torch.nn.Module], exchange: Exchange) -> None:
+        self._exchange = exchange
         buffers = {id(one): one for model in models for one in model.buffers() if one.numel()}
         by_device: dict[torch.device, list[torch.Tensor]] = {}
         # Parts of a row of bytes can be seen as another type only at multiples of its size: the widest come first.
@@ -85,7 +87,7 @@ class Buffers:
             by_device.setdefault(buffer.device, []).append(buffer)
         self._by_device = list(by_device.values())
         self._lengths = [[one.numel() * one.element_size() for one in buffers] for buffers in self._by_device]
-        self._chief = distributed.get_rank() == 0
+        self._chief = exchange.rank == 0
 
     def send(self) -> None:
         """Make the buffers of every rank those of the first one; a collective call."""
@@ -98,14 +100,15 @@ class Buffers:
             flat = torch.cat([_bytes(one) for one in buffers])
         else:
             flat = torch.empty(sum(lengths), dtype=torch.uint8, device=buffers[0].device)
-        finish(_broadcast(flat))
+        finish(_broadcast(flat, self._exchange))
         if not self._chief:
             for buffer, part in zip(buffers, torch.split(flat, lengths), strict=True):
                 buffer.copy_(_typed(part, buffer))
 
 
-def _broadcast(tensor: torch.Tensor) -> Any:
-    return begin(lambda: distributed.broadcast(tensor, 0, async_op=True))
+def _broadcast(tensor: torch.Tensor, exchange: Exchange) -> Any:
+    work = begin(lambda: distributed.broadcast(tensor, 0, async_op=True))
+    return work if tensor.is_cuda else exchange.watched(work)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -72,7 +72,7 @@ class ShardedGradients(Gradients):
                 )
         layers = layers_of(model, self._layers)
         self._check_ties(model, layers)
-        send_from_chief([model])
+        send_from_chief([model], self._exchange)
         self._replaced.update({id(parameter): parameter for parameter in model.parameters()})
         for layer in (*layers, model):
             self._shard(layer)
@@ -141,6 +141,9 @@ class ShardedGradients(Gradients):
 
     def enter_batch(self, *, stepped: bool) -> None:
         """Do nothing: gradients are shared after every backward, which keeps them small."""
+
+    def next_batch(self) -> None:
+        """Do nothing: gradients are exchanged within backward."""
 
     def wait(self, optimizer: torch.optim.Optimizer) -> None:
         """Return at once: backward has ended with the means."""

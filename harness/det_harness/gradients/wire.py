@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as distributed
 
-from det_harness.exchange import begin
+from det_harness.exchange import Exchange, begin
 
 # Horovod's sums for PyTorch; bfloat16 is not among them.
 _OF_HOROVOD = (torch.float16, torch.float32, torch.float64)
@@ -57,11 +57,19 @@ class Wire(Protocol):
 
 
 class GroupWire(Wire):
-    """``torch.distributed``: a line is a process group of its own."""
+    """``torch.distributed``: a line is a process group of its own.
+
+    Parameters
+    ----------
+    exchange : Exchange
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
 
     def open(self) -> Line:
         """Return a new line; a collective call."""
-        return _GroupLine(distributed.new_group())
+        return _GroupLine(distributed.new_group(), self._exchange)
 
     def type_of(self, kind: torch.dtype) -> torch.dtype:
         """Return the type itself."""
@@ -69,12 +77,14 @@ class GroupWire(Wire):
 
 
 class _GroupLine(Line):
-    def __init__(self, group: Any) -> None:
+    def __init__(self, group: Any, exchange: Exchange) -> None:
         self._group = group
+        self._exchange = exchange
 
     def add_up(self, flat: torch.Tensor, number: int) -> Sum:
         work: Sum = begin(lambda: distributed.all_reduce(flat, group=self._group, async_op=True))
-        return work
+        # What runs on a GPU is not waited for here.
+        return work if flat.is_cuda else self._exchange.watched(work)
 
 
 class HorovodWire(Wire):
