@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 import weakref
+from contextlib import suppress
 from typing import Any
 
 from det_native.client.events import EventFeed
@@ -90,6 +91,8 @@ class LiveView:
         self._reading = threading.Lock()
         self._served = not widget
         self._replay = threading.Event()
+        self._greeted = False
+        self._forgotten = False
         self._seq = 0
         self._last_event = 0
         self._thread: threading.Thread | None = None
@@ -97,6 +100,7 @@ class LiveView:
         self.cell = _cell()
         self.has_widget = widget
         self._widget = self._make_widget() if widget else None
+        self._created = handle.detail().created if widget else ""
 
     def start(self) -> None:
         """Show the view, and follow the experiment in the background."""
@@ -198,7 +202,12 @@ class LiveView:
     def _take(self, content: dict[str, Any]) -> None:
         """Do what the front end asks; what takes time, in a thread."""
         kind = content.get("type")
-        if kind == "served":
+        if kind == "hello":
+            self._forgotten = self._greeted
+            self._greeted = True
+            if self._forgotten:
+                self._spawn(self._renew, f"det-renew-{self._experiment_id}")
+        elif kind == "served":
             self._served = True
         elif kind == "replay":
             self._served = False
@@ -213,6 +222,10 @@ class LiveView:
             self._push()
         except UNREADABLE as error:
             self._send({"type": "lost", "message": str(error)})
+
+    def _renew(self) -> None:
+        with suppress(*UNREADABLE):
+            self._publish(update=True)
 
     def _act(self, number: object, action: object) -> None:
         actions = {"kill": self._source.kill, "pause": self._source.pause, "activate": self._source.activate}
@@ -229,8 +242,10 @@ class LiveView:
         """Show the view, or renew what is saved of it."""
         data = last_state(self._handle, picture=update)
         if self._widget is not None:
-            data |= view_of(self._widget)
+            data |= view_of(self._widget, self._created)
         running_shell().display_pub.publish(data, transient={"display_id": self._display_id}, update=update)
+        if self._forgotten:
+            self._send({"type": "saved", "data": data})
 
 
 def _ids(handle: Experiment | Trial) -> tuple[int | str, int]:

@@ -60,10 +60,22 @@ def make_widget(
     return widget
 
 
-def view_of(widget: Any) -> dict[str, Any]:
-    """Return the display data of a widget, without any text."""
+def view_of(widget: Any, created: str) -> dict[str, Any]:
+    """Return the display data of a widget, without any text.
+
+    Parameters
+    ----------
+    widget
+        From :func:`make_widget`.
+    created : str
+        When what it shows was made, as the master has it: JupyterLab shows it without the widget too, while a cell runs
+        in its kernel, and has to know that it is the same.
+    """
+    named: dict[str, Any] = {"view_id": widget.view_id}
+    if widget.master_url:
+        named |= {"experiment_id": widget.experiment_id, "trial_id": widget.trial_id, "created": created}
     return {
-        VIEW_TYPE: {"view_id": widget.view_id},
+        VIEW_TYPE: named,
         WIDGET_TYPE: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id},
     }
 

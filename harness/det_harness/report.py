@@ -91,6 +91,7 @@ class SpoolReporter:
         self._sending_ended = False
         self._failure: Exception | None = None
         self._own: list[float] = []
+        self._best_known = True
         self._thread = threading.Thread(target=self._send_all, name="det-reports", daemon=True)
         self._thread.start()
 
@@ -145,14 +146,18 @@ class SpoolReporter:
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric, as far as it can be known now.
 
-        Validations of this run count, but for the one reported last. The master is given a second to answer.
+        Validations of this run count, but for the one reported last. The master is given a second to answer. That it
+        does not is said once, until it has answered again: this is asked at every validation.
         """
         values = [value for value in self._own[:-1] if value == value]
+        known = None
         try:
             known = self._link.best()
+            self._best_known = True
         except MasterError as error:
-            logger.warning("The experiment's best metric is not known, the master does not answer: %s", error)
-            known = None
+            if self._best_known:
+                logger.warning("The experiment's best metric is not known, the master does not answer: %s", error)
+            self._best_known = False
         if known is not None:
             values.append(known)
         if not values:

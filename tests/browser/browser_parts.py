@@ -41,11 +41,15 @@ c.ServerApp.port = {port}
 c.ServerApp.port_retries = 0
 c.ServerApp.base_url = "/hub/user/"
 c.ServerApp.root_dir = {root!r}
+# No page asks whether JupyterLab should be built anew, for which the server runs yarn.
+c.ServerApp.tornado_settings = {{"page_config_data": {{"buildAvailable": False, "buildCheck": False}}}}
 c.IdentityProvider.token = {token!r}
 c.LabApp.extension_manager = "readonly"
 c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
 c.LabApp.news_url = None
 c.LabApp.expose_app_in_browser = True
+# A kernel with PyTorch takes seconds to leave of itself: nothing here looks at how it does.
+c.KernelManager.shutdown_wait_time = 1.0
 """
 
 _AT_REST = """() => {
@@ -164,7 +168,10 @@ class Lab:
         own["IPYTHONDIR"] = folder / "ipython"
         for path in own.values():
             path.mkdir()
-        self._write_settings(folder / "settings", theme)
+        self._settings = folder / "settings" / "@jupyterlab" / "apputils-extension"
+        self._settings.mkdir(parents=True)
+        self._theme = theme
+        self.restore_settings()
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -206,6 +213,10 @@ class Lab:
         """Ask the server, as its owner."""
         return self._session.request(method, f"{self.base}{path}", timeout=30, **arguments)
 
+    def kernel_states(self) -> list[str]:
+        """Return what the kernels are doing, as the server sees it."""
+        return [kernel["execution_state"] for kernel in self.request("GET", "api/kernels").json()]
+
     def end_kernels(self) -> None:
         """End all kernels, as closing them in the front end does."""
         for session in self.request("GET", "api/sessions").json():
@@ -213,12 +224,23 @@ class Lab:
         for kernel in self.request("GET", "api/kernels").json():
             self.request("DELETE", f"api/kernels/{kernel['id']}")
 
+    def restore_settings(self) -> None:
+        """Have the next page find the settings of the beginning, whatever theme was chosen since."""
+        notification = '{"fetchNews": "false", "checkForUpdates": false}'
+        (self._settings / "notification.jupyterlab-settings").write_text(notification)
+        (self._settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": self._theme}))
+
     def close(self) -> None:
         """End the server."""
         self.end_kernels()
         self._session.close()
         self._process.terminate()
-        self._process.wait(30)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            # It has shut down, but a thread of AnyIO that read files for it may still wait for work, for ever.
+            self._process.kill()
+            self._process.wait(30)
 
     def _is_up(self) -> bool:
         assert self._process.poll() is None, self.log
@@ -226,13 +248,6 @@ class Lab:
             return self.request("GET", "api/status").ok
         except requests.ConnectionError:
             return False
-
-    @staticmethod
-    def _write_settings(folder: Path, theme: str) -> None:
-        settings = folder / "@jupyterlab" / "apputils-extension"
-        settings.mkdir(parents=True)
-        (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
-        (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
 
 
 class Screen:
@@ -257,6 +272,12 @@ class Screen:
         if notebook:
             self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
             self.wait_for_kernel()
+
+    def open_beside(self, document: Path) -> None:
+        """Open one more document in the page as it is, and wait until it is the one in front."""
+        path = str(document.relative_to(self.lab.root))
+        self.execute("docmanager:open", path=path)
+        self.page.wait_for_function("path => window.jupyterapp.shell.currentWidget?.context?.path === path", arg=path)
 
     def wait_for_kernel(self) -> None:
         """Wait until the notebook is connected to its kernel and that is at rest: before, a cell asks for a kernel."""
@@ -317,7 +338,9 @@ class Screen:
 
     def execute(self, command: str, **arguments: Any) -> None:
         """Execute a command of JupyterLab, as its palette does."""
-        self.page.evaluate("([name, given]) => window.jupyterapp.commands.execute(name, given)", [command, arguments])
+        # What a command gives is dropped there: a widget hangs on all of JupyterLab, which takes half a minute to send.
+        script = "async ([name, given]) => { await window.jupyterapp.commands.execute(name, given); }"
+        self.page.evaluate(script, [command, arguments])
 
     def set_theme(self, dark: bool) -> None:
         """Switch the theme of JupyterLab."""

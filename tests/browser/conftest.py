@@ -1,4 +1,4 @@
-"""A JupyterLab for each module and a browser for each test; pictures of what was seen are kept if a folder is named."""
+"""One master and JupyterLab for all tests of a process, a browser for each; pictures are kept if a folder is named."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ playwright_api = pytest.importorskip("playwright.sync_api")
 FAILED = pytest.StashKey[bool]()
 
 
-@pytest.fixture(scope="module")
+# All modules share a master and a JupyterLab, as a user has them all day: to start them takes as long as a test, and so
+# does the first training of a master, whose standbys are not warm. Experiments of other tests are in the list then.
+@pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """The home of a running master."""
     home = Home(tmp_path_factory.mktemp("browser-home"))
@@ -28,7 +30,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     stop_master(home)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lab(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A JupyterLab beside that master."""
     lab = Lab(tmp_path_factory.mktemp("lab"), home.path)
@@ -78,6 +80,7 @@ def opened(_playwright: object, request: pytest.FixtureRequest, keep: Keep) -> I
         browser.close()
     for lab in labs:
         lab.end_kernels()
+        lab.restore_settings()
     for other_origins, errors in found:
         assert not other_origins
         assert not errors
@@ -85,7 +88,7 @@ def opened(_playwright: object, request: pytest.FixtureRequest, keep: Keep) -> I
 
 @pytest.fixture
 def screen(opened: Opened, lab: Lab) -> Screen:
-    """A page with the module's JupyterLab."""
+    """A page with the JupyterLab that all tests share."""
     return opened(lab)
 
 

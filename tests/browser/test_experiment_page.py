@@ -9,7 +9,7 @@ import pytest
 from browser_parts import Keep, Screen, number_in, wait_until
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit, wait_for_end
-from view_parts import open_page, section, type_into
+from view_parts import batches_of, open_page, section, type_into
 
 from det_native.client.connect import connect
 from det_native.client.session import Session
@@ -40,11 +40,6 @@ def drawn(page: Locator, metric: str) -> str:
     return str(chart.evaluate("canvas => canvas.toDataURL()"))
 
 
-def batches(page: Locator) -> int:
-    """Return the batch that the page tells."""
-    return number_in(page.locator(".det-facts").inner_text().partition("batch")[2])
-
-
 def at_end(log: Locator) -> bool:
     """Whether the last line of the log is seen."""
     return bool(log.evaluate("log => log.scrollTop + log.clientHeight >= log.scrollHeight - 8"))
@@ -61,12 +56,12 @@ def test_charts_logs_and_checkpoints_move_while_it_trains(
     pictures = {metric: drawn(page, metric) for metric in ("error", "loss")}
     checkpoints = section(page, "Checkpoints").locator("summary")
     log = section(page, "Log").locator(".det-log")
-    written, batch = number_in(checkpoints.inner_text()), batches(page)
+    written, batch = number_in(checkpoints.inner_text()), batches_of(page)
     last_line = log.inner_text().strip().splitlines()[-1]
     for metric, picture in pictures.items():
         wait_until(lambda m=metric, p=picture: drawn(page, m) != p, f"the chart of {metric} moves", 30)  # type: ignore[misc]
     wait_until(lambda: number_in(checkpoints.inner_text()) > written, "a checkpoint comes into the list", 30)
-    wait_until(lambda: batches(page) > batch, "the progress moves", 30)
+    wait_until(lambda: batches_of(page) > batch, "the progress moves", 30)
     wait_until(lambda: log.inner_text().strip().splitlines()[-1] != last_line, "the log grows", 30)
     assert number_in(log.inner_text().strip().splitlines()[-1]) > number_in(last_line)
     assert at_end(log), "the newest line is seen"
@@ -80,27 +75,15 @@ def test_charts_logs_and_checkpoints_move_while_it_trains(
     expect(page.get_by_role("button", name="Pause")).to_be_hidden()
 
 
-def test_trials_are_told_apart_and_the_page_comes_back_with_the_workspace(
+def test_trials_are_told_apart_their_logs_are_read_and_the_page_comes_back_with_the_workspace(
     search: int, screen: Screen, master: Session, keep: Keep
 ) -> None:
     screen.open()
     page = open_page(screen, search)
-    trials = section(page, "Trials")
-    expect(trials.locator("summary")).to_have_text("Trials (2)")
-    expect(trials.locator("tbody tr")).to_have_count(2)
-    known = {trial["id"]: trial for trial in master.get(f"/experiments/{search}/trials")}
-    for row in trials.locator("tbody tr").all():
-        number, state, batches, best, hparams = row.locator("td").all_inner_texts()
-        trial = known.pop(int(number))
-        assert (state, batches) == ("Completed", "150 / 150")
-        assert float(best) == pytest.approx(trial["best_validation"], rel=1e-2)
-        assert f"learning_rate={trial['hparams']['learning_rate']}" in hparams
-    expect(trials.locator(".det-emphasised")).to_contain_text("learning_rate=0.2")
-    expect(page.locator(".det-facts")).to_contain_text("grid search, 2 of 2 trials done")
-    expect(page.locator(".det-legend").first).to_contain_text("(best)")
-    expect(section(page, "Checkpoints").locator(".det-emphasised")).to_contain_text("(best)")
-    expect(section(page, "Log").locator(".det-log")).to_contain_text("trains batch 149")
+    tells_trials_apart(page, search, master)
     keep(screen, "page-search")
+    reads_every_log_to_its_begin(page, search, master)
+    keep(screen, "page-log")
 
     plain = drawn(page, "error")
     page.get_by_role("button", name="Logarithmic scale for error").click()
@@ -116,11 +99,27 @@ def test_trials_are_told_apart_and_the_page_comes_back_with_the_workspace(
     expect(page.locator(".det-chart canvas").first).to_be_visible()
 
 
-def test_the_log_of_any_trial_is_read_back_to_its_begin(
-    search: int, screen: Screen, master: Session, keep: Keep
-) -> None:
-    screen.open()
-    page = open_page(screen, search)
+def tells_trials_apart(page: Locator, search: int, master: Session) -> None:
+    """Check the table of trials, and that the best is marked wherever trials are told."""
+    trials = section(page, "Trials")
+    expect(trials.locator("summary")).to_have_text("Trials (2)")
+    expect(trials.locator("tbody tr")).to_have_count(2)
+    known = {trial["id"]: trial for trial in master.get(f"/experiments/{search}/trials")}
+    for row in trials.locator("tbody tr").all():
+        number, state, batches, best, hparams = row.locator("td").all_inner_texts()
+        trial = known.pop(int(number))
+        assert (state, batches) == ("Completed", "150 / 150")
+        assert float(best) == pytest.approx(trial["best_validation"], rel=1e-2)
+        assert f"learning_rate={trial['hparams']['learning_rate']}" in hparams
+    expect(trials.locator(".det-emphasised")).to_contain_text("learning_rate=0.2")
+    expect(page.locator(".det-facts")).to_contain_text("grid search, 2 of 2 trials done")
+    expect(page.locator(".det-legend").first).to_contain_text("(best)")
+    expect(section(page, "Checkpoints").locator(".det-emphasised")).to_contain_text("(best)")
+    expect(section(page, "Log").locator(".det-log")).to_contain_text("trains batch 149")
+
+
+def reads_every_log_to_its_begin(page: Locator, search: int, master: Session) -> None:
+    """Check that the log of any trial shows its end, and by and by all lines before that."""
     log = section(page, "Log")
     lines, choice = log.locator(".det-log"), log.get_by_role("combobox", name="Trial whose log is shown")
     for trial in (each["id"] for each in master.get(f"/experiments/{search}/trials")):
@@ -137,7 +136,6 @@ def test_the_log_of_any_trial_is_read_back_to_its_begin(
         assert lines.inner_text().strip().splitlines() == written, "no line is missing or there twice"
         assert first in written
         expect(log.get_by_role("button", name="Earlier lines")).to_be_hidden()
-    keep(screen, "page-log")
 
 
 def test_load_into_notebook_inserts_a_cell_that_gives_a_trained_model(search: int, screen: Screen, keep: Keep) -> None:

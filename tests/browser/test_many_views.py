@@ -1,4 +1,6 @@
-"""Seven live views and the panel in one page: one event stream for all, and connections left for JupyterLab's own work.
+"""Seven live views and the panel in one page: one event stream for all, connections left for JupyterLab's own work.
+
+What is hidden asks for nothing.
 
 A browser opens six connections to a server. Once each view held a stream of its own: the seventh got none, and a save
 waited for ever.
@@ -6,13 +8,16 @@ waited for ever.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser_parts import Keep, Lab, Opened, Screen, number_in, wait_until, write_notebook
+from browser_parts import Keep, Lab, Opened, Screen, wait_until, write_notebook
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit
+from view_parts import batches_of
 
+from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -35,17 +40,12 @@ def drawn(view: Locator) -> list[str]:
     return pictures
 
 
-def batches(view: Locator) -> int:
-    """Return the batch that a view tells."""
-    return number_in(view.locator(".det-facts").inner_text().partition("batch")[2])
-
-
 def all_move(screen: Screen, views: list[Locator]) -> None:
     """Wait until every chart of every view is drawn anew and every view tells more batches."""
     screen.cell(0).scroll_into_view_if_needed()  # running a cell scrolls to the next one
-    before = [(batches(view), drawn(view)) for view in views]
+    before = [(batches_of(view), drawn(view)) for view in views]
     for number, (view, (batch, pictures)) in enumerate(zip(views, before, strict=True), 1):
-        wait_until(lambda v=view, b=batch: batches(v) > b, f"view {number} counts on", 30)  # type: ignore[misc]
+        wait_until(lambda v=view, b=batch: batches_of(v) > b, f"view {number} counts on", 30)  # type: ignore[misc]
         wait_until(
             lambda v=view, p=pictures: not set(p) & set(drawn(v)),  # type: ignore[misc]
             f"the charts of view {number} move",
@@ -64,8 +64,8 @@ def seconds_to_save(screen: Screen) -> float:
     return float(answer.request.timing["responseEnd"]) / 1000
 
 
-def test_seven_views_and_the_panel_share_one_stream_and_leave_jupyterlab_its_connections(
-    opened: Opened, lab: Lab, trainings: list[int], keep: Keep
+def test_views_and_panel_share_a_stream_leave_jupyterlab_its_connections_and_ask_nothing_when_hidden(
+    opened: Opened, lab: Lab, master: Session, trainings: list[int], keep: Keep
 ) -> None:
     screen = opened(lab, height=HEIGHT)
     streams = screen.watch_streams()
@@ -88,6 +88,53 @@ def test_seven_views_and_the_panel_share_one_stream_and_leave_jupyterlab_its_con
     screen.run(VIEWS + 1)
     expect(screen.cell(VIEWS + 1).locator(".jp-OutputArea-output")).to_contain_text("the kernel 42")
     all_move(screen, views)
-    expect(screen.page.locator(".det-Row", has_text="Running")).to_have_count(2)
+    expect(screen.page.locator(".det-Row-state", has_text="Running")).to_have_count(2)
     assert streams() == 1
     keep(screen, "seven-views")
+    what_is_hidden_asks_nothing(screen, streams, master)
+
+
+def what_is_hidden_asks_nothing(screen: Screen, streams: Callable[[], int], master: Session) -> None:
+    """Check that there is no traffic while views and panel lie behind something else, and that it comes back."""
+
+    def check_silence() -> None:
+        wait_until(lambda: streams() == 0, "the stream is closed", 15)
+        asked = len(screen.asked(""))
+        train(master, 30)
+        assert streams() == 0
+        assert len(screen.asked("")) == asked, screen.asked("")[asked:]
+
+    # The panel is folded away, and another document lies before the notebook.
+    screen.execute("application:toggle-left-area")
+    screen.execute("launcher:create")
+    check_silence()
+    # They come back, and the browser's tab is hidden.
+    screen.execute("application:toggle-left-area")
+    screen.execute("application:activate-previous-tab")
+    wait_until(lambda: streams() == 1, "the stream is back")
+    hide_page(screen, hidden=True)
+    check_silence()
+    hide_page(screen, hidden=False)
+    wait_until(lambda: streams() == 1, "the stream is back")
+
+
+def train(master: Session, count: int) -> None:
+    """Wait until the newest experiment has trained so many more batches."""
+    experiment = master.get("/experiments")[0]["id"]
+
+    def batches() -> int:
+        return int(master.get(f"/experiments/{experiment}/trials")[0]["batches"])
+
+    begin = batches()
+    wait_until(lambda: batches() >= begin + count, "the training goes on", 60)
+
+
+def hide_page(screen: Screen, *, hidden: bool) -> None:
+    """Have the page believe that its tab lies behind others: a headless browser shows all of them."""
+    screen.page.evaluate(
+        """hidden => {
+          Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });
+          document.dispatchEvent(new Event('visibilitychange'));
+        }""",
+        hidden,
+    )

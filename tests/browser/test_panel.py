@@ -17,6 +17,7 @@ from det_native.schema.home import Home
 pytestmark = pytest.mark.slow
 
 LONG_NAME = "an experiment with a name that is a good deal longer than any panel is wide"
+BROKEN = "broken, and listed so"
 STATES = {"done": "Completed", "failed": "Failed", "paused": "Paused"}
 
 
@@ -27,7 +28,7 @@ def seeded(home: Home, tmp_path_factory: pytest.TempPathFactory) -> list[int]:
         home,
         tmp_path_factory.mktemp("seeded"),
         described(LONG_NAME, batches=20),
-        described("broken", batches=20, broken=True),
+        described(BROKEN, batches=20, broken=True),
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
@@ -147,7 +148,7 @@ def test_states_are_told_in_250_pixels_and_reached_by_keyboard(
     keyboard.type("Open experiment")
     keyboard.press("Enter")
     dialog = screen.page.locator(".jp-Dialog")
-    dialog.locator("select").select_option(label=dialog.locator("option", has_text="broken").inner_text())
+    dialog.locator("select").select_option(label=dialog.locator("option", has_text=BROKEN).inner_text())
     dialog.get_by_role("button", name="Ok").click()
     page = screen.page.locator(".det-page:visible")
     expect(page.locator(".det-title")).to_have_text(f"Experiment {broken}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_parts import TOKEN, Keep, Lab, Opened, Screen, training_cells, write_notebook
+from browser_parts import TOKEN, Keep, Lab, Opened, Screen, number_in, training_cells, write_notebook
 from playwright.sync_api import Dialog, Error, Locator, Request, expect
 
 from det_native.client.session import Session
@@ -78,52 +78,6 @@ def is_text(screen: Screen, root: Locator, *words: str) -> None:
     assert screen.page.evaluate("window.owned") is None
 
 
-def test_markup_is_text_and_the_token_stays_on_the_server(opened: Opened, lab: Lab, home: Home, keep: Keep) -> None:
-    screen = opened(lab, width=1500)
-    traffic = Traffic(screen)
-    dialogs: list[str] = []
-
-    def answer(dialog: Dialog) -> None:
-        if dialog.type != "beforeunload":  # which is JupyterLab's own, where something is not saved
-            dialogs.append(dialog.message)
-        dialog.accept()
-
-    screen.page.on("dialog", answer)
-    path = write_notebook(lab.root / "hostile.ipynb", *hostile_cells())
-    screen.open(path)
-    screen.run_all(3)
-    view = screen.cell(2).locator(".det-view")
-    is_text(screen, view, NAME, METRIC, HPARAM, LOG_LINE)
-    panel = screen.open_panel()
-    is_text(screen, panel, NAME)
-    screen.save()
-    panel.get_by_role("option").first.click()
-    page = screen.page.locator(".det-page")
-    is_text(screen, page, NAME, METRIC, HPARAM, LOG_LINE)
-    expect(screen.page.get_by_role("tab", name=NAME)).to_be_visible()
-    keep(screen, "markup-is-text")
-
-    token = home.token.read_text().strip()
-    assert len(token) > 20
-    searched = list(traffic.texts())
-    assert any("/det-native/api/master/experiments" in text for text in searched)
-    assert any(LOG_LINE in text for text in searched), "bodies are searched"
-    assert not [text[:200] for text in searched if token in text]
-    stored = screen.page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
-    for kept in (screen.page.content(), stored, str(screen.page.context.cookies()), path.read_text(), lab.log):
-        assert token not in kept
-    events = lab.request("GET", "det-native/api/master/events", params={"experiment_id": 1}, stream=True)
-    assert token not in str(events.headers) + next(events.iter_lines(decode_unicode=True))
-    events.close()
-
-    # What was saved beside the live view is text too.
-    lab.end_kernels()
-    screen.open(path)
-    saved = screen.cell(2).locator(".jp-OutputArea-output").last
-    is_text(screen, saved, NAME)
-    assert not dialogs
-
-
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[str]:
     """The address of somebody else's web page."""
@@ -156,18 +110,68 @@ FETCH = """async ([url, method, headers, mode]) => {
 }"""
 
 
-def test_no_other_page_and_nothing_without_the_xsrf_token_acts(
-    opened: Opened, lab: Lab, master: Session, elsewhere: str
+def test_markup_is_text_the_token_stays_on_the_server_and_no_other_page_acts(
+    opened: Opened, lab: Lab, home: Home, master: Session, elsewhere: str, keep: Keep
 ) -> None:
-    screen = opened(lab)
-    screen.open(write_notebook(lab.root / "xsrf.ipynb", *training_cells("xsrf")))
+    screen = opened(lab, width=1500)
+    traffic = Traffic(screen)
+    dialogs: list[str] = []
+
+    def answer(dialog: Dialog) -> None:
+        if dialog.type != "beforeunload":  # which is JupyterLab's own, where something is not saved
+            dialogs.append(dialog.message)
+        dialog.accept()
+
+    screen.page.on("dialog", answer)
+    path = write_notebook(lab.root / "hostile.ipynb", *hostile_cells())
+    screen.open(path)
     screen.run_all(3)
-    number = master.get("/experiments")[0]["id"]
-    api = f"{lab.base}det-native/api/"
-    pause = f"{api}master/experiments/{number}/pause"
+    view = screen.cell(2).locator(".det-view")
+    is_text(screen, view, NAME, METRIC, HPARAM, LOG_LINE)
+    experiment = number_in(view.locator(".det-title").first.inner_text())
+    panel = screen.open_panel()
+    is_text(screen, panel, NAME)
+    screen.save()
+    panel.get_by_role("option").first.click()
+    page = screen.page.locator(".det-page")
+    is_text(screen, page, NAME, METRIC, HPARAM, LOG_LINE)
+    expect(screen.page.get_by_role("tab", name=NAME)).to_be_visible()
+    keep(screen, "markup-is-text")
+
+    the_token_is_nowhere(screen, traffic, home.token.read_text().strip(), experiment, path)
+    nobody_else_acts(screen, master, experiment, elsewhere)
+
+    # What was saved beside the live view is text too.
+    lab.end_kernels()
+    screen.open(path)
+    saved = screen.cell(2).locator(".jp-OutputArea-output").last
+    is_text(screen, saved, NAME)
+    assert not dialogs
+
+
+def the_token_is_nowhere(screen: Screen, traffic: Traffic, token: str, experiment: int, notebook: Path) -> None:
+    """Check that the master's token reaches neither the browser nor a file, and no log."""
+    lab = screen.lab
+    assert len(token) > 20
+    searched = list(traffic.texts())
+    assert any("/det-native/api/master/experiments" in text for text in searched)
+    assert any(LOG_LINE in text for text in searched), "bodies are searched"
+    assert not [text[:200] for text in searched if token in text]
+    stored = screen.page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    for kept in (screen.page.content(), stored, str(screen.page.context.cookies()), notebook.read_text(), lab.log):
+        assert token not in kept
+    events = lab.request("GET", "det-native/api/master/events", params={"experiment_id": experiment}, stream=True)
+    assert token not in str(events.headers) + next(events.iter_lines(decode_unicode=True))
+    events.close()
+
+
+def nobody_else_acts(screen: Screen, master: Session, experiment: int, elsewhere: str) -> None:
+    """Check that nothing acts without the XSRF token, and no page of another origin even with the user's cookies."""
+    api = f"{screen.lab.base}det-native/api/"
+    pause = f"{api}master/experiments/{experiment}/pause"
 
     def state() -> str:
-        return str(master.get(f"/experiments/{number}")["state"])
+        return str(master.get(f"/experiments/{experiment}")["state"])
 
     for url in (pause, f"{api}start", f"{api}document/inspect"):
         assert screen.page.evaluate(FETCH, [url, "POST", {}, "same-origin"])[0] == 403, url
@@ -184,7 +188,7 @@ def test_no_other_page_and_nothing_without_the_xsrf_token_acts(
     assert state() == "ACTIVE"
     other.close()
 
-    cookies = {cookie["name"]: cookie["value"] for cookie in screen.page.context.cookies(lab.base)}
+    cookies = {cookie["name"]: cookie["value"] for cookie in screen.page.context.cookies(screen.lab.base)}
     header = {"X-XSRFToken": cookies["_xsrf"]}
     assert screen.page.evaluate(FETCH, [pause, "POST", header, "same-origin"])[0] == 200, (
         "it was the header that lacked"

@@ -14,6 +14,8 @@ import nbformat
 import pytest
 from browser_parts import (
     CHROMIUM_ARGUMENTS,
+    CONFIG,
+    CREATE,
     Keep,
     Lab,
     Opened,
@@ -45,18 +47,18 @@ def viewer(_playwright: Any) -> Iterator[Page]:
     browser.close()
 
 
-def bundle_of(path: Path, cell: int = 2) -> dict[str, Any]:
+def bundle_of(path: Path, cell: int) -> dict[str, Any]:
     """Return what a saved notebook has below a cell, by MIME type."""
     *_, output = nbformat.read(path, 4).cells[cell].outputs  # before it: the report of what was sent
     return dict(output["data"])
 
 
-def saved_with(screen: Screen, path: Path, text: str) -> dict[str, Any]:
-    """Save the notebook until the line below its third cell has `text` in it; return what is below that cell."""
+def saved_with(screen: Screen, path: Path, cell: int, text: str) -> dict[str, Any]:
+    """Save the notebook until the line below a cell has `text` in it; return what is below that cell."""
 
     def fits() -> dict[str, Any] | None:
         screen.save()
-        found = bundle_of(path)
+        found = bundle_of(path, cell)
         return found if text in found["text/plain"] and "image/png" in found else None
 
     found: dict[str, Any] = wait_until(fits, f"the saved notebook says {text!r}", 30)
@@ -89,55 +91,52 @@ def check_saved(path: Path, bundle: dict[str, Any], displays: int = 1) -> None:
     assert "widgets" not in nbformat.read(path, 4).metadata
 
 
-def test_a_finished_training_stays_after_its_kernel(
+FINISHED, GOING_ON = 2, 4  # the cells of the notebook below
+
+
+def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_the_time(
     opened: Opened, lab: Lab, viewer: Page, tmp_path: Path, keep: Keep
 ) -> None:
     screen = opened(lab)
-    path = write_notebook(lab.root / "finished.ipynb", *training_cells("finished", batches=60))
+    cells = (*training_cells("finished", batches=60), CONFIG.format(name="going-on", batches=100_000), CREATE)
+    path = write_notebook(lab.root / "stays.ipynb", *cells)
     screen.open(path)
-    screen.run_all(3)
-    view = screen.cell(2).locator(".det-view")
-    expect(view.locator(".det-badge")).to_have_text("Completed", timeout=60_000)
-    bundle = saved_with(screen, path, "completed")
-    assert re.fullmatch(r"Experiment \d+: finished: completed, best error [\d.e-]+", bundle["text/plain"])
-    check_saved(path, bundle)
+    screen.run_all(5)
+    expect(screen.cell(FINISHED).locator(".det-view .det-badge")).to_have_text("Completed", timeout=60_000)
+    screen.show(GOING_ON)
+    expect(screen.cell(GOING_ON).locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
+    going_on = saved_with(screen, path, GOING_ON, "as of 20")
+    finished = saved_with(screen, path, FINISHED, "completed")
+    assert re.fullmatch(r"Experiment \d+: finished: completed, best error [\d.e-]+", finished["text/plain"])
+    for bundle in (finished, going_on):
+        check_saved(path, bundle, displays=2)
     lab.end_kernels()
 
     screen.open(path)
-    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "finished", "Completed", "best error")
-    screen.cell(2).locator("img").scroll_into_view_if_needed()
+    shows_last_states(screen.page.locator("body"))
+    screen.cell(FINISHED).locator("img").scroll_into_view_if_needed()
     keep(screen, "saved-and-reopened")
-
     viewer.goto(convert(path, tmp_path).as_uri())
-    shows_last_state(viewer.locator(".jp-OutputArea-output").last, "finished", "Completed", "best error")
+    shows_last_states(viewer.locator("body"))
     assert not REPR.search(viewer.locator("body").inner_text())
-
-
-def test_a_training_that_goes_on_is_saved_with_the_time(
-    opened: Opened, lab: Lab, viewer: Page, tmp_path: Path, keep: Keep
-) -> None:
-    screen = opened(lab)
-    path = write_notebook(lab.root / "going_on.ipynb", *training_cells("going-on"))
-    screen.open(path)
-    screen.run_all(3)
-    expect(screen.cell(2).locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
-    bundle = saved_with(screen, path, "as of 20")
-    check_saved(path, bundle)
-    lab.end_kernels()
-
-    screen.open(path)
-    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "going-on", "Running", "as of 20")
-    viewer.goto(convert(path, tmp_path).as_uri())
-    shows_last_state(viewer.locator(".jp-OutputArea-output").last, "going-on", "Running", "as of 20")
 
     # Somebody else's JupyterLab does not trust it: shown without anything that could run.
     other = nbformat.read(path, 4)
-    other.cells[2].outputs[-1]["data"]["text/html"] += "<script>document.title = 'owned'</script>"
+    other.cells[GOING_ON].outputs[-1]["data"]["text/html"] += "<script>document.title = 'owned'</script>"
     untrusted = lab.root / "untrusted.ipynb"
     nbformat.write(other, untrusted)
     screen.open(untrusted)
-    shows_last_state(screen.cell(2).locator(".jp-OutputArea-output").last, "going-on", "as of 20")
+    screen.show(GOING_ON)
+    shows_last_state(screen.cell(GOING_ON).locator(".jp-OutputArea-output").last, "going-on", "as of 20")
     assert screen.page.title() != "owned"
+
+
+def shows_last_states(body: Locator) -> None:
+    """Check the two experiments of the notebook, wherever it is read."""
+    outputs = body.locator(".jp-OutputArea-output:has(img)")
+    for number, words in enumerate((["finished", "Completed", "best error"], ["going-on", "Running", "as of 20"])):
+        outputs.nth(number).scroll_into_view_if_needed()
+        shows_last_state(outputs.nth(number), *words)
 
 
 def test_an_experiment_that_had_ended_and_one_executed_without_a_front_end(

@@ -1,4 +1,4 @@
-"""Every state has its text, a retry where it helps, both themes, keyboard and names; what is hidden asks nothing."""
+"""Every state has its text, a retry where it helps, both themes, keyboard and names."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from browser_parts import Keep, Lab, Opened, Screen, number_in, training_cells, 
 from contrast import check_contrast
 from playwright.sync_api import Locator, Route, expect
 from stand_in import StandIn
+from view_parts import batches_of
 
 from det_native import __version__
 from det_native.client.session import Session
@@ -21,20 +22,22 @@ from det_native.schema.home import Home, read_runtime
 
 pytestmark = pytest.mark.slow
 
-Both = Callable[[Screen, Locator, str], None]
+Both = Callable[..., None]
 
 
 @pytest.fixture
 def both_themes(keep: Keep) -> Both:
-    """Return what checks that all texts of an element can be read in the light and in the dark theme."""
+    """Return what checks that all texts of some elements can be read in the light and in the dark theme."""
 
-    def check(screen: Screen, root: Locator, name: str) -> None:
-        for dark in (True, False):
+    def check(screen: Screen, name: str, *roots: Locator) -> None:
+        present = is_dark(roots[0])  # the theme that is there comes first: a switch takes seconds
+        for dark in (present, not present):
             screen.set_theme(dark)
-            # A style sheet comes after the name of its theme.
-            wait_until(lambda d=dark: is_dark(root) == d, "the theme is there", 10)  # type: ignore[misc]
+            for root in roots:
+                # A style sheet comes after the name of its theme.
+                wait_until(lambda r=root, d=dark: is_dark(r) == d, "the theme is there", 10)  # type: ignore[misc]
+                check_contrast(root)
             keep(screen, f"{name}-{'dark' if dark else 'light'}")
-            check_contrast(root)
 
     return check
 
@@ -80,16 +83,16 @@ def lab_elsewhere(home: Home, stand_in: StandIn, tmp_path_factory: pytest.TempPa
     lab.close()
 
 
-def test_without_a_master_one_is_started_lost_and_started_again(
-    lab_alone: Lab, opened: Opened, empty_home: Home, both_themes: Both
+def test_a_master_is_started_from_the_panel_and_from_a_view_that_has_lost_its_own(
+    lab_alone: Lab, opened: Opened, empty_home: Home, both_themes: Both, keep: Keep
 ) -> None:
     screen = opened(lab_alone)
-    screen.open()
+    screen.open(write_notebook(lab_alone.root / "lost.ipynb", *training_cells("lost")))
     panel = screen.open_panel()
     message = panel.locator(".det-Panel-message")
     expect(message.get_by_role("heading")).to_have_text("No master is running")
     expect(message).to_contain_text(str(empty_home.path))
-    both_themes(screen, panel, "panel-none")
+    both_themes(screen, "panel-none", panel)
 
     # By keyboard alone; what is said meanwhile is noted.
     message.evaluate("""element => {
@@ -104,43 +107,42 @@ def test_without_a_master_one_is_started_lost_and_started_again(
     expect(message.get_by_role("heading")).to_have_text("No experiments yet", timeout=60_000)
     assert any("The master is starting" in text for text in screen.page.evaluate("window.said"))
     expect(panel.get_by_role("status")).to_contain_text("Master running")
-    both_themes(screen, panel, "panel-empty")
+    both_themes(screen, "panel-empty", panel)
 
-    runtime = read_runtime(empty_home)
-    assert runtime is not None
-    os.kill(runtime.pid, signal.SIGKILL)
+    kill_master(empty_home)
     expect(message.get_by_role("heading")).to_have_text("No master is running", timeout=30_000)
     start.click()
     expect(message.get_by_role("heading")).to_have_text("No experiments yet", timeout=60_000)
+    starts_the_master_that_it_has_lost(screen, empty_home, keep)
 
 
-def test_a_view_under_a_cell_starts_the_master_that_it_has_lost_and_goes_on(
-    lab_alone: Lab, opened: Opened, empty_home: Home, keep: Keep
-) -> None:
-    start_master(empty_home)
-    lost = read_runtime(empty_home)
-    assert lost is not None
-    screen = opened(lab_alone)
-    screen.open(write_notebook(lab_alone.root / "lost.ipynb", *training_cells("lost")))
+def starts_the_master_that_it_has_lost(screen: Screen, home: Home, keep: Keep) -> None:
+    """Check that a view under a cell starts a master in place of the one that it has lost, and goes on."""
     screen.run_all(3)
     view = screen.cell(2).locator(".det-view").first
-    facts = view.locator(".det-facts")
-    expect(facts).to_contain_text(re.compile("batch [1-9]"), timeout=60_000)
-
-    os.kill(lost.pid, signal.SIGKILL)
+    expect(view.locator(".det-facts")).to_contain_text(re.compile("batch [1-9]"), timeout=60_000)
+    lost = kill_master(home)
     notice = view.locator(".det-notice", has_text="Connection lost since")
     expect(notice).to_be_visible(timeout=30_000)
-    shown = number_in(facts.inner_text())
+    shown = batches_of(view)
     keep(screen, "view-start")
     notice.get_by_role("button", name="Start a master").click()
     expect(notice).to_be_hidden(timeout=60_000)
-    wait_until(lambda: number_in(facts.inner_text()) > shown, "the view goes on")
-    found = read_runtime(empty_home)
+    wait_until(lambda: batches_of(view) > shown, "the view goes on")
+    found = read_runtime(home)
     assert found is not None
-    assert found.pid != lost.pid
+    assert found.pid != lost
     view.get_by_role("button", name="Stop").click()
     view.get_by_role("button", name="Stop it").click()
     expect(view.locator(".det-badge")).to_have_text("Stopped")
+
+
+def kill_master(home: Home) -> int:
+    """End a master without a warning, as a machine that goes down does; return what was its process."""
+    runtime = read_runtime(home)
+    assert runtime is not None
+    os.kill(runtime.pid, signal.SIGKILL)
+    return runtime.pid
 
 
 def test_a_master_that_cannot_be_used_is_explained_and_tried_again(
@@ -165,7 +167,7 @@ def test_a_master_that_cannot_be_used_is_explained_and_tried_again(
         for word in words:
             expect(message).to_contain_text(word)
         expect(again).to_be_visible()
-        both_themes(screen, panel, f"panel-{mode}")
+        both_themes(screen, f"panel-{mode}", panel)
 
 
 def test_a_page_of_another_version_than_its_server_says_so_and_is_reloaded(
@@ -183,7 +185,7 @@ def test_a_page_of_another_version_than_its_server_says_so_and_is_reloaded(
     message = panel.locator(".det-Panel-message")
     expect(message.get_by_role("heading")).to_have_text("Versions do not match")
     expect(message).to_contain_text(f"This page has det_native {__version__}, the Jupyter server has 9.9.9.")
-    both_themes(screen, panel, "panel-versions")
+    both_themes(screen, "panel-versions", panel)
 
     # The next page that is loaded is the server's own.
     screen.page.unroute("**/det-native/api/status")
@@ -195,57 +197,66 @@ def test_a_page_of_another_version_than_its_server_says_so_and_is_reloaded(
 
 
 def test_a_running_a_lost_and_a_failed_experiment_can_be_read_and_used_by_keyboard(
-    opened: Opened, lab: Lab, home: Home, both_themes: Both
+    opened: Opened, lab: Lab, home: Home, master: Session, both_themes: Both
 ) -> None:
     screen = opened(lab, width=1500)
     notebook = write_notebook(
         lab.root / "states.ipynb",
         *training_cells("going-on"),
-        training_cells("broken", extra="assert batch_idx < 5, 'on purpose'")[0],
-        "config['name'] = 'broken'\ndet.experimental.create(Line, config)",
+        training_cells("fails", extra="assert batch_idx < 5, 'on <b>purpose</b>'")[0],
+        "config['name'] = 'fails'\ndet.experimental.create(Line, config)",
     )
     screen.open(notebook)
     screen.run_all(3)
     panel = screen.open_panel()
     view = screen.cell(2).get_by_role("region", name="Experiment")
     expect(view.locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
-    both_themes(screen, view, "view-running")
-    both_themes(screen, panel, "panel-running")
-    acts_by_keyboard(screen, view)
+    both_themes(screen, "running", view, panel)
+    acts_by_keyboard(screen, view, master)
     assert unnamed(view) == unnamed(panel) == []
 
     screen.run(3, 4)
     failed = screen.cell(4).get_by_role("region", name="Experiment")
-    expect(failed.get_by_role("alert").first).to_contain_text("on purpose", timeout=60_000)
-    expect(failed.get_by_role("alert").first).to_contain_text("in cell [4], line")
-    expect(failed).to_contain_text("Traceback")
-    problem = panel.locator(".det-Row-problem", has_text="on purpose")
-    expect(problem).to_contain_text("Cell [4]: AssertionError")
-    both_themes(screen, failed, "view-failed")
-    both_themes(screen, panel, "panel-failed")
+    says_what_failed(failed)
+    row = panel.locator(f'.det-Row[data-experiment-id="{number_in(failed.locator(".det-title").inner_text())}"]')
+    expect(row.locator(".det-Row-problem")).to_contain_text("Cell [4]: AssertionError")
+    expect(row.locator(".det-Row-problem")).to_contain_text("on <b>purpose</b>")
+    both_themes(screen, "failed", failed, panel)
 
     view.scroll_into_view_if_needed()
-    runtime = read_runtime(home)
-    assert runtime is not None
-    os.kill(runtime.pid, signal.SIGKILL)
+    kill_master(home)
     for root in (panel, view):
         expect(root.get_by_text("Connection lost since").first).to_be_visible(timeout=30_000)
     expect(panel.get_by_role("button", name="Start a master")).to_be_visible()
     expect(view.get_by_role("button", name="Try now")).to_be_visible()
-    both_themes(screen, panel, "panel-lost")
-    both_themes(screen, view, "view-lost")
+    both_themes(screen, "lost", panel, view)
     expect(view.get_by_role("button", name="Start a master")).to_be_visible()
     start_master(home)
     for root in (panel, view):
         expect(root.get_by_text("Connection lost since")).to_be_hidden(timeout=60_000)
 
 
-def acts_by_keyboard(screen: Screen, view: Locator) -> None:
+def says_what_failed(failed: Locator) -> None:
+    """Check that a view tells an exception of the user's with its cell, as it was written."""
+    alert = failed.get_by_role("alert").first
+    expect(alert).to_contain_text("on <b>purpose</b>", timeout=60_000)
+    expect(alert).to_contain_text("in cell [4], line")
+    expect(failed).to_contain_text("Traceback")
+    failure = failed.locator(".det-failure")
+    expect(failure).to_be_visible()
+    expect(failure).to_contain_text("AssertionError")
+    expect(failure).to_contain_text("on <b>purpose</b>")
+    expect(failed.locator(".det-badge")).to_have_text("Failed")
+
+
+def acts_by_keyboard(screen: Screen, view: Locator, master: Session) -> None:
     """Check that Tab goes from button to button of a view in a notebook, and that Enter and Escape act."""
     badge = view.locator(".det-badge")
     view.get_by_role("button", name="Pause").focus()
     screen.page.keyboard.press("Enter")
     expect(badge).to_have_text("Paused")
+    experiment = number_in(view.locator(".det-title").inner_text())
+    assert master.get(f"/experiments/{experiment}")["state"] == "PAUSED"
     resume = view.get_by_role("button", name="Resume")
     resume.focus()
     screen.page.keyboard.press("Space")
@@ -276,57 +287,3 @@ def unnamed(root: Locator) -> list[str]:
         roles,
     )
     return found
-
-
-def test_what_is_hidden_asks_nothing(opened: Opened, lab: Lab, master: Session) -> None:
-    screen = opened(lab)
-    open_streams = screen.watch_streams()
-
-    def check_silence() -> None:
-        wait_until(lambda: open_streams() == 0, "the stream is closed", 15)
-        asked = len(screen.asked(""))
-        train(master, 60)
-        assert open_streams() == 0
-        assert len(screen.asked("")) == asked, screen.asked("")[asked:]
-
-    screen.open(write_notebook(lab.root / "hidden.ipynb", *training_cells("hidden")))
-    screen.run_all(3)
-    screen.cell(2).locator(".det-chart canvas").first.scroll_into_view_if_needed(timeout=60_000)
-    screen.open_panel()
-    expect(screen.page.locator(".det-Row")).not_to_have_count(0)
-    wait_until(lambda: open_streams() == 1, "the view and the panel share a stream")
-
-    # The panel is folded away, and another document lies before the notebook.
-    screen.execute("application:toggle-left-area")
-    screen.execute("launcher:create")
-    check_silence()
-    # They come back, and the browser's tab is hidden.
-    screen.execute("application:toggle-left-area")
-    screen.execute("application:activate-previous-tab")
-    wait_until(lambda: open_streams() == 1, "the stream is back")
-    hide_page(screen, hidden=True)
-    check_silence()
-    hide_page(screen, hidden=False)
-    wait_until(lambda: open_streams() == 1, "the stream is back")
-
-
-def train(master: Session, count: int) -> None:
-    """Wait until the newest experiment has trained so many more batches."""
-    experiment = master.get("/experiments")[0]["id"]
-
-    def batches() -> int:
-        return int(master.get(f"/experiments/{experiment}/trials")[0]["batches"])
-
-    begin = batches()
-    wait_until(lambda: batches() >= begin + count, "the training goes on", 60)
-
-
-def hide_page(screen: Screen, *, hidden: bool) -> None:
-    """Have the page believe that its tab lies behind others: a headless browser shows all of them."""
-    screen.page.evaluate(
-        """hidden => {
-          Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });
-          document.dispatchEvent(new Event('visibilitychange'));
-        }""",
-        hidden,
-    )

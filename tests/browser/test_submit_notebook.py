@@ -151,7 +151,7 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     screen.page.get_by_role("button", name="Open").click()
     expect(screen.page.locator(".det-page .det-title")).to_have_text(f"Experiment {experiment['id']}")
 
-    screen.execute("docmanager:open", path=str(path.relative_to(lab.root)))
+    screen.open_beside(path)
     dialog = open_dialog(screen)
     expect(dialog.locator(".det-Submit-total")).to_contain_text("the master has all of it already")
     assert {row[3] for row in rows(dialog).values()} == {"already there", ""}

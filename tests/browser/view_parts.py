@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from browser_parts import Screen
+from browser_parts import Screen, number_in
 from playwright.sync_api import Locator, expect
 
 
@@ -33,6 +33,11 @@ def open_page(screen: Screen, experiment: int) -> Locator:
     page = screen.page.locator(".det-page:visible")
     expect(page.locator(".det-title")).to_have_text(f"Experiment {experiment}")
     return page
+
+
+def batches_of(view: Locator) -> int:
+    """Return the batch that a view or the page of an experiment tells: "12 % · batch 1,234 of 10,000"."""
+    return number_in(view.locator(".det-facts").inner_text().partition("batch")[2])
 
 
 def section(page: Locator, title: str) -> Locator:

@@ -184,6 +184,30 @@ def test_a_view_is_a_widget_beside_what_is_saved_and_its_cell_ends_at_once(watch
     ends(watched)
 
 
+def test_a_page_that_was_reloaded_is_told_what_to_keep(watched: Kernel) -> None:
+    display = shown(watched.run("d = GoingOn('reloaded')\nd.experiment"))
+    comm = display["content"]["data"][WIDGET_TYPE]["model_id"]
+    watched.tell(comm, {"type": "hello"})
+    place = len(watched.published)
+    watched.run("")
+    assert not any(said("saved")(message) for message in watched.published[place:])
+    watched.tell(comm, {"type": "hello"})  # JupyterLab has forgotten which output is this display's
+    kept = content_of(watched.until(said("saved"), place))["data"]
+    assert kept.keys() == {*display["content"]["data"], "image/png"}
+    assert kept["text/plain"].startswith("Experiment local-")
+    place = len(watched.published)
+    watched.run("d.finish.set()")
+    watched.until(
+        lambda each: said("saved")(each) and "completed" in content_of(each)["data"]["text/plain"],
+        place,
+    )
+    ends(watched)
+    place = len(watched.published)
+    watched.tell(comm, {"type": "hello"})
+    assert "completed" in content_of(watched.until(said("saved"), place))["data"]["text/html"].lower()
+    ends(watched)
+
+
 def test_the_front_end_is_told_everything_and_then_what_changes_also_while_a_cell_runs(watched: Kernel) -> None:
     display = shown(watched.run("b = GoingOn('told')\nb.experiment"))
     comm = display["content"]["data"][WIDGET_TYPE]["model_id"]

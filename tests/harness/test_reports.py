@@ -168,6 +168,28 @@ def test_the_best_metric_is_that_of_master_and_run_before_the_last_validation(tm
         reporter.close()
 
 
+def test_a_master_that_does_not_tell_the_best_metric_is_named_once_for_each_loss(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warnings() -> int:
+        return sum("best metric is not known" in record.message for record in caplog.records)
+
+    master = ReportsMaster()
+    with serving(master):
+        reporter = reporter_for(master, tmp_path)
+        assert reporter.best_metric() is None
+        assert warnings() == 0
+    for loss in (1, 2):
+        assert [reporter.best_metric() for _ in range(3)] == [None, None, None]
+        assert warnings() == loss
+        with serving(master):
+            master.best = 1.5
+            assert reporter.best_metric() == 1.5
+            master.best = None
+    with serving(master):
+        assert reporter.close(20)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(st.integers(1, 60), st.just("read"), st.just("confirm")), max_size=60))
 def test_a_spool_gives_back_what_it_was_given(operations: list[Any]) -> None:

@@ -21,6 +21,7 @@ import { CommandIds } from './commandIds';
 import { experimentsIcon } from './icons';
 import { CheckpointLoader } from './notebook/load';
 import { ExecutionTracker } from './notebook/tracking';
+import { viewsOfBusyKernels } from './output/busyKernel';
 import { addViewOutput } from './output/viewOutput';
 import { ExperimentPages } from './page/pages';
 import { ExperimentsPanel } from './panel/panel';
@@ -139,8 +140,11 @@ const output: JupyterFrontEndPlugin<void> = {
     'Live views of det_native below a cell; what was saved of them where no kernel runs.',
   autoStart: true,
   requires: [IRenderMimeRegistry],
-  activate: (_: JupyterFrontEnd, registry: IRenderMimeRegistry) =>
-    addViewOutput(registry)
+  activate: (app: JupyterFrontEnd, registry: IRenderMimeRegistry) => {
+    const { serverSettings } = app.serviceManager;
+    const transport = labTransport(serverSettings);
+    addViewOutput(registry, viewsOfBusyKernels(transport, serverSettings));
+  }
 };
 
 export default [plugin, output];

@@ -7,12 +7,23 @@
 /** Shows a view in a place; returns what takes it away. */
 export type Attach = (place: HTMLElement) => () => void;
 
+/** What a notebook keeps of a display, by MIME type. */
+export type SavedState = Readonly<Record<string, unknown>>;
+
 /** Told of a view when it comes, and null when it goes. */
 export type ViewListener = (attach: Attach | null) => void;
 
+/** Told what the notebook is to keep, where the kernel cannot renew the output itself. */
+export type SavedListener = (state: SavedState) => void;
+
+interface Watching {
+  readonly changed: ViewListener;
+  readonly saved: SavedListener;
+}
+
 export class LiveViews {
   private readonly _views = new Map<string, Attach>();
-  private readonly _listeners = new Map<string, Set<ViewListener>>();
+  private readonly _listeners = new Map<string, Set<Watching>>();
 
   /** Offer a view; returns what withdraws it. */
   offer(id: string, attach: Attach): () => void {
@@ -26,24 +37,34 @@ export class LiveViews {
     };
   }
 
-  /** Call `listener` now if there is such a view, and whenever it comes or goes; returns what ends it. */
-  watch(id: string, listener: ViewListener): () => void {
+  /** Call `changed` now if there is such a view, and whenever it comes or goes; returns what ends it. */
+  watch(
+    id: string,
+    changed: ViewListener,
+    saved: SavedListener = () => undefined
+  ): () => void {
     const listeners = this._listeners.get(id) ?? new Set();
-    this._listeners.set(id, listeners.add(listener));
+    const watching = { changed, saved };
+    this._listeners.set(id, listeners.add(watching));
     const known = this._views.get(id);
     if (known) {
-      listener(known);
+      changed(known);
     }
     return () => {
-      listeners.delete(listener);
+      listeners.delete(watching);
       if (listeners.size === 0 && this._listeners.get(id) === listeners) {
         this._listeners.delete(id);
       }
     };
   }
 
+  /** Have the outputs of a view keep its last state. */
+  save(id: string, state: SavedState): void {
+    this._listeners.get(id)?.forEach(listener => listener.saved(state));
+  }
+
   private _tell(id: string, attach: Attach | null): void {
-    this._listeners.get(id)?.forEach(listener => listener(attach));
+    this._listeners.get(id)?.forEach(listener => listener.changed(attach));
   }
 }
 

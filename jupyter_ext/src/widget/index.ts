@@ -2,7 +2,7 @@
 
 import type { AnyModel } from '@anywidget/types';
 
-import { liveViews } from '../shared/liveViews';
+import { liveViews, type SavedState } from '../shared/liveViews';
 import '../shared/view.css';
 import type { WidgetState } from './mounted';
 import { Mounted } from './mounted';
@@ -21,7 +21,16 @@ function initialize({ model }: { model: AnyModel<WidgetState> }): () => void {
   const withdraw = liveViews().offer(id, place =>
     viewOf(id, model).attach(place)
   );
+  const save = (message: unknown) => {
+    const { type, data } = message as { type: string; data: SavedState };
+    if (type === 'saved') {
+      liveViews().save(id, data);
+    }
+  };
+  model.on('msg:custom', save);
+  model.send({ type: 'hello' });
   return () => {
+    model.off('msg:custom', save);
     withdraw();
     models.delete(id);
   };

@@ -10,7 +10,7 @@ import type { WidgetState } from './mounted';
 
 /** What the kernel sends: parts that changed since the message before, in whole; all of them in a replay. */
 interface KernelMessage {
-  readonly type: 'view' | 'lost' | 'answer';
+  readonly type: 'view' | 'lost' | 'answer' | 'saved';
   readonly seq?: number;
   readonly whole?: boolean;
   readonly parts?: ViewParts;
@@ -104,7 +104,7 @@ export class KernelFeed implements ExperimentSource {
       this._asked.get(message.id ?? 0)?.(message.error ?? '');
     } else if (message.type === 'lost') {
       this._lost('unreachable', message.message ?? '');
-    } else {
+    } else if (message.type === 'view') {
       this._show(message);
     }
   }

@@ -4,12 +4,10 @@ import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import {
-  addViewOutput,
-  VIEW_MIME_TYPE,
-  ViewOutput
-} from '../../src/lab/output/viewOutput';
-import { LiveViews, liveViews } from '../../src/shared/liveViews';
+import { VIEW_MIME_TYPE } from '../../src/lab/output/mimeType';
+import { addViewOutput, ViewOutput } from '../../src/lab/output/viewOutput';
+import type { FindView, NamedView } from '../../src/lab/output/busyKernel';
+import { type Attach, LiveViews, liveViews } from '../../src/shared/liveViews';
 
 // What Lumino's modules want of a browser when they are loaded, and jsdom has not.
 vi.hoisted(() => vi.stubGlobal('DragEvent', class extends Event {}));
@@ -59,13 +57,66 @@ function offer(
 }
 
 beforeEach(() => {
-  output = new ViewOutput(registry);
+  output = new ViewOutput(registry, () => Promise.resolve(null));
   Widget.attach(output, document.body);
 });
 
 afterEach(() => output.dispose());
 
 describe('ViewOutput', () => {
+  it('shows a view that is found without the widget, until the widget comes', async () => {
+    vi.useFakeTimers();
+    const ended = vi.fn();
+    const found: Attach = place => {
+      place.textContent = 'found';
+      return ended;
+    };
+    const asked: NamedView[] = [];
+    const find: FindView = (_, named) => {
+      asked.push(named);
+      return Promise.resolve(found);
+    };
+    const other = new ViewOutput(registry, find);
+    const facts = { experiment_id: 3, trial_id: 0, created: 'then' };
+    const data = {
+      'text/html': 'saved',
+      [VIEW_MIME_TYPE]: { view_id: 'x', ...facts }
+    };
+    await other.renderModel(model(data));
+    expect(other.node.textContent).toBe('text/html: saved');
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(other.node.textContent).toBe('found');
+    expect(asked).toEqual([{ view_id: 'x', ...facts }]);
+    const { withdraw } = offer('x');
+    expect(other.node.textContent).toBe('live');
+    expect(ended).toHaveBeenCalledOnce();
+    withdraw();
+    other.dispose();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(asked).toHaveLength(1);
+    vi.useRealTimers();
+  });
+
+  it('does not look for a view that is there, or that the file names wrongly', async () => {
+    vi.useFakeTimers();
+    const find = vi.fn(() => Promise.reject(new Error('no master')));
+    const other = new ViewOutput(registry, find);
+    const { withdraw } = offer('there');
+    await other.renderModel(model({}, 'there'));
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(find).not.toHaveBeenCalled();
+    const wrong = { view_id: 'w', experiment_id: '3/../4', created: 5 };
+    await other.renderModel(
+      model({ 'text/plain': 'a line', [VIEW_MIME_TYPE]: wrong })
+    );
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(find.mock.calls).toEqual([[other, { view_id: 'w' }]]);
+    expect(other.node.textContent).toBe('text/plain: a line');
+    withdraw();
+    other.dispose();
+    vi.useRealTimers();
+  });
+
   it('shows the best of what was saved where no widget lives, and renews it', async () => {
     await output.renderModel(model({ 'text/plain': 'a line' }));
     expect(output.node.textContent).toBe('text/plain: a line');
@@ -113,7 +164,7 @@ describe('ViewOutput', () => {
   });
 
   it('is asked before the widget manager, and only in notebooks that are trusted', () => {
-    addViewOutput(registry);
+    addViewOutput(registry, () => Promise.resolve(null));
     const [[factory, rank]] = factories as [
       [IRenderMime.IRendererFactory, number]
     ];

@@ -58,6 +58,18 @@ describe('a live view', () => {
   });
 });
 
+it('what is to be kept of a display is told to its outputs alone', () => {
+  const views = new LiveViews();
+  const [shown, gone, other] = [vi.fn(), vi.fn(), vi.fn()];
+  views.watch('a', () => undefined, shown);
+  views.watch('a', () => undefined, gone)();
+  views.watch('b', () => undefined, other);
+  views.save('a', { 'text/plain': 'completed' });
+  expect(shown.mock.calls).toEqual([[{ 'text/plain': 'completed' }]]);
+  expect(gone).not.toHaveBeenCalled();
+  expect(other).not.toHaveBeenCalled();
+});
+
 it('a page has one place for them, which two bundles share', () => {
   const page = {};
   expect(liveViews(page)).toBe(liveViews(page));

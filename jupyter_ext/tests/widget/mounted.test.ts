@@ -7,6 +7,7 @@ import {
 } from '../shared/browserParts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { liveViews } from '../../src/shared/liveViews';
 import { TEXTS } from '../../src/shared/texts';
 import widget from '../../src/widget/index';
 import { Mounted } from '../../src/widget/mounted';
@@ -279,7 +280,8 @@ describe('the widget', () => {
     const detachFirst = widget.render({ model: passing.any, el: first });
     const detachSecond = widget.render({ model: passing.any, el: second });
     await frame();
-    expect([lasting.sent.length, passing.sent.length]).toEqual([1, 0]);
+    expect(lasting.sent).toEqual([{ type: 'hello' }, { type: 'served' }]);
+    expect(passing.sent).toEqual([]);
     expect(textsOf(document.body, '.det-title')).toEqual(['Experiment 7']);
     expect(second.contains(document.querySelector('.det-title'))).toBe(true);
     detachFirst();
@@ -288,9 +290,22 @@ describe('the widget', () => {
     const detachThird = widget.render({ model: passing.any, el: first });
     await frame();
     expect(first.querySelector('.det-title')).not.toBeNull();
-    expect(lasting.sent).toHaveLength(2);
+    expect(lasting.sent).toHaveLength(3);
     detachThird();
     end();
+  });
+
+  it('passes on what the notebook is to keep', () => {
+    const model = served({ view_id: 'kept' });
+    const kept = vi.fn();
+    const unwatch = liveViews().watch('kept', () => undefined, kept);
+    const end = widget.initialize({ model: model.any });
+    model.tell({ type: 'view', seq: 1, parts: {} });
+    model.tell({ type: 'saved', data: { 'text/plain': 'completed' } });
+    expect(kept.mock.calls).toEqual([[{ 'text/plain': 'completed' }]]);
+    end();
+    unwatch();
+    expect(model.handlers).toBe(0);
   });
 
   it('tells displays apart', async () => {

@@ -1,24 +1,30 @@
-/** A view below a cell: live where its widget lives, and else what was saved beside it. */
+/** A view below a cell: live where its widget lives or its kernel is busy, and else what was saved beside it. */
 import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { Panel, Widget } from '@lumino/widgets';
 
 import { type Attach, liveViews } from '../../shared/liveViews';
-
-/** MIME type of what names the view; the kernel puts it beside the widget, the HTML, the picture and the text. */
-export const VIEW_MIME_TYPE = 'application/vnd.det-native.view+json';
+import type { FindView, NamedView } from './busyKernel';
+import { keep } from './keep';
+import { VIEW_MIME_TYPE } from './mimeType';
 
 /** What is shown where no widget lives, best first. */
 const SAVED_MIME_TYPES = ['text/html', 'image/png', 'text/plain'];
+
+/** A widget that lives is there by the first of them; until the last, the page may still be opening the notebook. */
+const LOOKS_MILLISECONDS = [2000, 3000, 5000, 10_000];
 
 /** Before the widget manager's own renderer, which of a saved widget shows only that it is not there. */
 const RANK = -20;
 
 /** Have outputs with a view shown by `ViewOutput`; those of notebooks that are not trusted are shown as HTML. */
-export function addViewOutput(registry: IRenderMimeRegistry): void {
+export function addViewOutput(
+  registry: IRenderMimeRegistry,
+  find: FindView
+): void {
   const factory: IRenderMime.IRendererFactory = {
     safe: false,
     mimeTypes: [VIEW_MIME_TYPE],
-    createRenderer: () => new ViewOutput(registry)
+    createRenderer: () => new ViewOutput(registry, find)
   };
   registry.addFactory(factory, RANK);
 }
@@ -33,19 +39,29 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   private _detach: () => void = () => undefined;
   private _unwatch: () => void = () => undefined;
 
-  constructor(private readonly _registry: IRenderMimeRegistry) {
+  private _timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly _registry: IRenderMimeRegistry,
+    private readonly _find: FindView
+  ) {
     super();
     this.addClass('det-Output');
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     this._model = model;
-    const id = viewId(model);
-    if (id !== this._id) {
-      this._id = id;
+    const named = namedView(model);
+    if (named.view_id !== this._id) {
+      this._id = named.view_id;
       this._unwatch();
       this._hideLive();
-      this._unwatch = liveViews().watch(id, attach => this._changed(attach));
+      this._unwatch = liveViews().watch(
+        this._id,
+        attach => this._changed(attach),
+        state => keep(this, this._id, state)
+      );
+      this._findSoon(named);
     }
     if (this._live === null) {
       await this._showSaved();
@@ -54,18 +70,52 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 
   override dispose(): void {
     if (!this.isDisposed) {
+      clearTimeout(this._timer);
       this._unwatch();
       this._hideLive();
     }
     super.dispose();
   }
 
+  private _findSoon(named: NamedView, look = 0): void {
+    clearTimeout(this._timer);
+    const patience = LOOKS_MILLISECONDS[look];
+    if (this._live === null && patience !== undefined) {
+      this._timer = setTimeout(
+        () => void this._findView(named, look),
+        patience
+      );
+    }
+  }
+
+  private async _findView(named: NamedView, look: number): Promise<void> {
+    let attach: Attach | null = null;
+    try {
+      attach = await this._find(this, named);
+    } catch {
+      // Neither the server nor the master can be asked: what was saved stays.
+    }
+    if (this._live !== null || this._id !== named.view_id || this.isDisposed) {
+      return;
+    }
+    if (attach) {
+      this._showLive(attach);
+    } else {
+      this._findSoon(named, look + 1);
+    }
+  }
+
   private _changed(attach: Attach | null): void {
+    clearTimeout(this._timer);
     this._hideLive();
     if (attach === null) {
       void this._showSaved();
-      return;
+    } else {
+      this._showLive(attach);
     }
+  }
+
+  private _showLive(attach: Attach): void {
     this._saved?.dispose();
     this._saved = null;
     this._live = new Widget();
@@ -96,7 +146,19 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   }
 }
 
-function viewId(model: IRenderMime.IMimeModel): string {
-  const named = model.data[VIEW_MIME_TYPE] as { view_id?: unknown } | undefined;
-  return typeof named?.view_id === 'string' ? named.view_id : '';
+/** Read what the output says; a file may say anything. */
+function namedView(model: IRenderMime.IMimeModel): NamedView {
+  const { view_id, experiment_id, trial_id, created } = (model.data[
+    VIEW_MIME_TYPE
+  ] ?? {}) as Record<string, unknown>;
+  return {
+    view_id: typeof view_id === 'string' ? view_id : '',
+    experiment_id: wholeNumber(experiment_id),
+    trial_id: wholeNumber(trial_id),
+    created: typeof created === 'string' ? created : undefined
+  };
+}
+
+function wholeNumber(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) ? (value as number) : undefined;
 }

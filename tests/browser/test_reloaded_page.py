@@ -1,0 +1,43 @@
+"""A page that is reloaded in mid-training: its view lives while the kernel is busy, and what is saved is renewed."""
+
+from __future__ import annotations
+
+import pytest
+from browser_parts import Lab, Screen, training_cells, wait_until, write_notebook
+from playwright.sync_api import expect
+from test_saved_notebook import check_saved, saved_with, shows_last_state
+from view_parts import batches_of
+
+pytestmark = pytest.mark.slow
+
+VIEW, WAITING = 2, 3
+
+
+def test_the_view_is_live_while_a_cell_waits_and_the_end_is_saved(screen: Screen, lab: Lab) -> None:
+    path = write_notebook(lab.root / "reloaded.ipynb", *training_cells("reloaded"), "experiment.wait()")
+    screen.open(path)
+    screen.run_all(3)
+    screen.show(VIEW)
+    expect(screen.cell(VIEW).locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
+    screen.cell(WAITING).locator(".cm-content").click()
+    screen.page.keyboard.press("Control+Enter")
+    wait_until(lambda: "*" in screen.prompt(WAITING), "the cell waits")
+    screen.save()
+    screen.page.reload()
+    screen.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+    screen.show(VIEW)
+    view = screen.cell(VIEW).locator(".det-view").first
+    expect(view.locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
+    assert lab.kernel_states() == ["busy"]
+    shown = batches_of(view)
+    wait_until(lambda: batches_of(view) > shown, "the view moves")
+
+    view.get_by_role("button", name="Stop").click()
+    view.get_by_role("button", name="Stop it").click()
+    expect(view.locator(".det-badge")).to_have_text("Stopped")
+    wait_until(lambda: lab.kernel_states() == ["idle"], "the cell has ended")
+    check_saved(path, saved_with(screen, path, VIEW, "stopped"))
+    lab.end_kernels()
+    screen.open(path)
+    screen.show(VIEW)
+    shows_last_state(screen.cell(VIEW).locator(".jp-OutputArea-output").last, "Stopped")
