@@ -76,7 +76,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If `model` is not a module, or was wrapped before.
         """
-        check_model(model, self.models)
+        check_model(self.owner, model, self.models)
         self._steps.prepare(model)
         model.to(self.device)
         self.models.append(model)
@@ -99,7 +99,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If `optimizer` is not an optimizer or was wrapped before, or the passes are under 1.
         """
-        check_optimizer(optimizer, self.optimizers, backward_passes_per_step)
+        check_optimizer(self.owner, optimizer, self.optimizers, backward_passes_per_step)
         self.optimizers.append(optimizer)
         self._steps.add(optimizer, backward_passes_per_step)
         return optimizer
@@ -119,7 +119,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If its optimizer is not wrapped, or `step_mode` does not fit.
         """
-        wrapped = checked_scheduler(lr_scheduler, step_mode, self.optimizers, self._amp_optimizers)
+        wrapped = checked_scheduler(self.owner, lr_scheduler, step_mode, self.optimizers, self._amp_optimizers)
         self.lr_schedulers.append(wrapped)
         return wrapped.scheduler
 
@@ -241,7 +241,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If it is no scaler, was wrapped before, or ``configure_apex_amp`` was called.
         """
-        check_scaler(scaler, self.scalers, scaled=self._amp is not None)
+        check_scaler(self.owner, scaler, self.scalers, scaled=self._amp is not None)
         self.scalers.append(scaler)
         return scaler
 

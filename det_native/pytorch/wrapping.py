@@ -11,7 +11,7 @@ from det_native.errors import ArgumentError
 from det_native.pytorch.lr_scheduler import LRScheduler
 
 
-def check_model(model: Any, known: Iterable[torch.nn.Module]) -> None:
+def check_model(owner: str, model: Any, known: Iterable[torch.nn.Module]) -> None:
     """Refuse what is no module, or was wrapped before.
 
     Raises
@@ -20,15 +20,18 @@ def check_model(model: Any, known: Iterable[torch.nn.Module]) -> None:
     """
     if isinstance(model, type):
         raise ArgumentError(
-            f"wrap_model() was given the class {model.__name__}: make a model of it, wrap_model({model.__name__}(...))."
+            f"{owner}: wrap_model() was given the class {model.__name__}: make a model of it, "
+            f"wrap_model({model.__name__}(...))."
         )
     if not isinstance(model, torch.nn.Module):
-        raise ArgumentError(f"wrap_model() takes one torch.nn.Module, not {type(model).__name__}.")
+        raise ArgumentError(f"{owner}: wrap_model() takes one torch.nn.Module, not {type(model).__name__}.")
     if is_among(model, known):
-        raise ArgumentError(f"This {type(model).__name__} is wrapped already; call wrap_model() once per model.")
+        raise ArgumentError(
+            f"{owner}: this {type(model).__name__} is wrapped already; call wrap_model() once per model."
+        )
 
 
-def check_optimizer(optimizer: Any, known: Iterable[torch.optim.Optimizer], passes: Any) -> None:
+def check_optimizer(owner: str, optimizer: Any, known: Iterable[torch.optim.Optimizer], passes: Any) -> None:
     """Refuse what is no optimizer, or was wrapped before, and a senseless number of backward passes.
 
     Raises
@@ -36,19 +39,25 @@ def check_optimizer(optimizer: Any, known: Iterable[torch.optim.Optimizer], pass
     ArgumentError
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise ArgumentError(f"wrap_optimizer() takes one torch.optim.Optimizer, not {type(optimizer).__name__}.")
+        raise ArgumentError(
+            f"{owner}: wrap_optimizer() takes one torch.optim.Optimizer, not {type(optimizer).__name__}."
+        )
     if callable(getattr(optimizer, "skip_synchronize", None)):  # its class has the name of the one inside
         raise ArgumentError(
-            f"wrap_optimizer() was given a {type(optimizer).__name__} of hvd.DistributedOptimizer(), which exchanges "
-            "gradients by itself, after they were clipped: give it the optimizer inside, det_native exchanges them."
+            f"{owner}: wrap_optimizer() was given a {type(optimizer).__name__} of hvd.DistributedOptimizer(), which "
+            "exchanges gradients by itself, after they were clipped: give it the optimizer inside, det_native exchanges "
+            "them."
         )
     if is_among(optimizer, known):
-        raise ArgumentError(f"This {type(optimizer).__name__} is wrapped already; call wrap_optimizer() once for it.")
+        raise ArgumentError(
+            f"{owner}: this {type(optimizer).__name__} is wrapped already; call wrap_optimizer() once for it."
+        )
     if isinstance(passes, bool) or not isinstance(passes, int) or passes < 1:
-        raise ArgumentError(f"backward_passes_per_step must be a whole number of at least 1, not {passes!r}.")
+        raise ArgumentError(f"{owner}: backward_passes_per_step must be a whole number of at least 1, not {passes!r}.")
 
 
 def checked_scheduler(
+    owner: str,
     scheduler: Any,
     step_mode: LRScheduler.StepMode | None,
     optimizers: Iterable[torch.optim.Optimizer],
@@ -58,6 +67,8 @@ def checked_scheduler(
 
     Parameters
     ----------
+    owner : str
+        Who asks, for messages: the user's class.
     scheduler : torch.optim.lr_scheduler.LRScheduler or LRScheduler
     step_mode : LRScheduler.StepMode, optional
         May be left out for one of ours, which says it.
@@ -74,29 +85,30 @@ def checked_scheduler(
     if isinstance(scheduler, LRScheduler):
         if step_mode not in (None, scheduler.step_mode):
             raise ArgumentError(
-                f"wrap_lr_scheduler(step_mode={step_mode}) contradicts the scheduler's own {scheduler.step_mode}: "
-                "leave one of them out."
+                f"{owner}: wrap_lr_scheduler(step_mode={step_mode}) contradicts the scheduler's own "
+                f"{scheduler.step_mode}: leave one of them out."
             )
         step_mode, scheduler = scheduler.step_mode, scheduler.scheduler
     optimizer = getattr(scheduler, "optimizer", None)
     if optimizer is None:
         raise ArgumentError(
-            f"wrap_lr_scheduler() takes a scheduler of torch.optim.lr_scheduler, not {type(scheduler).__name__}."
+            f"{owner}: wrap_lr_scheduler() takes a scheduler of torch.optim.lr_scheduler, not "
+            f"{type(scheduler).__name__}."
         )
     if not is_among(optimizer, optimizers):
         raise ArgumentError(
-            f"wrap_lr_scheduler() was given a {type(scheduler).__name__} whose optimizer is not wrapped: make the "
-            "scheduler with the optimizer that context.wrap_optimizer() returned."
+            f"{owner}: wrap_lr_scheduler() was given a {type(scheduler).__name__} whose optimizer is not wrapped: make "
+            "the scheduler with the optimizer that context.wrap_optimizer() returned."
         )
     if configured is not None and not is_among(optimizer, configured):
         raise ArgumentError(
-            f"The optimizer of this {type(scheduler).__name__} was not given to configure_apex_amp(): give it all "
-            "optimizers, and make schedulers after it."
+            f"{owner}: the optimizer of this {type(scheduler).__name__} was not given to configure_apex_amp(): give it "
+            "all optimizers, and make schedulers after it."
         )
     return LRScheduler(scheduler, step_mode)
 
 
-def check_scaler(scaler: Any, known: Iterable[Any], *, scaled: bool) -> None:
+def check_scaler(owner: str, scaler: Any, known: Iterable[Any], *, scaled: bool) -> None:
     """Refuse what is no scaler, was wrapped before, or would scale losses that are `scaled` already.
 
     Raises
@@ -104,11 +116,13 @@ def check_scaler(scaler: Any, known: Iterable[Any], *, scaled: bool) -> None:
     ArgumentError
     """
     if not all(callable(getattr(scaler, name, None)) for name in ("scale", "step", "update", "state_dict")):
-        raise ArgumentError(f"wrap_scaler() takes a torch.amp.GradScaler, not {type(scaler).__name__}.")
+        raise ArgumentError(f"{owner}: wrap_scaler() takes a torch.amp.GradScaler, not {type(scaler).__name__}.")
     if is_among(scaler, known):
-        raise ArgumentError(f"This {type(scaler).__name__} is wrapped already; call wrap_scaler() once for it.")
+        raise ArgumentError(
+            f"{owner}: this {type(scaler).__name__} is wrapped already; call wrap_scaler() once for it."
+        )
     if scaled:
-        raise ArgumentError("wrap_scaler() and configure_apex_amp() both scale losses: use one of them.")
+        raise ArgumentError(f"{owner}: wrap_scaler() and configure_apex_amp() both scale losses: use one of them.")
 
 
 def foreign_optimizer(

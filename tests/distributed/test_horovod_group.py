@@ -152,7 +152,7 @@ hvd.init()
 model = torch.nn.Linear(2, 2)
 made = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
 try:
-    check_optimizer(made, [], 1)
+    check_optimizer("Made", made, [], 1)
 except ArgumentError as error:
     print(error)
 hvd.shutdown()
