@@ -8,7 +8,7 @@ HOROVOD := $(VENV)/.horovod
 
 FRONT_END := jupyter_ext
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
-	-type f) $(wildcard $(FRONT_END)/*.json) tools/build_hook.py
+	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs tools/build_hook.py
 
 .PHONY: help setup demo test check lab bench lint types openapi format clean front-end-check
 

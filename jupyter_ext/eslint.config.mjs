@@ -66,7 +66,7 @@ export default tseslint.config(
   },
   {
     // Plain JavaScript is in no TypeScript project: it is read without types.
-    files: ['**/*.js'],
+    files: ['**/*.{js,mjs}'],
     ...tseslint.configs.disableTypeChecked
   },
   {

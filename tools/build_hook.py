@@ -17,7 +17,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 OLDEST_NODE = 20
-_CONFIGURATION = ("package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json")
+_CONFIGURATION = ("package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "build-widget.mjs")
 _FOLDERS = ("src", "style", "schema")
 _SHOWN_LINES = 30
 

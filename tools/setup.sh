@@ -50,3 +50,4 @@ install "pip" pip
 install "PyTorch and TensorFlow" torch tensorflow-cpu
 install "the other packages, and det_native with its JupyterLab extension" torch tensorflow-cpu --group dev -e .
 "$VENV/bin/python" -m ipykernel install --sys-prefix --name det-native --display-name "Python 3 (det_native)" >>"$log" 2>&1
+echo "Done: $VENV is ready. Next: make lab (JupyterLab on notebooks/), make demo, or make test."

@@ -46,6 +46,9 @@ class DocumentLog(ExecutionLog):
     ----------
     invalid : dict of int to str
         Cells that are not valid Python, and why.
+    prompts : bool
+        Whether cells have the numbers that the notebook shows; else their places among the code cells that are not
+        empty.
     """
 
     def __init__(self, cells: Sequence[DocumentCell]) -> None:
@@ -62,9 +65,9 @@ class DocumentLog(ExecutionLog):
         Else by their place, so that no two that matter are called alike.
         """
         shown = [cell.execution_count for cell in self.cells[:count]]
-        as_shown = None not in shown and len(set(shown)) == len(shown)
+        self.prompts = None not in shown and len(set(shown)) == len(shown)
         for logged, cell in zip(self.executions, self.cells, strict=True):
-            number = cell.execution_count if as_shown else None
+            number = cell.execution_count if self.prompts else None
             logged.number = number or logged.index + 1
             logged.title = f"Cell [{number}]" if number is not None else f"Code cell {logged.index + 1}"
 

@@ -21,6 +21,7 @@ The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answ
 ``inspect`` executes and imports nothing of the user's, starts no master, and answers::
 
     {"ok": true,
+     "prompts": bool,                          # whether a cell's number is the one that the notebook shows
      "call": {"cell": int|null, "id": str, "line": int, "kind": "fit"|"train"|"create", "framework": "keras"|"torch"},
      "rows": [{"what","how","size","cell","status","note"}],   # CaptureRow: what travels, and what does not
      "total": bytes, "new": bytes,             # new: what the master lacks; all of it if none runs
@@ -35,8 +36,8 @@ The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answ
      "problems": [...]}                        # not empty: submit would refuse, with these
 
 ``submit`` answers ``{"ok": true, "experiment": {"id": int, "name": str}}``. It runs no cell unless ``must_run`` says
-so. A cell's number is the one that the notebook shows, if all cells that matter show one; else its place among the code
-cells, from 1.
+so. A cell's number is the one that the notebook shows, if all cells that matter show one (``prompts``); else its place
+among the code cells that are not empty, from 1, and ``rows`` name it without brackets.
 
 "Here, in this notebook's kernel": execute ``here.before`` silently (``store_history`` false) in the kernel, then run
 the cells ``here.cells`` of the notebook as a user does, in that order, then execute ``here.after`` silently. ``before``

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -22,9 +23,10 @@ from det_native.errors import CaptureError, DetError, MasterError, NotFoundError
 from det_native.experimental.cluster import send_capture
 from det_native.experimental.document_place import Submission, submit_only
 from det_native.experimental.document_plan import Plan, plan_document
-from det_native.schema.rest import BundleCreated, HashList
+from det_native.schema.rest import BundleCreated, CaptureRow, HashList
 
 _MODULE = "det_native.experimental.document"
+_MARK = re.compile(r"\[(\d+)\]")
 
 
 class CellBody(BaseModel):
@@ -121,13 +123,14 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
     call = document.call
     return {
         "ok": True,
+        "prompts": document.log.prompts,
         "call": {
             **_cell(document, call.owner),
             "line": call.node.lineno,
             "kind": call.kind,
             "framework": plan.framework,
         },
-        "rows": [row.model_dump(mode="json") for row in (bundle.report if bundle is not None else ())],
+        "rows": [_row(document, row) for row in (bundle.report if bundle is not None else ())],
         "total": total,
         "new": new,
         "master": master,
@@ -198,6 +201,16 @@ def _sizes(bundle: Bundle) -> tuple[int, int]:
 
 def _cell(document: Document, index: int) -> dict[str, Any]:
     return {"cell": document.log.executions[index].number, "id": document.log.cells[index].id}
+
+
+def _row(document: Document, row: CaptureRow) -> dict[str, Any]:
+    """Return a row as the answer has it: brackets are for what the notebook shows in brackets."""
+    found = row.model_dump(mode="json")
+    if not document.log.prompts:
+        found["cell"] = _MARK.sub(r"\1", found["cell"])
+        if row.how == "runs again":
+            found["what"] = _MARK.sub(r"\1", f"code {row.what}")
+    return found
 
 
 def _changed(document: Document, included: Sequence[int]) -> list[dict[str, Any]]:

@@ -45,8 +45,8 @@ def check_optimizer(owner: str, optimizer: Any, known: Iterable[torch.optim.Opti
     if callable(getattr(optimizer, "skip_synchronize", None)):  # its class has the name of the one inside
         raise ArgumentError(
             f"{owner}: wrap_optimizer() was given a {type(optimizer).__name__} of hvd.DistributedOptimizer(), which "
-            "exchanges gradients by itself, after they were clipped: give it the optimizer inside, det_native exchanges "
-            "them."
+            "exchanges gradients by itself, after they were clipped: give it the optimizer inside, det_native "
+            "exchanges them."
         )
     if is_among(optimizer, known):
         raise ArgumentError(

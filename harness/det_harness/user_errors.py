@@ -11,6 +11,8 @@ from det_harness.calls import ProgramSource, Unit
 from det_native.schema.rest import UserErrorInfo
 
 _LONGEST = 20_000
+#: Characters of one message in a traceback: of more than one there is room, and for the frames.
+_LONGEST_MESSAGE = 5_000
 
 
 def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> UserErrorInfo:
@@ -28,14 +30,14 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
     -------
     UserErrorInfo
         With the innermost place in the user's code, and a traceback of the user's frames only. If no frame is the
-        user's, all frames are shown.
+        user's, all frames are shown. A long traceback lacks lines in its middle, a long message its end.
     """
     unit, line = _innermost(_of_user(error, source) or error, source)
     message = str(error)
     return UserErrorInfo(
         type=type(error).__name__,
         message=message[:_LONGEST],
-        traceback="\n".join(_chain(error, source))[-_LONGEST:],
+        traceback=_without_middle("\n".join(_chain(error, source))),
         cell=source.number(unit) if unit else None,
         file=unit.file if unit else None,
         line=line,
@@ -119,9 +121,26 @@ def _one(error: BaseException, source: ProgramSource) -> Iterator[str]:
             yield from _source_line(frame, line)
     if isinstance(error, SyntaxError):
         yield from _syntax_place(error, source)
-        yield f"{type(error).__name__}: {error.msg}"
+        yield _beginning(f"{type(error).__name__}: {error.msg}")
         return
-    yield from (line.rstrip("\n") for line in traceback.format_exception_only(type(error), error))
+    yield _beginning("".join(traceback.format_exception_only(type(error), error)).rstrip("\n"))
+
+
+def _beginning(text: str) -> str:
+    """Return a message without the end of a long one."""
+    left_out = len(text) - _LONGEST_MESSAGE
+    return text if left_out <= 0 else f"{text[:_LONGEST_MESSAGE]}\n[{left_out} more characters]"
+
+
+def _without_middle(text: str) -> str:
+    """Return a traceback without the middle of a long one: where it began, and what came of it, say the most."""
+    if len(text) <= _LONGEST:
+        return text
+    half = (_LONGEST - 100) // 2
+    first = text[:half].rpartition("\n")[0] or text[:half]
+    last = text[-half:].partition("\n")[2]
+    left_out = text.count("\n") - first.count("\n") - last.count("\n") - 1
+    return f"{first}\n  [{left_out} lines left out]\n{last}"
 
 
 def _user_frames(frames: list[tuple[FrameType, int]], source: ProgramSource) -> Iterator[str]:

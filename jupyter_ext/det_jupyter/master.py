@@ -123,7 +123,7 @@ class Master:
         try:
             health = Health.model_validate_json(body)
         except ValidationError as error:
-            raise UnavailableError(statuses.foreign(address.url)) from error
+            raise UnavailableError(statuses.foreign(address.url, named=named_master() is not None)) from error
         if health.protocol != PROTOCOL:
             raise UnavailableError(statuses.mismatch(address.url, health))
         self._met = address
@@ -163,9 +163,9 @@ class Master:
             raise self._silent(address, error) from error
         try:
             if answer.status_code == HTTPStatus.UNAUTHORIZED:
-                raise UnavailableError(statuses.token_refused(address.url))
+                raise UnavailableError(statuses.token_refused(address.url, named=named_master() is not None))
             if answer.is_redirect:
-                raise UnavailableError(statuses.foreign(address.url))
+                raise UnavailableError(statuses.foreign(address.url, named=named_master() is not None))
             yield answer
         finally:
             await answer.aclose()

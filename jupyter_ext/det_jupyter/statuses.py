@@ -12,6 +12,15 @@ from det_native.schema.rest import Health
 
 State = Literal["running", "none", "starting", "unauthorised", "mismatch", "unreachable"]
 
+_OWN_TOKEN = (
+    "The file `token` in the master's home is not the one with which it was started. Restart it: `det down` and "
+    "`det up`. Running trials go on."
+)
+_OWN_ADDRESS = (
+    "The file `runtime.json` in the home folder of det_native names this address. Have it written anew: `det down` and "
+    "`det up`."
+)
+
 
 class MasterName(BaseModel):
     """Which master it is."""
@@ -86,14 +95,17 @@ def without_token(reason: str, *, named: bool) -> Status:
     return Status(state="unauthorised", message=reason, remedy=remedy if named else "")
 
 
-def token_refused(url: str) -> Status:
-    """Return that the master does not accept our token."""
-    remedy = (
-        "Start Jupyter with DET_TOKEN set to the content of the file `token` in the master's home, or without "
-        "DET_TOKEN for the master of this machine."
-        if is_loopback(url)
-        else "Ask for a new token, set DET_TOKEN to it where Jupyter is started, and restart Jupyter."
-    )
+def token_refused(url: str, *, named: bool) -> Status:
+    """Return that the master does not accept our token; `named` is whether the environment names the master."""
+    if not named:
+        remedy = _OWN_TOKEN
+    elif is_loopback(url):
+        remedy = (
+            "Start Jupyter with DET_TOKEN set to the content of the file `token` in the master's home, or without "
+            "DET_MASTER for the master of its own home."
+        )
+    else:
+        remedy = "Ask for a new token, set DET_TOKEN to it where Jupyter is started, and restart Jupyter."
     return Status(state="unauthorised", message=f"The master at {url} refuses the token.", remedy=remedy)
 
 
@@ -124,12 +136,12 @@ def silent(url: str, reason: str, *, named: bool) -> Status:
     return Status(state="unreachable", message=f"The master at {url} does not answer ({reason}).", remedy=remedy)
 
 
-def foreign(url: str) -> Status:
-    """Return that something else than a master answers."""
+def foreign(url: str, *, named: bool) -> Status:
+    """Return that something else than a master answers; `named` is whether the environment names the address."""
     return Status(
         state="unreachable",
         message=f"What answers at {url} is no det_native master.",
-        remedy="Check DET_MASTER, with which Jupyter was started.",
+        remedy="Check DET_MASTER, with which Jupyter was started." if named else _OWN_ADDRESS,
     )
 
 

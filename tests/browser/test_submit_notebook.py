@@ -113,10 +113,10 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     retype(screen, 2, CONFIG.replace("as saved", name).replace('"max_restarts"', TWO_SLOTS))
     dialog = open_dialog(screen)
     expect(dialog).to_contain_text("Submit sent.ipynb")
-    expect(dialog).to_contain_text("Sends create() of PyTorch, cell [4], line 1, and what it needs.")
+    expect(dialog).to_contain_text("Sends create() of PyTorch, code cell 4, line 1, and what it needs.")
     assert remarks(dialog, "Not what last ran") == [
-        "Cell [1]: text differs from what last ran",
-        "Cells [2] to [4]: not run yet",
+        "Code cell 1: text differs from what last ran",
+        "Code cells 2 to 4: not run yet",
     ]
     [warning] = remarks(dialog, "Warnings")
     assert "numbers.csv" in warning
@@ -124,7 +124,7 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     table = rows(dialog)
     assert table["4 cells"][0] == "source"
     assert table["4 cells"][1].endswith("kB")
-    assert table["4 cells"][2:] == ["[1], [2], [3], [4]", "new"]
+    assert table["4 cells"][2:] == ["1, 2, 3, 4", "new"]
     assert table["numbers.csv"][:2] == ["file", f"{len(numbers)} B"]
     assert table["numbers.csv"][3] == "new"
     expect(dialog.locator(".det-Submit-total")).to_contain_text("new to the master")

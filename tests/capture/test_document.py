@@ -126,9 +126,18 @@ def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
 
 def test_cells_are_numbered_as_the_notebook_shows_them(ask: Ask) -> None:
     cells = [cell(BUILD, 11), cell(DATA, 12), cell(CONFIG, 3), cell(INIT, 14), cell(TRAIN, 15), cell("later", None)]
-    assert ask(*cells)["call"]["cell"] == 15
-    cells[0]["execution_count"] = None
-    assert ask(*cells)["call"]["cell"] == 5
+    shown = ask(*cells)
+    assert (shown["call"]["cell"], shown["prompts"]) == (15, True)
+    assert "[11], [12], [3], [14], [15]" in [row["cell"] for row in shown["rows"]]
+    assert "cell [15]" in [row["what"] for row in shown["rows"]]
+
+
+def test_cells_are_numbered_by_their_places_without_brackets(ask: Ask) -> None:
+    cells = [cell(BUILD, None), cell(DATA, 12), cell(CONFIG, 3), cell(INIT, 14), cell(TRAIN, 15)]
+    placed = ask(*cells)
+    assert (placed["call"]["cell"], placed["prompts"]) == (5, False)
+    assert "1, 2, 3, 4, 5" in [row["cell"] for row in placed["rows"]]
+    assert "code cell 5" in [row["what"] for row in placed["rows"]]
 
 
 def test_cells_that_changed_since_they_ran_are_listed(ask: Ask) -> None:

@@ -67,6 +67,30 @@ def test_a_chained_error_tells_both_in_order(tmp_path: Path) -> None:
     assert second.endswith("ValueError: b")
 
 
+def test_a_long_message_keeps_the_frames_and_its_beginning(tmp_path: Path) -> None:
+    info = error_of(tmp_path, [cell(3, "def fail():\n    raise ValueError('begin ' + 'x' * 100_000 + ' end')\nfail()")])
+    lines = info.traceback.splitlines()
+    assert lines[:2] == ["Traceback (most recent call last):", "  Cell [3], line 3"]
+    assert any(line.startswith("ValueError: begin xxx") for line in lines)
+    assert lines[-1] == "[95022 more characters]"
+    assert len(info.traceback) < 20_000
+    assert info.message.startswith("begin xxx")
+
+
+def test_a_long_traceback_is_cut_in_its_middle(tmp_path: Path) -> None:
+    deep = "def down(n):\n    if n:\n        down(n - 1)\n    raise ValueError('begin ' + 'x' * 10_000)\ndown(600)"
+    info = error_of(tmp_path, [cell(3, deep)])
+    lines = info.traceback.splitlines()
+    assert len(info.traceback) <= 20_000
+    assert lines[:3] == ["Traceback (most recent call last):", "  Cell [3], line 5", "    down(600)"]
+    [cut] = [index for index, line in enumerate(lines) if line.endswith("lines left out]")]
+    assert lines[cut - 1] in ("  Cell [3], line 3, in down", "    down(n - 1)")
+    shown = len(lines) - 1
+    assert int(lines[cut].split()[0].strip("[")) + shown == 1 + 2 * 602 + 2
+    assert any(line.startswith("ValueError: begin xxx") for line in lines[cut:])
+    assert "  Cell [3], line 4, in down" in lines[cut:]
+
+
 def test_where_the_harness_explains_an_error_the_place_is_that_of_the_error(tmp_path: Path) -> None:
     """The innermost frame of the user's in the explanation is the call that trains."""
     reduce = (

@@ -108,6 +108,31 @@ async def test_a_wrong_token_is_told_from_an_absent_master(
     assert answer.json() == status
 
 
+async def test_a_wrong_token_in_the_home_is_not_blamed_on_a_variable(
+    jupyter: Jupyter, own_master: MasterProcess
+) -> None:
+    right = own_master.token
+    own_master.home.token.write_text("wrong")
+    status = await jupyter.status()
+    own_master.home.token.write_text(right)
+    assert status["state"] == "unauthorised"
+    assert "`det down`" in status["remedy"]
+    assert "DET_" not in status["remedy"]
+    assert (await jupyter.status())["state"] == "running"
+
+
+async def test_a_runtime_file_that_names_another_server_is_said(jupyter: Jupyter, own_master: MasterProcess) -> None:
+    with answering(b"<html>") as url:
+        moved = own_master.runtime.model_copy(update={"url": url})
+        own_master.home.runtime.write_text(moved.model_dump_json())
+        status = await jupyter.status()
+    own_master.home.runtime.write_text(own_master.runtime.model_dump_json())
+    assert status["state"] == "unreachable"
+    assert f"What answers at {url} is no det_native master" in status["message"]
+    assert "`runtime.json`" in status["remedy"]
+    assert "DET_MASTER" not in status["remedy"]
+
+
 async def test_a_master_elsewhere_needs_a_token(jupyter: Jupyter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DET_MASTER", "https://master.example:8443")
     status = await jupyter.status()
@@ -151,6 +176,7 @@ async def test_what_is_no_master_is_not_taken_for_one(jupyter: Jupyter, monkeypa
             status = await jupyter.status()
             assert status["state"] == "unreachable"
             assert "no det_native master" in status["message"]
+            assert "DET_MASTER" in status["remedy"]
 
 
 async def test_nobody_at_the_named_address(jupyter: Jupyter, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,3 +170,27 @@ def test_curves_over_http(master: Master) -> None:
     for missing in ("/trials/9/curves", "/experiments/9/curves"):
         assert master.client.get(f"/api/v1{missing}").status_code == 404
     assert master.client.get(f"/api/v1{path}", params={"buckets": 0}).status_code == 422
+
+
+def test_very_many_curves_have_fewer_points_each(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixture = Fixture(database)
+    ids = [fixture.trial_id, *(fixture.add_trial(request) for request in range(1, 4))]
+    rows = list(range(1, 101))
+    for trial_id in ids[1:]:  # the first one has failed before it reported
+        fixture.run(trial_id=trial_id).say(metrics_report("training", rows, loss=rows, error=rows))
+    kinds = list(MetricKind)
+
+    def points(wanted: int, name: str | None = None) -> set[int]:
+        with database.read() as connection:
+            found = series.curves_of_many(connection, ids, kinds, points=wanted, name=name)
+        assert len(found) == 3 * (1 if name else 2)
+        assert all((min(one.minimum), max(one.maximum)) == (1, 100) for one in found)  # type: ignore[type-var]
+        return {len(one.batch) for one in found}
+
+    assert points(50) == {50}
+    monkeypatch.setattr(series, "MOST_POINTS", 160)
+    assert points(50) == {30}, "what 8 curves would get is too few to see anything"
+    monkeypatch.setattr(series, "MOST_POINTS", 320)
+    assert points(50) == {40}
+    assert points(20) == {20}
+    assert points(100, "loss") == {80}

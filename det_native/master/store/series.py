@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, select
 
@@ -18,6 +18,11 @@ from det_native.schema.states import MetricKind
 # A series of fewer rows than this many times the wanted buckets is read row by row, so that no reader gets much fewer
 # buckets than wanted.
 ROWS_PER_BUCKET = BASE // 2
+
+# All curves of an experiment in one answer have so many points, some 50 bytes each; but every curve has this many.
+MOST_POINTS = 30_000
+LEAST_POINTS = 30
+_LOOKED_AT = 3
 
 # The trial, the kind, the one name that is wanted or None, and how many points.
 Wanted = tuple[int, MetricKind, str | None, int]
@@ -55,6 +60,18 @@ def curves(
                 )
                 found.append(curve)
     return found
+
+
+def curves_of_many(
+    connection: Connection, trial_ids: Sequence[int], kinds: Sequence[MetricKind], *, points: int, name: str | None
+) -> list[MetricCurve]:
+    """Return :func:`curves` of several trials, oldest first, with fewer points each where there would be very many."""
+    # Trials of an experiment report alike, unless they fail early.
+    oldest = (curves(connection, trial_id, kinds, points=1, name=name) for trial_id in trial_ids[:_LOOKED_AT])
+    each = max((len(found) for found in oldest), default=0)
+    fair = MOST_POINTS // max(1, each * len(trial_ids))
+    points = min(points, max(fair, LEAST_POINTS))
+    return [curve for trial_id in trial_ids for curve in curves(connection, trial_id, kinds, points=points, name=name)]
 
 
 def _points(parts: Iterable[Summary], points: int) -> Points:

@@ -30,8 +30,7 @@ export class ChartGrid {
 
   update(view: ExperimentView): void {
     const best = bestTrial(view)?.id ?? null;
-    const ended = view.experiment !== null && isTerminal(view.experiment.state);
-    setText(this._empty, ended ? TEXTS.noMetricsEnded : TEXTS.noMetrics);
+    setText(this._empty, emptyText(view));
     const note = curvesText(view);
     setText(this._note, note);
     this._note.hidden = note === '' || view.curves.length === 0;
@@ -86,4 +85,15 @@ export class ChartGrid {
     this._all = true;
     this._draw(this._metric);
   }
+}
+
+/** Why there is no chart: where a best value is known, there are metrics. */
+function emptyText(view: ExperimentView): string {
+  const { experiment } = view;
+  const ended = experiment !== null && isTerminal(experiment.state);
+  const best = experiment?.best_validation ?? bestTrial(view)?.best_validation;
+  if (typeof best === 'number') {
+    return ended ? TEXTS.noCurvesEnded : TEXTS.noCurves;
+  }
+  return ended ? TEXTS.noMetricsEnded : TEXTS.noMetrics;
 }

@@ -6,7 +6,7 @@ import { Header } from './header';
 import { LogSection } from './logSection';
 import type { Checkpoint, ExperimentSource, ExperimentView } from './model';
 import { CheckpointsSection, FailureSection, TrialsSection } from './sections';
-import { connectionText, TEXTS } from './texts';
+import { connectionText, missingText, TEXTS } from './texts';
 
 export interface ExperimentElementOptions {
   /** Offers "Load into notebook" for each checkpoint. */
@@ -99,12 +99,13 @@ class Notice implements Part {
       connection.kind === 'connecting' && view.experiment
         ? ''
         : connectionText(connection);
-    setText(this._text, text);
+    const missing = connection.kind === 'missing';
+    setText(this._text, missing ? missingText(view) : text);
     const lost = connection.kind === 'lost' ? connection.state : '';
-    this.root.hidden = text === '';
+    this.root.hidden = text === '' && !missing;
     this._start.hidden = lost !== 'none' || this._source.start === undefined;
-    this._retry.hidden = lost === '' || lost === 'gone';
-    this.root.dataset.tone = lost === '' ? 'neutral' : 'waiting';
+    this._retry.hidden = (lost === '' && !missing) || lost === 'gone';
+    this.root.dataset.tone = lost === '' && !missing ? 'neutral' : 'waiting';
   }
 
   private async _begin(): Promise<void> {

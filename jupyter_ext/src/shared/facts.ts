@@ -98,15 +98,24 @@ export function bestCheckpoint(
   return best !== null && valueOf(best) < Infinity ? best : null;
 }
 
+/** Of a message, so much stands in a headline; all of it stands in the traceback. */
+const HEADLINE_CHARACTERS = 200;
+
 /** A failure with what is said of it before its traceback. */
 export interface Failure {
   readonly headline: string;
   readonly traceback: string;
 }
 
+interface FirstOfMany extends Failure {
+  readonly what: string;
+  /** Trials that failed in the same way. */
+  readonly others: number[];
+}
+
 /** What went wrong, worst first: why the experiment failed, else what made trials fail. Same tracebacks are told once. */
 export function failuresOf(view: ExperimentView): Failure[] {
-  const found = new Map<string, Failure & { readonly others: number[] }>();
+  const found = new Map<string, FirstOfMany>();
   for (const trial of view.trials) {
     if (trial.error && trial.state !== 'COMPLETED') {
       const retried = isTerminal(trial.state) ? '' : '; it is tried again';
@@ -114,18 +123,19 @@ export function failuresOf(view: ExperimentView): Failure[] {
       const headline = `Trial ${trial.id} failed${whereText(trial.error)}${retried}`;
       const known = found.get(traceback);
       known?.others.push(trial.id);
-      found.set(traceback, known ?? { headline, traceback, others: [] });
+      const what = whatText(trial.error);
+      found.set(traceback, known ?? { headline, what, traceback, others: [] });
     }
   }
   const failures = [...found.values()].map(
-    ({ headline, traceback, others }) => ({
-      headline: headline + othersText(others),
+    ({ headline, what, traceback, others }) => ({
+      headline: headline + othersText(others) + what,
       traceback
     })
   );
   const error = view.experiment?.error;
   if (error && !found.has(tracebackOf(error))) {
-    const headline = `The experiment failed${whereText(error)}`;
+    const headline = `The experiment failed${whereText(error)}${whatText(error)}`;
     failures.push({ headline, traceback: tracebackOf(error) });
   }
   return failures;
@@ -165,6 +175,20 @@ export function whereText(error: UserErrorInfo): string {
     place && typeof error.line === 'number' ? `, line ${error.line}` : '';
   const rank = typeof error.rank === 'number' ? `, on rank ${error.rank}` : '';
   return when + (place ? `, in ${place}${line}` : '') + rank;
+}
+
+/** `: ValueError: bad shape`, in one line. */
+function whatText({ type, message }: UserErrorInfo): string {
+  const line = message.replace(/\s+/g, ' ').trim();
+  const characters = [...line];
+  const short =
+    characters.length > HEADLINE_CHARACTERS
+      ? `${characters.slice(0, HEADLINE_CHARACTERS).join('')}…`
+      : line;
+  return [type, short]
+    .filter(Boolean)
+    .map(part => `: ${part}`)
+    .join('');
 }
 
 function tracebackOf(error: UserErrorInfo): string {

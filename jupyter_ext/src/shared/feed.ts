@@ -1,6 +1,6 @@
 /** Follows one experiment over REST and the event stream. */
 
-import { Follower } from './follower';
+import { FINAL, Follower } from './follower';
 import { LogBook, type LogParts } from './logBook';
 import type {
   Action,
@@ -29,6 +29,8 @@ import {
 const REFRESH_MILLISECONDS = 1000;
 /** What no event tells of (log lines, time left) is asked for this often while something runs. */
 const CALM_MILLISECONDS = 3000;
+/** What takes long to answer is asked for the more seldom: rest for each time of work. */
+const REST_FOR_WORK = 2;
 const BUCKETS_OF_TRIAL = 1000;
 const BUCKETS_OF_EXPERIMENT = 500;
 
@@ -43,6 +45,7 @@ export class ExperimentFeed implements ExperimentSource {
   private _curvesChanged = false;
   private _bestChanged = false;
   private _lostSince: number | null = null;
+  private _wasLive = false;
   private _generation = new AbortController();
 
   constructor(
@@ -56,7 +59,7 @@ export class ExperimentFeed implements ExperimentSource {
       _transport,
       { experiment_id: experimentId },
       {
-        load: signal => this._load(signal),
+        load: signal => this._load(signal).catch(asFinal),
         live: () => this._live(),
         event: event => this._take(event),
         finished: () => hasEnded(this._view),
@@ -214,6 +217,7 @@ export class ExperimentFeed implements ExperimentSource {
 
   private _live(): void {
     this._lostSince = null;
+    this._wasLive = true;
     this._emit(withConnection(this._view, { kind: 'live' }));
     this._refreshSoon(CALM_MILLISECONDS);
   }
@@ -236,12 +240,18 @@ export class ExperimentFeed implements ExperimentSource {
 
   private _lost(error: RequestError): void {
     this._stopTimer();
+    if (error.state === FINAL) {
+      this._lostSince = null;
+      this._emit(withConnection(this._view, { kind: 'missing' }));
+      return;
+    }
     this._lostSince ??= Date.now();
     const { state, message, remedy } = error;
     this._emit(
       withConnection(this._view, {
         kind: 'lost',
         since: this._lostSince,
+        ...(this._wasLive ? {} : { never: true }),
         state,
         message,
         remedy
@@ -249,29 +259,34 @@ export class ExperimentFeed implements ExperimentSource {
     );
   }
 
-  private _refreshSoon(milliseconds: number): void {
-    if (this._timer !== null && milliseconds >= CALM_MILLISECONDS) {
+  /** Look at what no event tells; at once for 0, else when the master has rested from the last look. */
+  private _refreshSoon(least: number): void {
+    if (this._timer !== null && least >= CALM_MILLISECONDS) {
       return;
     }
     if (this._refreshing || !this._follower.running) {
       return; // it looks again when it is done
     }
-    if (this._timer !== null && this._due <= Date.now() + milliseconds) {
+    const now = Date.now();
+    const due = now + (least && Math.max(least, this._restsUntil - now));
+    if (this._timer !== null && this._due <= due) {
       return;
     }
     this._stopTimer(false);
-    this._due = Date.now() + milliseconds;
+    this._due = due;
     this._timer = setTimeout(
       () => void this._refresh(this._generation.signal),
-      milliseconds
+      due - now
     );
   }
 
   private _due = 0;
+  private _restsUntil = 0;
 
   private async _refresh(signal: AbortSignal): Promise<void> {
     this._timer = null;
     this._refreshing = true;
+    const begun = Date.now();
     try {
       await this._refreshParts(signal);
     } catch (error) {
@@ -286,6 +301,8 @@ export class ExperimentFeed implements ExperimentSource {
       this._view.experiment !== null &&
       !isTerminal(this._view.experiment.state);
     if (active && !signal.aborted) {
+      const now = Date.now();
+      this._restsUntil = now + (now - begun) * REST_FOR_WORK;
       this._refreshSoon(
         this._curvesChanged ? REFRESH_MILLISECONDS : CALM_MILLISECONDS
       );
@@ -329,4 +346,13 @@ export class ExperimentFeed implements ExperimentSource {
     this._view = view;
     this._listeners.forEach(listener => listener(view));
   }
+}
+
+/** Tell an experiment that the master does not know from a master that cannot be asked. */
+function asFinal(error: unknown): never {
+  const missing =
+    error instanceof RequestError &&
+    error.status === 404 &&
+    error.state === 'refused';
+  throw missing ? new RequestError(error.message, 404, FINAL) : error;
 }

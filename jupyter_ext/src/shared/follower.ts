@@ -8,6 +8,8 @@ const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10_000;
 /** While the master starts it will be there soon. */
 const STARTING_PAUSE = 700;
+/** State of an error after which only the user tries again. */
+export const FINAL = 'missing';
 /** A stream that ends sooner counts as one more failure: something in between cuts it at once. */
 const STEADY = 5_000;
 
@@ -102,6 +104,10 @@ export class Follower {
         failures = Date.now() - since >= STEADY ? 1 : failures + 1;
         const loss = asLoss(error);
         this._handlers.lost(loss);
+        if (loss.state === FINAL) {
+          await this._sleep(null);
+          continue;
+        }
         const starting = loss.state === 'starting';
         await this._sleep(starting ? STARTING_PAUSE : pauseAfter(failures));
       }
@@ -176,7 +182,8 @@ export class Follower {
     }
   }
 
-  private _sleep(milliseconds: number): Promise<void> {
+  /** Wait that long, or until a try is worth it; null: until one is wanted. */
+  private _sleep(milliseconds: number | null): Promise<void> {
     return new Promise(resolve => {
       const done = () => {
         clearTimeout(timer);
@@ -184,8 +191,10 @@ export class Follower {
         this._wake = null;
         resolve();
       };
-      const timer = setTimeout(done, milliseconds);
-      const forget = this._transport.onHope?.(done) ?? (() => undefined);
+      const waits = milliseconds !== null;
+      const timer = waits ? setTimeout(done, milliseconds) : undefined;
+      const hope = waits ? this._transport.onHope?.(done) : undefined;
+      const forget = hope ?? (() => undefined);
       this._wake = done;
     });
   }

@@ -65,7 +65,7 @@ export class Header {
     if (!experiment) {
       setText(
         this._facts,
-        view.connection.kind === 'lost' ? '' : TEXTS.loading
+        ['lost', 'missing'].includes(view.connection.kind) ? '' : TEXTS.loading
       );
       this._bar.hidden = true;
       return;

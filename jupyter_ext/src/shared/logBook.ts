@@ -2,7 +2,7 @@
 
 import type { ExperimentView, LogLine, LogState } from './model';
 import type { Query, Transport } from './transport';
-import { logTrial } from './view';
+import { logTrials } from './view';
 
 const FIRST_LINES = 50;
 /** Lines of one page back. */
@@ -11,6 +11,8 @@ const PAGE = 500;
 const MOST_NEW = 2000;
 /** Older lines go again as new ones come, unless they were asked for. */
 const KEPT_LINES = 1000;
+/** So many trials are asked for lines, until one has any. */
+const MOST_ASKED = 4;
 
 /** What a view shows of a log. */
 export interface LogParts {
@@ -35,14 +37,44 @@ export class LogBook {
   /** Load what came since the last time; of another trial than then, the last lines. */
   async newest(view: ExperimentView, signal: AbortSignal): Promise<LogParts> {
     const chosen = this._chosen;
-    const trial = chosen ?? logTrial(view)?.id ?? null;
+    const wanted = chosen === null ? this._interesting(view) : [chosen];
+    for (const trial of wanted) {
+      const follows = await this._follow(trial, chosen, signal);
+      if (chosen !== this._chosen) {
+        return this._parts(); // that choice loads its own lines
+      }
+      if (follows) {
+        return this._parts();
+      }
+    }
+    const silent = wanted[0] ?? null;
+    if (silent !== this._trial) {
+      this._turnTo(silent);
+    }
+    return this._parts();
+  }
+
+  /** The trials to be asked for lines; the one that is shown is not left for one that has none. */
+  private _interesting(view: ExperimentView): number[] {
+    const ids = logTrials(view).map(trial => trial.id);
+    const shown = ids.filter(id => id === this._trial && this._lines.length);
+    return [...new Set([...ids.slice(0, MOST_ASKED), ...shown])];
+  }
+
+  /** Load lines of a trial; false if nobody has chosen it and it has none. */
+  private async _follow(
+    trial: number,
+    chosen: number | null,
+    signal: AbortSignal
+  ): Promise<boolean> {
     const turns = trial !== this._trial;
     const after = turns ? undefined : this._lines.at(-1)?.id;
     const query =
       after === undefined ? { last: FIRST_LINES } : { last: MOST_NEW, after };
-    const found = trial === null ? [] : await this._ask(trial, query, signal);
-    if (chosen !== this._chosen) {
-      return this._parts(); // that choice loads its own lines
+    const found = await this._ask(trial, query, signal);
+    const silent = chosen === null && after === undefined && found.length === 0;
+    if (chosen !== this._chosen || silent) {
+      return false;
     }
     if (turns && trial !== this._trial) {
       this._turnTo(trial);
@@ -50,7 +82,7 @@ export class LogBook {
     if (after === this._lines.at(-1)?.id) {
       this._append(found, query.last);
     }
-    return this._parts();
+    return true;
   }
 
   /** Load a page of lines before the first one that is loaded. */

@@ -62,9 +62,10 @@ export class LogSection {
   }
 
   private _showChoice(view: ExperimentView): void {
-    const automatic = logTrial(view)?.id ?? '';
+    const { log } = view;
+    const automatic = log?.chosen ? '' : `: trial ${log?.trialId ?? ''}`;
     const names = [
-      ['', `Automatic: trial ${automatic}`],
+      ['', `Automatic${automatic}`],
       ...view.trials.map(trial => [
         String(trial.id),
         `Trial ${trial.id}: ${trialStateText(trial, view.experiment).word}`

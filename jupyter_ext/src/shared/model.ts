@@ -47,10 +47,14 @@ export type Connection =
   | { readonly kind: 'resting' }
   /** The experiment has ended; nothing more will come. */
   | { readonly kind: 'ended' }
+  /** The master knows no such experiment; nothing is asked for until the user wants it. */
+  | { readonly kind: 'missing' }
   | {
       readonly kind: 'lost';
       /** Milliseconds since 1970. */
       readonly since: number;
+      /** There was none before that could have been lost. */
+      readonly never?: boolean;
       /** State of the master; `refused`, `absent` where the server does; `gone` with the kernel, for good. */
       readonly state: string;
       readonly message: string;

@@ -9,7 +9,17 @@ import type { MetricCurve } from './model';
 import type { LineStyle, Palette } from './palette';
 import { readPalette, styleLines, watchTheme } from './palette';
 import type { Line, Values } from './plotData';
-import { align, asLine, commonBatches, hasPositive, valueAt } from './plotData';
+import {
+  align,
+  asLine,
+  bestLast,
+  commonBatches,
+  hasNumbers,
+  hasPositive,
+  isolated,
+  valueAt
+} from './plotData';
+import { TEXTS } from './texts';
 
 const HEIGHT = 170;
 const LEAST_WIDTH = 120;
@@ -38,6 +48,7 @@ export interface ChartContext {
 export class Chart {
   readonly root = make('figure', 'det-chart');
   private readonly _canvas = make('div', 'det-chart-canvas', { role: 'img' });
+  private readonly _nothing = make('p', 'det-empty', {}, TEXTS.noNumbers);
   private readonly _legend = new Legend();
   private readonly _log: HTMLButtonElement;
   private readonly _resize: ResizeObserver;
@@ -45,7 +56,10 @@ export class Chart {
   private _plot: uPlot | null = null;
   private _curves: readonly MetricCurve[] = [];
   private _context: ChartContext = { trials: [], best: null };
+  /** In the order in which they are drawn. */
   private _lines: readonly Line[] = [];
+  /** Their indices in the order in which they are told. */
+  private _told: readonly number[] = [];
   private _styles: readonly LineStyle[] = [];
   private _palette: Palette | null = null;
   private _means: Values[] = [];
@@ -72,7 +86,7 @@ export class Chart {
       make('span', '', {}, _options.title)
     );
     caption.append(this._log);
-    this.root.append(caption, this._canvas, this._legend.root);
+    this.root.append(caption, this._nothing, this._canvas, this._legend.root);
     host.append(this.root);
     this._resize = new ResizeObserver(() => this._fit());
     this._resize.observe(this._canvas);
@@ -92,8 +106,11 @@ export class Chart {
 
   /** Draw now. */
   draw(): void {
-    this._lines = this._curves.map(curve => asLine(curve, this._logarithmic));
+    const lines = this._curves.map(curve => asLine(curve, this._logarithmic));
+    this._lines = bestLast(lines, this._context.best);
+    this._told = lines.map(line => this._lines.indexOf(line));
     this._styles = this._style();
+    this._nothing.hidden = hasNumbers(this._curves);
     this._log.disabled = !this._logarithmic && !hasPositive(this._curves);
     const shape = this._shape();
     const data = this._data();
@@ -105,7 +122,7 @@ export class Chart {
     } else {
       this._drawn = shape;
       this._build(data);
-      this._legend.setLines(this._styles);
+      this._legend.setLines(this._told.flatMap(at => this._styles[at] ?? []));
     }
     this._describe();
     this._showValues();
@@ -267,8 +284,8 @@ export class Chart {
     const batches = plot.data[0];
     const under = plot.cursor.idx ?? null;
     const at = under ?? batches.length - 1;
-    const shown = this._means.filter(
-      (_, index) => !this._styles[index]?.background
+    const shown = this._told.flatMap(index =>
+      this._styles[index]?.background ? [] : [this._means[index] ?? []]
     );
     const batch = batches[at] ?? null;
     this._legend.setValues(
@@ -278,14 +295,24 @@ export class Chart {
   }
 
   private _describe(): void {
-    const last = this._means.map(values => valueAt(values, values.length - 1));
-    const words = this._styles
+    const { best } = this._context;
+    const order = (index: number) =>
+      this._lines[index]?.trialId === best ? 0 : 1;
+    const words = this._told
+      .toSorted((one, other) => order(one) - order(other))
       .slice(0, 4)
-      .map(
-        (style, index) => `${style.label} ${formatValue(last[index] ?? null)}`
-      );
-    const label = `${this._options.title} over batches; last values: ${words.join('; ')}`;
-    this._canvas.setAttribute('aria-label', label);
+      .map(index => {
+        const values = this._means[index] ?? [];
+        const last = valueAt(values, values.length - 1);
+        return `${this._styles[index]?.label} ${formatValue(last)}`;
+      });
+    const told = this._nothing.hidden
+      ? `last values: ${words.join('; ')}`
+      : TEXTS.noNumbers;
+    this._canvas.setAttribute(
+      'aria-label',
+      `${this._options.title} over batches; ${told}`
+    );
   }
 }
 
@@ -295,7 +322,15 @@ function lineSeries(style: LineStyle): uPlot.Series {
     stroke: colour,
     width: style.width,
     alpha: style.dashed ? 0.8 : 1,
-    points: { show: style.points, size: 5, fill: colour, stroke: colour },
+    points: {
+      show: style.points,
+      size: 5,
+      fill: colour,
+      stroke: colour,
+      ...(style.points
+        ? {}
+        : { filter: (plot, index) => isolated(plot.data[index] ?? []) })
+    },
     ...(style.dashed ? { dash: [6, 3] } : {})
   };
 }

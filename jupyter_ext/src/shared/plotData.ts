@@ -94,6 +94,41 @@ export function asLine(curve: MetricCurve, logarithmic = false): Line {
   };
 }
 
+/** Lines in the order in which they are drawn: those of the best trial over all others. */
+export function bestLast(lines: readonly Line[], best: number | null): Line[] {
+  const isBest = (line: Line) => line.trialId === best;
+  return [...lines.filter(line => !isBest(line)), ...lines.filter(isBest)];
+}
+
+/** Indices of values with a gap, or nothing at all, on both sides: no line goes through them. */
+export function isolated(values: ArrayLike<Values[number]>): number[] {
+  const found: number[] = [];
+  let last = -1;
+  let alone = true;
+  Array.from(values).forEach((value, index) => {
+    if (value === undefined) {
+      return; // of another line
+    }
+    if (value === null) {
+      alone = true;
+      return;
+    }
+    if (alone) {
+      found.push(index);
+    } else if (found.at(-1) === last) {
+      found.pop();
+    }
+    last = index;
+    alone = false;
+  });
+  return found;
+}
+
+/** Whether there is anything to draw. */
+export function hasNumbers(curves: readonly MetricCurve[]): boolean {
+  return curves.some(curve => curve.mean.some(Number.isFinite));
+}
+
 /** Whether a chart of these curves can be logarithmic at all. */
 export function hasPositive(curves: readonly MetricCurve[]): boolean {
   return curves.some(curve =>

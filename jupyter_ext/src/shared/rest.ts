@@ -298,6 +298,8 @@ export interface paths {
     /**
      * Get Experiment Curves
      * @description Return the curves of the best trial and the newest ones, each down-sampled to at most `buckets` points.
+     *
+     *     Where there are very many curves (trials times metrics) each has fewer points, so that an answer stays small.
      */
     get: operations['get_experiment_curves'];
     put?: never;

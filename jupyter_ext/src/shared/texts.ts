@@ -1,7 +1,13 @@
 /** The words for every state, in one place. */
 
 import { formatClock } from './format';
-import type { Connection, Experiment, MasterStatus, Trial } from './model';
+import type {
+  Connection,
+  Experiment,
+  ExperimentView,
+  MasterStatus,
+  Trial
+} from './model';
 
 /** A word for a state, and the kind of its colour. */
 export interface StateText {
@@ -73,11 +79,21 @@ export function connectionText(connection: Connection): string {
   }
   const reason = connection.message.replace(/\.?$/, '.');
   const next = connection.state === 'gone' ? '' : 'Trying again…';
-  const since = formatClock(connection.since);
-  const { remedy } = connection;
-  return `Connection lost since ${since}. ${reason} ${remedy} ${next}`
-    .replace(/\s+/g, ' ')
-    .trim();
+  const { never, remedy, since } = connection;
+  const what = never
+    ? 'No connection yet.'
+    : `Connection lost since ${formatClock(since)}.`;
+  return `${what} ${reason} ${remedy} ${next}`.replace(/\s+/g, ' ').trim();
+}
+
+/** What is said instead of an experiment that the master does not know. */
+export function missingText({
+  id,
+  trialId
+}: Pick<ExperimentView, 'id' | 'trialId'>): string {
+  const what = `experiment ${id}`;
+  const whole = trialId > 0 ? `trial ${trialId} of ${what}` : what;
+  return `There is no ${whole} on this master.`;
 }
 
 /** What a panel says of the master, if it has nothing else to show. */
@@ -101,10 +117,14 @@ export function masterText(status: MasterStatus): {
 
 export const TEXTS = {
   start: 'Start a master',
+  elsewhere: 'Shown in another view of this output.',
   loading: 'Loading the experiment…',
   noMetrics:
     'No metrics yet. The first point appears after the first report of a trial.',
   noMetricsEnded: 'No metrics were reported.',
+  noCurves: 'The curves are not here yet.',
+  noCurvesEnded: 'There are no curves of its metrics.',
+  noNumbers: 'All values are NaN or infinite: there is nothing to draw.',
   noTrials: 'No trial has started yet.',
   noCheckpoints: 'No checkpoint yet.',
   noCheckpointsEnded: 'No checkpoint was written.',

@@ -132,16 +132,25 @@ export function hasEnded(view: ExperimentView): boolean {
   return view.experiment !== null && isTerminal(view.experiment.state);
 }
 
-/** The trial whose log is shown: the one that was asked for, else one that failed, runs, or is the newest. */
-export function logTrial(view: ExperimentView): Trial | null {
+/**
+ * The trials whose logs are of interest, most first: of an experiment that has failed those that failed, else those
+ * that run, before the others, each kind newest first. Of a trial's own view, only that one.
+ */
+export function logTrials(view: ExperimentView): Trial[] {
   if (view.trialId > 0) {
-    return view.trials.find(trial => trial.id === view.trialId) ?? null;
+    return view.trials.filter(trial => trial.id === view.trialId);
   }
+  const first = view.experiment?.state === 'ERROR' ? 'ERROR' : 'RUNNING';
   const newestFirst = [...view.trials].reverse();
-  const failed = view.experiment?.state === 'ERROR' ? 'ERROR' : 'RUNNING';
-  return (
-    newestFirst.find(trial => trial.state === failed) ?? newestFirst[0] ?? null
-  );
+  return [
+    ...newestFirst.filter(trial => trial.state === first),
+    ...newestFirst.filter(trial => trial.state !== first)
+  ];
+}
+
+/** The trial whose log is of most interest. */
+export function logTrial(view: ExperimentView): Trial | null {
+  return logTrials(view)[0] ?? null;
 }
 
 function merged(

@@ -33,6 +33,7 @@ const GRACE_MILLISECONDS = 2000;
 export class Mounted {
   private readonly _host = make('div');
   private readonly _loading = make('p', '', { role: 'status' });
+  private readonly _elsewhere = make('p', 'det-empty');
   private _source: ExperimentSource | null = null;
   private _element: ExperimentElement | null = null;
   private _end: ReturnType<typeof setTimeout> | null = null;
@@ -42,6 +43,7 @@ export class Mounted {
 
   constructor(private readonly _model: AnyModel<WidgetState>) {
     setText(this._loading, TEXTS.loading);
+    setText(this._elsewhere, TEXTS.elsewhere);
     this._host.append(this._loading);
     void this._begin();
   }
@@ -50,8 +52,9 @@ export class Mounted {
     return this._disposed;
   }
 
-  /** Show the view here, and not where it was before; returns what takes it away, or back. */
+  /** Show the view here, and not where it was before, which says so; returns what takes it away, or back. */
   attach(place: HTMLElement): () => void {
+    this._places.at(-1)?.append(this._elsewhere);
     this._places.push(place);
     if (this._end !== null) {
       clearTimeout(this._end);
@@ -70,8 +73,12 @@ export class Mounted {
     const last = this._places.at(-1);
     if (last === undefined) {
       this._end = setTimeout(() => this._dispose(), GRACE_MILLISECONDS);
-    } else if (this._host.parentNode !== last) {
-      last.append(this._host);
+    } else {
+      this._elsewhere.remove();
+      if (this._host.parentNode !== last) {
+        last.append(this._host);
+      }
+      this._places.at(-2)?.append(this._elsewhere);
     }
   }
 

@@ -87,6 +87,9 @@ describe('the dialog', () => {
       'already there'
     ]);
     expect(texts('[data-kind=warning] li')).toEqual(['Slow.']);
+    expect(shown(inspected({ prompts: false })).texts('th')[3]).toBe(
+      'Code cell'
+    );
     const region = node.querySelector<HTMLElement>('[role=region]');
     expect([region?.tabIndex, region?.getAttribute('aria-label')]).toEqual([
       0,

@@ -77,6 +77,7 @@ export function listView(change: Partial<ListView> = {}): ListView {
 export function inspection(change: Partial<Inspection> = {}): Inspection {
   return {
     ok: true,
+    prompts: true,
     call: { cell: 5, id: 'c5', line: 2, kind: 'fit', framework: 'keras' },
     rows: [
       {

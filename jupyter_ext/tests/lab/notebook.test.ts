@@ -1,7 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { documentCells } from '../../src/lab/notebook/cells';
-import { ExecutionMemory } from '../../src/lab/notebook/executions';
+import {
+  ExecutionMemory,
+  windowStore
+} from '../../src/lab/notebook/executions';
 import {
   checkpointCode,
   type CheckpointReference,
@@ -41,6 +44,42 @@ describe('the executions of a notebook', () => {
     memory.ended('a', 'failed');
     expect(memory.lastRan('a')).toBe('import nothing');
     expect(memory.alive).toEqual([]);
+  });
+
+  it('still knows after a reload of the page what ran last, and not whether it lives', () => {
+    const kept = new Map<string, string>();
+    const storage = {
+      getItem: (key: string) => kept.get(key) ?? null,
+      setItem: (key: string, text: string) => void kept.set(key, text)
+    };
+    const memory = new ExecutionMemory(windowStore(() => 'a.ipynb', storage));
+    memory.scheduled('a', 'x = 1');
+    memory.ended('a', 'done');
+    const later = new ExecutionMemory(windowStore(() => 'a.ipynb', storage));
+    expect(later.lastRan('a')).toBe('x = 1');
+    expect(later.alive).toEqual([]);
+    const other = new ExecutionMemory(windowStore(() => 'b.ipynb', storage));
+    expect(other.lastRan('a')).toBeNull();
+  });
+
+  it('does without a store that is full, damaged or not there yet', () => {
+    const full = {
+      getItem: () => '{"a": 3, "b": "y"',
+      setItem: () => {
+        throw new Error('QuotaExceededError');
+      }
+    };
+    const memory = new ExecutionMemory(windowStore(() => 'a.ipynb', full));
+    memory.scheduled('a', 'x = 1');
+    memory.ended('a', 'done');
+    expect(memory.lastRan('a')).toBe('x = 1');
+    const setItem = vi.fn();
+    const unnamed = windowStore(() => '', { getItem: () => '{}', setItem });
+    unnamed.write({ a: 'x' });
+    expect(unnamed.read()).toEqual({});
+    expect(setItem).not.toHaveBeenCalled();
+    const odd = { getItem: () => '{"a": 3, "b": "y"}', setItem };
+    expect(windowStore(() => 'a', odd).read()).toEqual({ b: 'y' });
   });
 
   it('knows after a restart what ran last, and that nothing of it lives', () => {

@@ -15,6 +15,9 @@ describe('what the dialog says', () => {
     expect(callText(inspection(), 'cluster')).toBe(
       'Sends fit() of Keras, cell [5], line 2, and what it needs.'
     );
+    expect(callText(inspection({ prompts: false }), 'here')).toBe(
+      'Runs fit() of Keras, code cell 5, line 2, and what it needs.'
+    );
     expect(totalText(inspection({ total: 34_000, new: 12_000 }))).toBe(
       '34 kB in all, of which 12 kB are new to the master.'
     );
@@ -66,6 +69,13 @@ describe('what the dialog says', () => {
           'Cell [4]: text differs'
         ]
       ]
+    ]);
+    const [placed] = remarks(
+      after(inspected({ prompts: false, changed: [...changed, other] }))
+    );
+    expect(placed?.lines).toEqual([
+      'Code cells 1 to 3, 5, 7, 8: not run yet',
+      'Code cell 4: text differs'
     ]);
   });
 

@@ -143,6 +143,25 @@ describe('an experiment that is followed', () => {
     ).toHaveLength(2);
   });
 
+  it('asks the more seldom for curves the longer they take', async () => {
+    const { transport } = await live();
+    const slow = held<unknown>();
+    transport.answers.set(CURVES, slow.promise);
+    transport.newest.send(streamEvent('metrics', { batch: 50 }));
+    await vi.advanceTimersByTimeAsync(1000 + 4000);
+    transport.answers.set(CURVES, [curve()]);
+    slow.release([curve()]);
+    await settle();
+    transport.forget();
+    const asked = () =>
+      transport.requests.filter(each => each.includes('/curves')).length;
+    transport.newest.send(streamEvent('metrics', { batch: 51 }));
+    await vi.advanceTimersByTimeAsync(7999);
+    expect(asked()).toBe(0);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(asked()).toBe(1);
+  });
+
   it('tells nothing to who has gone', async () => {
     const { transport, feed } = await live();
     const listener = vi.fn();

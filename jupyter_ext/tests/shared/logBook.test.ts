@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { LogBook } from '../../src/shared/logBook';
 import type { LogLine } from '../../src/shared/model';
 import type { Query, Transport } from '../../src/shared/transport';
-import { logLine, trial, view } from './examples';
+import { detail, logLine, trial, view } from './examples';
 import { AWAY, held } from './scriptedTransport';
 
 const { signal } = new AbortController();
@@ -129,6 +129,67 @@ describe('the log of a trial', () => {
       trialId: 4,
       chosen: false
     });
+  });
+
+  it('is that of a trial that has lines, until one of more interest has some', async () => {
+    const logs = new Logs();
+    const search = view({
+      trials: [3, 4, 5].map(id => trial({ id, state: 'RUNNING' }))
+    });
+    const none = await logs.book.newest(search, signal);
+    expect([none.log.trialId, none.logs]).toEqual([5, []]);
+    logs.print(3, 2);
+    const oldest = await logs.book.newest(search, signal);
+    expect([oldest.log.trialId, texts(oldest.logs)]).toEqual([
+      3,
+      stretch(1, 2)
+    ]);
+    logs.print(3, 1);
+    logs.asked.length = 0;
+    const more = await logs.book.newest(search, signal);
+    expect(texts(more.logs)).toEqual(stretch(1, 3));
+    expect(logs.asked.map(([id]) => id)).toEqual([5, 4, 3]);
+    logs.print(5, 1);
+    const newest = await logs.book.newest(search, signal);
+    expect([newest.log.trialId, texts(newest.logs)]).toEqual([
+      5,
+      stretch(1, 1)
+    ]);
+    logs.asked.length = 0;
+    await logs.book.newest(search, signal);
+    expect(logs.asked.map(([id]) => id)).toEqual([5]);
+  });
+
+  it('is that of a failed trial that has lines, where the experiment has failed', async () => {
+    const logs = new Logs();
+    [3, 4, 6].forEach(id => logs.print(id, 1));
+    const trials = [
+      trial({ id: 3, state: 'ERROR' }),
+      trial({ id: 4, state: 'COMPLETED' }),
+      trial({ id: 5, state: 'ERROR' }),
+      trial({ id: 6, state: 'CANCELED' })
+    ];
+    const failed = view({ trials, experiment: detail({ state: 'ERROR' }) });
+    expect((await logs.book.newest(failed, signal)).log.trialId).toBe(3);
+  });
+
+  it('of a chosen trial stays empty where that has no lines', async () => {
+    const logs = new Logs();
+    logs.print(4, 1);
+    logs.book.choose(3);
+    const chosen = await logs.book.newest(SEARCH, signal);
+    expect([chosen.log.trialId, chosen.logs]).toEqual([3, []]);
+  });
+
+  it('asks few of many silent trials, and does not leave the one that is shown', async () => {
+    const logs = new Logs();
+    logs.print(3, 1);
+    await logs.book.newest(view(), signal);
+    logs.asked.length = 0;
+    const ids = Array.from({ length: 50 }, (_, index) => index + 3);
+    const many = view({ trials: ids.map(id => trial({ id })) });
+    expect((await logs.book.newest(many, signal)).log.trialId).toBe(3);
+    expect(logs.asked.map(([id]) => id)).toEqual([52, 51, 50, 49, 3]);
   });
 
   it('drops what comes late for a trial that is no longer chosen', async () => {

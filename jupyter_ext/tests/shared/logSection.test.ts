@@ -93,6 +93,7 @@ describe('the log', () => {
     expect(source.chooseLog).toHaveBeenLastCalledWith(3);
     await show({ logs: [], log: { trialId: 3, chosen: true, atBegin: true } });
     expect(select.value).toBe('3');
+    expect(select.options[0]?.text).toBe('Automatic');
     expect(text('summary')).toContain('Log of trial 3');
     expect(text('pre.det-log')).toBe('');
     expect(text('.det-empty')).toContain('No output yet.');

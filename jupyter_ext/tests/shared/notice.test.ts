@@ -30,6 +30,24 @@ describe('the notice', () => {
     expect(text('.det-notice')).toBe('');
   });
 
+  it('says that there is no such experiment, and asks again on demand', async () => {
+    const { text, root, source, show } = shown({
+      id: 4711,
+      experiment: null,
+      connection: { kind: 'missing' }
+    });
+    expect(text('.det-notice > span')).toBe(
+      'There is no experiment 4711 on this master.'
+    );
+    expect(text('.det-facts')).toBe('');
+    buttonOf(root, 'Try now').click();
+    expect(source.retries).toBe(1);
+    await show({ trialId: 5 });
+    expect(text('.det-notice > span')).toBe(
+      'There is no trial 5 of experiment 4711 on this master.'
+    );
+  });
+
   it('starts a master where none runs and the server can start one', async () => {
     const { text, root, source, show } = shown();
     const none = {

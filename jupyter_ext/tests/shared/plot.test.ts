@@ -112,6 +112,56 @@ describe('a chart', () => {
     found.dispose();
   });
 
+  it('draws the best trial over the others, and tells its values first', async () => {
+    const strokes: unknown[] = [];
+    const context = document.createElement('canvas').getContext('2d')!;
+    Object.defineProperty(context, 'strokeStyle', {
+      configurable: true,
+      set: (colour: unknown) => strokes.push(colour)
+    });
+    const trials = Array.from({ length: 12 }, (_, index) => index + 1);
+    const curves = trials.map(id => curve({ trial_id: id }));
+    const { chart: found, picture } = await chart(curves, { trials, best: 5 });
+    const { trials: colours, other } = readPalette(found.root);
+    const lines = strokes.filter(each => each === other || each === colours[0]);
+    expect([lines.includes(other), lines.at(-1)]).toEqual([true, colours[0]]);
+    expect(picture()).toMatch(
+      /last values: trial 5 \(best\) 1; trial 1 1; trial 2 1; trial 3 1$/
+    );
+    delete (context as { strokeStyle?: unknown }).strokeStyle;
+    found.dispose();
+  });
+
+  it('draws a point where a gap is on both sides', async () => {
+    const arc = vi.spyOn(Path2D.prototype, 'arc');
+    const drawn = async (...mean: Array<number | null>) => {
+      arc.mockClear();
+      const batches = mean.map((_, index) => index + 1);
+      const { chart: found } = await chart([flatCurve(batches, mean)]);
+      found.dispose();
+      return arc.mock.calls.length;
+    };
+    expect(await drawn(1, 2, 3, null, 4, 5)).toBe(0);
+    expect(await drawn(1, null, 3, null, 4, 5, null, 6)).toBe(3);
+  });
+
+  it('says so where there is no number', async () => {
+    const none = ['NaN', 'Infinity'] as unknown as number[];
+    const {
+      chart: found,
+      picture,
+      root
+    } = await chart([flatCurve([10, 20], none)]);
+    const words = 'All values are NaN or infinite: there is nothing to draw.';
+    expect(textsOf(root, '.det-empty')).toEqual([words]);
+    expect(picture()).toBe(`loss over batches; ${words}`);
+    found.setCurves([flatCurve([10, 20], [null, 1])]);
+    await frame();
+    expect(textsOf(root, '.det-empty')).toEqual([]);
+    expect(picture()).toContain('training 1');
+    found.dispose();
+  });
+
   it('has a name that is text, whatever it is', async () => {
     const found = new Chart(document.body, { title: NASTY });
     found.setCurves([curve({ name: NASTY })]);

@@ -7,6 +7,7 @@ import {
   commonBatches,
   groupCurves,
   hasPositive,
+  isolated,
   type Line,
   panelOf,
   valueAt
@@ -354,4 +355,22 @@ describe('the look of lines', () => {
       false
     ]);
   });
+});
+
+it.each([
+  [[1, 2, 3], []],
+  [[1], [0]],
+  [
+    [null, 1, null, 2, 3, null, 4],
+    [1, 6]
+  ],
+  // What other lines have in between is no gap.
+  [[1, undefined, 2, undefined], []],
+  [
+    [undefined, 1, undefined, null, undefined, 2, undefined],
+    [1, 5]
+  ],
+  [[null, undefined], []]
+])('of %j the values at %j stand alone', (values, alone) => {
+  expect(isolated(values)).toEqual(alone);
 });

@@ -139,6 +139,12 @@ describe('the connection', () => {
     );
   });
 
+  it('that never was is not lost', () => {
+    expect(connectionText(lost({ never: true }))).toBe(
+      'No connection yet. The master does not answer. Look at its log. Trying again…'
+    );
+  });
+
   it('with the kernel does not promise to come back', () => {
     const text = connectionText(
       lost({ state: 'gone', message: TEXTS.kernelGone, remedy: 'Run.' })

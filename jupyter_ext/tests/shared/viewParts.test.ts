@@ -313,12 +313,12 @@ describe('a failure', () => {
     expect(failuresOf(view({ trials, experiment }))).toEqual([
       {
         headline:
-          'Trial 3 failed at batch 30, in cell [5], line 3; so did trials 4 and 7',
+          'Trial 3 failed at batch 30, in cell [5], line 3; so did trials 4 and 7: ValueError: bad shape',
         traceback: error.traceback
       },
       {
         headline:
-          'The experiment failed before its first batch, in cell [5], line 3',
+          'The experiment failed before its first batch, in cell [5], line 3: ValueError: bad shape',
         traceback: 'Other'
       }
     ]);
@@ -326,17 +326,30 @@ describe('a failure', () => {
       failuresOf(view({ trials, experiment: detail({ error }) }))
     ).toHaveLength(1);
     const [two] = failuresOf(view({ trials: trials.slice(0, 2) }));
-    expect(two?.headline).toMatch(/; so did trial 4$/);
+    expect(two?.headline).toMatch(/; so did trial 4: ValueError: bad shape$/);
   });
 
   it('after which a trial goes on says so, and of one that went well is not told', () => {
     const retried = trial({ error: userError() });
     expect(failuresOf(view({ trials: [retried] }))[0]?.headline).toMatch(
-      /; it is tried again$/
+      /; it is tried again: ValueError: bad shape$/
     );
     const done = trial({ state: 'COMPLETED', error: userError() });
     expect(failuresOf(view({ trials: [done] }))).toEqual([]);
     expect(failuresOf(emptyView(7))).toEqual([]);
+  });
+
+  it('has the beginning of a long message in its headline, in one line', () => {
+    const headlineOf = (message: string) =>
+      failuresOf(
+        view({
+          trials: [trial({ state: 'ERROR', error: userError({ message }) })]
+        })
+      )[0]?.headline;
+    expect(headlineOf(`two\n  lines ${'🙂'.repeat(300)}`)).toMatch(
+      /: ValueError: two lines (🙂){190}…$/u
+    );
+    expect(headlineOf('')).toMatch(/: ValueError$/);
   });
 
   it('without a traceback has its type and message', () => {

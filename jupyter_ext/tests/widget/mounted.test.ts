@@ -284,6 +284,7 @@ describe('the widget', () => {
     expect(passing.sent).toEqual([]);
     expect(textsOf(document.body, '.det-title')).toEqual(['Experiment 7']);
     expect(second.contains(document.querySelector('.det-title'))).toBe(true);
+    expect(first.textContent).toBe(TEXTS.elsewhere);
     detachFirst();
     detachSecond();
     await vi.advanceTimersByTimeAsync(2000);
@@ -291,6 +292,11 @@ describe('the widget', () => {
     await frame();
     expect(first.querySelector('.det-title')).not.toBeNull();
     expect(lasting.sent).toHaveLength(3);
+    const detachFourth = widget.render({ model: passing.any, el: second });
+    expect(first.textContent).toBe(TEXTS.elsewhere);
+    detachFourth();
+    expect(first.textContent).not.toContain(TEXTS.elsewhere);
+    expect(first.querySelector('.det-title')).not.toBeNull();
     detachThird();
     end();
   });

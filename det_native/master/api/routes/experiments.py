@@ -91,15 +91,14 @@ def get_experiment_curves(
     newest: Annotated[int, Query(ge=1, le=1000, alias="trials", description="Of how many trials at most.")] = 50,
     buckets: Annotated[int, Query(ge=1, le=10_000)] = 500,
 ) -> Response:
-    """Return the curves of the best trial and the newest ones, each down-sampled to at most `buckets` points."""
+    """Return the curves of the best trial and the newest ones, each down-sampled to at most `buckets` points.
+
+    Where there are very many curves (trials times metrics) each has fewer points, so that an answer stays small.
+    """
     with service.database.read() as connection:
         experiment = experiments.get(connection, experiment_id, owner)
         shown = trials.best_and_newest(connection, experiment, newest)
-        found = [
-            curve
-            for trial_id in shown
-            for curve in series.curves(connection, trial_id, kinds_of(kind), points=buckets, name=metric)
-        ]
+        found = series.curves_of_many(connection, shown, kinds_of(kind), points=buckets, name=metric)
     return reply_list(found)
 
 

@@ -3,15 +3,27 @@
 /** How an execution ended; an aborted one never began (a cell before it failed). */
 export type ExecutionEnd = 'done' | 'failed' | 'aborted';
 
+/** Where texts outlive the page; by the id of the cell. */
+export interface TextStore {
+  read(): Readonly<Record<string, string>>;
+  write(texts: Readonly<Record<string, string>>): void;
+}
+
+const NOWHERE: TextStore = { read: () => ({}), write: () => undefined };
+
 /**
- * The executions of one notebook since it was opened in this page.
+ * The executions of one notebook in this window.
  *
  * A cell's text is remembered when it is handed to the kernel, because it may be edited while it waits or runs.
  */
 export class ExecutionMemory {
-  private readonly _texts = new Map<string, string>();
+  private readonly _texts: Map<string, string>;
   private readonly _succeeded = new Map<string, string>();
   private readonly _waiting = new Map<string, string[]>();
+
+  constructor(private readonly _store: TextStore = NOWHERE) {
+    this._texts = new Map(Object.entries(_store.read()));
+  }
 
   /** Note that a cell was handed to the kernel with this text. */
   scheduled(cellId: string, source: string): void {
@@ -31,6 +43,7 @@ export class ExecutionMemory {
       return;
     }
     this._texts.set(cellId, source);
+    this._store.write(Object.fromEntries(this._texts));
     if (end === 'done') {
       this._succeeded.set(cellId, source);
     } else {
@@ -52,5 +65,43 @@ export class ExecutionMemory {
   /** Texts that the kernel which runs now has executed without an error. */
   get alive(): string[] {
     return [...this._succeeded.values()];
+  }
+}
+
+/**
+ * A store that outlives a reload of the page in the same window.
+ *
+ * @param key - Names the notebook, at the moment; empty while that is not known.
+ */
+export function windowStore(
+  key: () => string,
+  storage: Pick<Storage, 'getItem' | 'setItem'> = window.sessionStorage
+): TextStore {
+  return {
+    read: () => textsOf(key() ? storage.getItem(PREFIX + key()) : null),
+    write: texts => {
+      try {
+        if (key()) {
+          storage.setItem(PREFIX + key(), JSON.stringify(texts));
+        }
+      } catch {
+        // The browser's store is full: after a reload these cells count as not run.
+      }
+    }
+  };
+}
+
+const PREFIX = 'det-native:executed:';
+
+function textsOf(stored: string | null): Record<string, string> {
+  try {
+    const found: unknown = JSON.parse(stored ?? '{}');
+    return Object.fromEntries(
+      Object.entries(found ?? {}).filter(
+        (entry): entry is [string, string] => typeof entry[1] === 'string'
+      )
+    );
+  } catch {
+    return {};
   }
 }

@@ -2,9 +2,11 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type { KernelSpec } from '@jupyterlab/services';
 
 import { insertCodeCell } from './insert';
 import { checkpointCode, type CheckpointReference } from './insertion';
+import { isPython, languageOf, pythonKernel } from './language';
 import type { ExecutionTracker } from './tracking';
 
 /** Inserts cells that load checkpoints. */
@@ -15,10 +17,9 @@ export class CheckpointLoader {
     private readonly _executions: ExecutionTracker
   ) {}
 
-  /** Insert the cell below the active one of the notebook used last; without a notebook, offer a new one. */
+  /** Insert the cell below the active one of the notebook used last; without one for Python, offer a new one. */
   async load(reference: CheckpointReference): Promise<void> {
-    const panel =
-      this._notebooks.currentWidget ?? (await this._offerNotebook());
+    const panel = await this._notebook();
     if (panel === null) {
       return;
     }
@@ -30,10 +31,28 @@ export class CheckpointLoader {
     insertCodeCell(panel, checkpointCode(reference, executed));
   }
 
-  private async _offerNotebook(): Promise<NotebookPanel | null> {
+  private async _notebook(): Promise<NotebookPanel | null> {
+    const panel = this._notebooks.currentWidget;
+    if (panel === null) {
+      return this._offerNotebook('No notebook is open');
+    }
+    await panel.context.ready;
+    const language = languageOf(panel, await this._specs());
+    return isPython(language)
+      ? panel
+      : this._offerNotebook(`The notebook in front is for ${language}`);
+  }
+
+  private async _specs(): Promise<KernelSpec.ISpecModels | null> {
+    const { kernelspecs } = this._app.serviceManager;
+    await kernelspecs.ready;
+    return kernelspecs.specs;
+  }
+
+  private async _offerNotebook(title: string): Promise<NotebookPanel | null> {
     const { button } = await showDialog({
-      title: 'No notebook is open',
-      body: 'The cell that loads the checkpoint goes into a notebook. Open a new one?',
+      title,
+      body: 'The cell that loads the checkpoint goes into a notebook for Python. Open a new one?',
       buttons: [
         Dialog.cancelButton(),
         Dialog.okButton({ label: 'New notebook' })
@@ -42,8 +61,7 @@ export class CheckpointLoader {
     if (!button.accept) {
       return null;
     }
-    await this._app.serviceManager.kernelspecs.ready;
-    const kernelName = this._app.serviceManager.kernelspecs.specs?.default;
+    const kernelName = pythonKernel(await this._specs());
     const panel = (await this._app.commands.execute('notebook:create-new', {
       kernelName
     })) as NotebookPanel;

@@ -10,7 +10,7 @@ import {
 import type { Cell } from '@jupyterlab/cells';
 import type { Kernel } from '@jupyterlab/services';
 
-import { type ExecutionEnd, ExecutionMemory } from './executions';
+import { type ExecutionEnd, ExecutionMemory, windowStore } from './executions';
 
 interface Ended {
   notebook: Notebook;
@@ -23,7 +23,8 @@ interface Ended {
 export class ExecutionTracker {
   private readonly _memories = new WeakMap<INotebookModel, ExecutionMemory>();
 
-  constructor(notebooks: INotebookTracker) {
+  constructor(private readonly _notebooks: INotebookTracker) {
+    const notebooks = _notebooks;
     NotebookActions.executionScheduled.connect((_, started) =>
       this._scheduled(started)
     );
@@ -32,14 +33,19 @@ export class ExecutionTracker {
     notebooks.forEach(panel => this._watchKernel(panel));
   }
 
-  /** What ran last in a notebook, as far as this page has seen it. */
+  /** What ran last in a notebook, as far as this window has seen it. */
   memoryOf(model: INotebookModel): ExecutionMemory {
     let memory = this._memories.get(model);
     if (memory === undefined) {
-      memory = new ExecutionMemory();
+      memory = new ExecutionMemory(windowStore(() => this._pathOf(model)));
       this._memories.set(model, memory);
     }
     return memory;
+  }
+
+  private _pathOf(model: INotebookModel): string {
+    const panel = this._notebooks.find(each => each.model === model);
+    return panel?.context.path ?? '';
   }
 
   private _scheduled({

@@ -54,15 +54,16 @@ export class SubmitDialog extends Dialog<void> {
     this._keepFocus();
   }
 
-  /** A disabled button loses the keyboard, and with it Escape and Enter. */
+  /** A disabled button loses the keyboard, and with it Escape and Enter; browsers name it as the active one for a while. */
   private _keepFocus(): void {
     const accept = this._acceptButton;
     const { activeElement } = document;
+    const isLost = activeElement?.matches(':disabled') ?? true;
     const cancel = this.node.querySelector<HTMLElement>(
       '.jp-Dialog-footer .jp-mod-reject'
     );
     const isElsewhere =
-      this.node.contains(activeElement) && activeElement !== cancel;
+      !isLost && this.node.contains(activeElement) && activeElement !== cancel;
     if (!this.isAttached || isElsewhere) {
       return;
     }

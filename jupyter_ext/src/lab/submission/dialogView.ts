@@ -18,7 +18,7 @@ import {
   statusText,
   totalText
 } from './summary';
-import type { CaptureRow, Inspection, ProblemInfo } from './inspection';
+import type { Inspection, ProblemInfo } from './inspection';
 
 /** Shows the model; what the user does becomes events. */
 export class DialogView extends Widget {
@@ -106,7 +106,7 @@ function contentParts(model: DialogModel): Node[] {
     ...groups,
     make('h3', '', {}, 'What travels'),
     make('p', 'det-Submit-total', {}, totalText(inspection)),
-    reportTable(inspection.rows)
+    reportTable(inspection)
   ];
 }
 
@@ -141,8 +141,9 @@ function remarkGroup({ kind, heading, lines }: Remarks): HTMLElement {
   return group;
 }
 
-function reportTable(rows: readonly CaptureRow[]): HTMLElement {
-  const names = ['What', 'How', 'Size', 'Cell', 'At the master'];
+function reportTable({ rows, prompts }: Inspection): HTMLElement {
+  const where = prompts ? 'Cell' : 'Code cell';
+  const names = ['What', 'How', 'Size', where, 'At the master'];
   const head = names.map(name => {
     const cell = make('th', '', {}, name);
     cell.scope = 'col';

@@ -19,7 +19,7 @@ export interface DocumentBody {
   idempotency_key: string;
 }
 
-/** Something to be said of a cell; its number is what the notebook shows, or its place among the code cells. */
+/** Something to be said of a cell; what its number is, `prompts` of the inspection says. */
 export interface CellRemark {
   cell: number | null;
   id: string;
@@ -29,6 +29,8 @@ export interface CellRemark {
 /** What `document/inspect` found; nothing has been executed for it. */
 export interface Inspection {
   ok: true;
+  /** Whether cells have the numbers that the notebook shows in brackets; else their places among the code cells. */
+  prompts: boolean;
   call: {
     cell: number | null;
     id: string;

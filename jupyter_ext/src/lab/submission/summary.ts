@@ -18,10 +18,10 @@ const FRAMEWORKS: Readonly<Record<string, string>> = {
 
 /** One sentence: which call is sent or run, and from where. */
 export function callText(inspection: Inspection, place: Place): string {
-  const { call } = inspection;
+  const { call, prompts } = inspection;
   const framework = FRAMEWORKS[call.framework] ?? call.framework;
   const verb = place === 'here' ? 'Runs' : 'Sends';
-  return `${verb} ${call.kind}() of ${framework}, ${cellName(call.cell)}, line ${call.line}, and what it needs.`;
+  return `${verb} ${call.kind}() of ${framework}, ${cellName(call.cell, prompts)}, line ${call.line}, and what it needs.`;
 }
 
 /** One sentence: how much travels. */
@@ -49,9 +49,12 @@ export function statusText(row: CaptureRow): string {
   return row.how === 'runs again' ? '' : (row.status ?? 'new');
 }
 
-/** `cell [3]`, as its prompt has it and the rest of det_native; `a cell` where it has no number. */
-export function cellName(cell: number | null): string {
-  return cell === null ? 'a cell' : `cell [${cell}]`;
+/** `cell [3]` by its prompt, `code cell 3` by its place; `a cell` where it has no number. */
+export function cellName(cell: number | null, prompts: boolean): string {
+  if (cell === null) {
+    return 'a cell';
+  }
+  return prompts ? `cell [${cell}]` : `code cell ${cell}`;
 }
 
 /** Everything that the user should know before sending, most important first. */
@@ -66,12 +69,14 @@ export function remarks(model: DialogModel): Remarks[] {
     group(
       'changed',
       'Not what last ran',
-      here ? [] : remarkLines(inspection.changed)
+      here ? [] : remarkLines(inspection.changed, inspection.prompts)
     ),
     group(
       'must-run',
       'Cells that run first, in a process of their own, to learn the configuration',
-      here || model.phase === 'blocked' ? [] : remarkLines(inspection.must_run)
+      here || model.phase === 'blocked'
+        ? []
+        : remarkLines(inspection.must_run, inspection.prompts)
     ),
     group('note', 'Where it trains', placeNotes(model, inspection))
   ].filter(each => each.lines.length > 0);
@@ -103,24 +108,35 @@ function group(
 }
 
 /** A line for each thing that is said, with all cells it is said of. */
-function remarkLines(found: readonly CellRemark[]): string[] {
+function remarkLines(found: readonly CellRemark[], prompts: boolean): string[] {
   const cells = new Map<string, (number | null)[]>();
   for (const { cell, why } of found) {
     cells.set(why, [...(cells.get(why) ?? []), cell]);
   }
-  return [...cells].map(([why, numbers]) => `${cellNames(numbers)}: ${why}`);
+  return [...cells].map(
+    ([why, numbers]) => `${cellNames(numbers, prompts)}: ${why}`
+  );
 }
 
-/** `Cell [3]`, `Cells [1] to [4], [7]`. */
-function cellNames(cells: readonly (number | null)[]): string {
+/** `Cell [3]`, `Cells [1] to [4], [7]` by their prompts; `Code cells 1 to 4, 7` by their places. */
+function cellNames(
+  cells: readonly (number | null)[],
+  prompts: boolean
+): string {
   const numbers = cells.filter(cell => cell !== null);
   if (numbers.length < 2) {
-    return numbers.length === 1 ? `Cell [${numbers[0]}]` : 'A cell';
+    const name = cellName(numbers[0] ?? null, prompts);
+    return name.charAt(0).toUpperCase() + name.slice(1);
   }
-  return `Cells ${ranges(numbers).join(', ')}`;
+  const kind = prompts ? 'Cells' : 'Code cells';
+  const mark = (number: number) => (prompts ? `[${number}]` : `${number}`);
+  return `${kind} ${ranges(numbers, mark).join(', ')}`;
 }
 
-function ranges(numbers: readonly number[]): string[] {
+function ranges(
+  numbers: readonly number[],
+  mark: (number: number) => string
+): string[] {
   const runs: [number, number][] = [];
   for (const number of numbers) {
     const last = runs.at(-1);
@@ -132,10 +148,10 @@ function ranges(numbers: readonly number[]): string[] {
   }
   return runs.map(([first, last]) => {
     if (first === last) {
-      return `[${first}]`;
+      return mark(first);
     }
     return last - first === 1
-      ? `[${first}], [${last}]`
-      : `[${first}] to [${last}]`;
+      ? `${mark(first)}, ${mark(last)}`
+      : `${mark(first)} to ${mark(last)}`;
   });
 }

@@ -1,0 +1,72 @@
+/**
+ * Builds the live view under a cell, `live.js` and `live.css`: a notebook's page loads both whole, so what no chart of
+ * ours uses of uPlot is left out.
+ *
+ * node build-widget.mjs [folder]
+ */
+import { readFile } from 'node:fs/promises';
+import process from 'node:process';
+
+import { build } from 'esbuild';
+
+const FOLDER = process.argv[2] ?? '../det_native/display/static';
+
+/**
+ * Shapes of lines besides the straight one, which uPlot hangs on itself, and dates on axes: no bundler can drop them.
+ * Each is a pattern and what stands in its place.
+ */
+const UNUSED = [
+  [/\(paths\.stepped\s*= stepped\);/, ''],
+  [/\(paths\.bars\s*= bars\);/, ''],
+  [/\(paths\.spline\s*= monotoneCubic\);/, ''],
+  [/uPlot\.fmtDate\s*= fmtDate;/, ''],
+  [/uPlot\.tzDate\s*= tzDate;/, ''],
+  [/let isTime = [^;]*;/, ''],
+  [/const \[ timeIncrs\w+, .* \] = genTimeStuffs\(.*\);/, ''],
+  [
+    /const _(?:tzDate|fmtDate|time(?:AxisSplits|AxisVals|SeriesVal))\s*= .*;/,
+    ''
+  ]
+];
+/** Rules for uPlot's own legend and title. */
+const UNUSED_RULES = [
+  [/[^{}]*\.u-(?:legend|inline|series|title)\b[^{}]*\{[^}]*\}/, '']
+];
+
+/** Put something in a place; another uPlot, that does not have it, has to be looked at anew. */
+function replaced(text, [pattern, replacement]) {
+  if (!pattern.test(text)) {
+    throw new Error(`uPlot has no ${pattern}: adapt build-widget.mjs to it.`);
+  }
+  return text.replaceAll(new RegExp(pattern, 'g'), replacement);
+}
+
+/** Changes a file of uPlot as it is read. */
+function change(build, filter, loader, changes) {
+  build.onLoad({ filter }, async ({ path }) => {
+    const text = await readFile(path, 'utf8');
+    return { contents: changes.reduce(replaced, text), loader };
+  });
+}
+
+await build({
+  entryPoints: ['src/widget/index.ts'],
+  bundle: true,
+  format: 'esm',
+  target: 'es2022',
+  minify: true,
+  mangleProps: /^_[a-z]/,
+  legalComments: 'none',
+  define: { isTime: 'false' }, // what uPlot asks of a scale, see UNUSED
+  logLevel: 'info',
+  outfile: `${FOLDER}/live.js`,
+  plugins: [
+    {
+      name: 'small-uplot',
+      setup(build) {
+        change(build, /uPlot\.esm\.js$/, 'js', UNUSED);
+        change(build, /uPlot\.min\.css$/, 'css', UNUSED_RULES);
+      }
+    }
+  ]
+});
