@@ -347,7 +347,8 @@ class CellCapture:
             *((file.path.read_text("utf-8"), file.target) for file in modules.files if _is_python(file.path)),
         ]
         root = self.request.context_dir or self.folder
-        data = collect_data(code, root, Path.cwd(), self.request.context_dir)
+        titles = {self._label(i): self.executions[i].label for i in included}
+        data = collect_data(code, root, Path.cwd(), self.request.context_dir, titles)
         self.warnings.extend(data.warnings)
         capture.files = [*modules.files, *data.files]
         capture.rows.extend([*modules.rows, *data.rows])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,7 +86,11 @@ def _written(call: ast.Call) -> Iterator[ast.expr]:
 
 
 def collect_data(
-    sources: Sequence[tuple[str, str]], root: Path, working_directory: Path, context_dir: Path | None
+    sources: Sequence[tuple[str, str]],
+    root: Path,
+    working_directory: Path,
+    context_dir: Path | None,
+    titles: Mapping[str, str] | None = None,
 ) -> DataFiles:
     """Return the files and folders that strings in the program name.
 
@@ -100,8 +104,10 @@ def collect_data(
         What relative paths are relative to in the kernel.
     context_dir : Path or None
         If given it is sent whole, and nothing in it needs an entry.
+    titles : mapping of str to str, optional
+        How labels of cells are called at the beginning of a sentence; others as they are.
     """
-    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None)
+    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, titles or {})
     for source, label in sources:
         for text in path_literals(source):
             collector.add(text, label)
@@ -109,7 +115,8 @@ def collect_data(
 
 
 class _Collector:
-    def __init__(self, root: Path, working_directory: Path, whole: bool) -> None:
+    def __init__(self, root: Path, working_directory: Path, whole: bool, titles: Mapping[str, str]) -> None:
+        self.titles = titles
         self.root, self.working_directory, self.whole = root, working_directory, whole
         self.found = DataFiles()
         self.seen: set[str] = set()
@@ -153,9 +160,8 @@ class _Collector:
         if not relative:
             target = path.relative_to(self.root).as_posix()
             self.found.warnings.append(
-                f"{label} names {text!r}, which the worker has as {target!r}: write the path relative to "
-                f"{self.root}, the "
-                "working directory there."
+                f"{self.titles.get(label, label)} names {text!r}, which the worker has as {target!r}: write the path "
+                f"relative to {self.root}, the working directory there."
             )
         if self.whole:
             return
@@ -170,7 +176,11 @@ class _Collector:
             if is_environment_file(file.name):
                 self.found.rows.append(environment_file_row(target, label))
                 continue
-            self.found.files.append(SourceFile(file, target, f"named in {label} as {text!r}", label))
+            self.found.files.append(SourceFile(file, target, f"named in {self._place(label)} as {text!r}", label))
+
+    def _place(self, label: str) -> str:
+        title = self.titles.get(label)
+        return label if title is None else f"{title[0].lower()}{title[1:]}"
 
     def _in_home(self, file: Path) -> bool:
         """Whether a file lies in the home of a master."""

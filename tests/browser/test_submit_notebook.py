@@ -119,6 +119,7 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
         "Code cells 2 to 4: not run yet",
     ]
     [warning] = remarks(dialog, "Warnings")
+    assert warning.startswith("Code cell 1 names ")
     assert "numbers.csv" in warning
     assert "write the path relative" in warning
     table = rows(dialog)

@@ -77,3 +77,17 @@ def test_the_files_of_a_master_never_travel(named: str, tmp_path: Path) -> None:
     (row,) = found.rows
     assert (row.status, row.cell) == ("not sent", "cell [1]")
     assert "token" in row.note
+
+
+def test_cells_are_called_by_their_titles(tmp_path: Path) -> None:
+    (tmp_path / "numbers.csv").write_text("1")
+    (tmp_path / "words.txt").write_text("one")
+    source = f"read({str(tmp_path / 'numbers.csv')!r})"
+    sources = [(source, "[1]"), ("read('words.txt')", "helper.py")]
+    found = collect_data(sources, tmp_path, tmp_path, None, {"[1]": "Code cell 1"})
+    (warning,) = found.warnings
+    assert warning.startswith("Code cell 1 names '/")
+    assert [(file.cell, file.why.partition(" as ")[0]) for file in found.files] == [
+        ("[1]", "named in code cell 1"),
+        ("helper.py", "named in helper.py"),
+    ]

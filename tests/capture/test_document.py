@@ -124,6 +124,16 @@ def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
     assert "not sent: Code cell 3 (create)" in warning
 
 
+def test_a_cell_that_is_sent_and_trains_too_is_named(ask: Ask) -> None:
+    create = "det.experimental.create(Line, {**config, 'name': 'second'})"
+    answer = ask(TRIAL, CONFIG, f"rate = 3\nfirst = {create.replace('second', 'first')}", f"{create}.rate = rate")
+    assert answer["here"]["cells"] == ["id-0", "id-1", "id-2", "id-3"]
+    assert any(
+        warning.startswith("Code cell 3 is sent for what it defines, but its create() will not train on the worker")
+        for warning in answer["warnings"]
+    ), answer["warnings"]
+
+
 def test_cells_are_numbered_as_the_notebook_shows_them(ask: Ask) -> None:
     cells = [cell(BUILD, 11), cell(DATA, 12), cell(CONFIG, 3), cell(INIT, 14), cell(TRAIN, 15), cell("later", None)]
     shown = ask(*cells)
