@@ -7,8 +7,9 @@ import signal
 
 import pytest
 from browser_masters import start_master
-from browser_parts import Keep, Lab, Screen, number_in, training_cells, wait_until, write_notebook
+from browser_parts import Keep, Lab, Screen, number_in, wait_until
 from playwright.sync_api import Locator, expect
+from training_notebook import training_cells, write_notebook
 from view_parts import batches_of
 
 from det_native.client.session import Session

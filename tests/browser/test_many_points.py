@@ -6,8 +6,9 @@ import statistics
 from typing import Any
 
 import pytest
-from browser_parts import Keep, Lab, Opened, wait_until, write_notebook
+from browser_parts import Keep, Lab, Opened, wait_until
 from playwright.sync_api import Locator, Response, expect
+from training_notebook import write_notebook
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser_parts import Keep, Lab, Opened, Screen, wait_until, write_notebook
+from browser_parts import Keep, Lab, Opened, Screen, wait_until
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit
+from training_notebook import write_notebook
 from view_parts import batches_of
 
 from det_native.client.session import Session

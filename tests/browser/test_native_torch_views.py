@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browser_parts import Keep, Lab, Screen, number_in, write_notebook
+from browser_parts import Keep, Lab, Screen, number_in
 from playwright.sync_api import expect
+from training_notebook import write_notebook
 from view_parts import accept, open_dialog, open_page, section, type_into
 
 from det_native.client.session import Session

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from browser_parts import Lab, Screen, training_cells, wait_until, write_notebook
+from browser_parts import Lab, Screen, wait_until
 from playwright.sync_api import expect
 from test_saved_notebook import check_saved, saved_with, shows_last_state
+from training_notebook import training_cells, write_notebook
 from view_parts import batches_of, open_dialog
 
 pytestmark = pytest.mark.slow

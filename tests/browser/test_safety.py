@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_parts import TOKEN, Keep, Lab, Opened, Screen, number_in, training_cells, write_notebook
+from browser_parts import TOKEN, Keep, Lab, Opened, Screen, number_in
 from playwright.sync_api import Dialog, Error, Locator, Request, expect
+from training_notebook import training_cells, write_notebook
 
 from det_native.client.session import Session
 from det_native.schema.home import Home

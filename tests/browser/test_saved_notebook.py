@@ -12,20 +12,9 @@ from typing import Any
 
 import nbformat
 import pytest
-from browser_parts import (
-    CHROMIUM_ARGUMENTS,
-    CONFIG,
-    CREATE,
-    Keep,
-    Lab,
-    Opened,
-    Screen,
-    chromium,
-    training_cells,
-    wait_until,
-    write_notebook,
-)
+from browser_parts import CHROMIUM_ARGUMENTS, Keep, Lab, Opened, Screen, chromium, wait_until
 from playwright.sync_api import Locator, Page, expect
+from training_notebook import CONFIG, CREATE, training_cells, write_notebook
 
 from det_native.schema.home import Home
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from browser_masters import start_master, stop_master
-from browser_parts import Keep, Lab, Opened, Screen, number_in, training_cells, wait_until, write_notebook
+from browser_parts import Keep, Lab, Opened, Screen, number_in, wait_until
 from contrast import check_contrast
 from playwright.sync_api import Locator, Route, expect
 from stand_in import StandIn
+from training_notebook import training_cells, write_notebook
 from view_parts import batches_of
 
 from det_native import __version__

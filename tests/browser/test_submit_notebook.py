@@ -10,8 +10,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from browser_parts import Keep, Lab, Screen, wait_until, write_notebook
+from browser_parts import Keep, Lab, Screen, wait_until
 from playwright.sync_api import Locator, expect
+from training_notebook import write_notebook
 from view_parts import accept, open_dialog, read
 
 from det_native.client.session import Session
