@@ -46,7 +46,7 @@ class PyTorchTrialContext(TrialContext):
         self, environment: TrialEnvironment, *, gradients: Gradients | None = None, owner: str = "The trial"
     ) -> None:
         super().__init__(environment)
-        self.experimental = PyTorchExperimentalContext()
+        self.experimental = PyTorchExperimentalContext(owner)
         self.scalers: list[Any] = []
         self.models: list[torch.nn.Module] = []
         self.optimizers: list[torch.optim.Optimizer] = []

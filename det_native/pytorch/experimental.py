@@ -23,13 +23,19 @@ class WrappedReducer:
 class PyTorchExperimentalContext:
     """What ``context.experimental`` is.
 
+    Parameters
+    ----------
+    owner : str
+        Name of the user's class, for messages.
+
     Attributes
     ----------
     reducers : list of WrappedReducer
         In the order in which they were wrapped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, owner: str = "The trial") -> None:
+        self._owner = owner
         self.reducers: list[WrappedReducer] = []
 
     def wrap_reducer(
@@ -64,20 +70,25 @@ class PyTorchExperimentalContext:
             If `reducer` is neither, or was wrapped before, or the name is taken or no text.
         """
         if name is not None and not isinstance(name, str):
-            raise ArgumentError(f"wrap_reducer() takes a text or None as name, not {name!r}.")
+            raise ArgumentError(f"{self._owner}: wrap_reducer() takes a text or None as name, not {name!r}.")
         if not isinstance(reducer, MetricReducer):
             if not callable(reducer) or isinstance(reducer, type):
                 what = f"the class {reducer.__name__}" if isinstance(reducer, type) else type(reducer).__name__
                 raise ArgumentError(
-                    f"wrap_reducer() takes a function or an instance of det.pytorch.MetricReducer, not {what}."
+                    f"{self._owner}: wrap_reducer() takes a function or an instance of det.pytorch.MetricReducer, not "
+                    f"{what}."
                 )
             reducer = FunctionReducer(reducer)
         for known in self.reducers:
             if known.reducer is reducer:
-                raise ArgumentError(f"This {type(reducer).__name__} is wrapped already; call wrap_reducer() once.")
+                raise ArgumentError(
+                    f"{self._owner}: this {type(reducer).__name__} is wrapped already; call wrap_reducer() once."
+                )
             both = (known.for_training and for_training) or (known.for_validation and for_validation)
             if both and name is not None and known.name == name:
-                raise ArgumentError(f"wrap_reducer(name={name!r}) was called twice; give each metric its own name.")
+                raise ArgumentError(
+                    f"{self._owner}: wrap_reducer(name={name!r}) was called twice; give each metric its own name."
+                )
         self.reducers.append(WrappedReducer(reducer, name, for_training, for_validation))
         return reducer
 

@@ -202,10 +202,10 @@ def test_a_method_that_fails_is_named_and_its_error_is_the_cause() -> None:
 
 
 def test_wrapping_is_checked() -> None:
-    context = PyTorchExperimentalContext()
+    context = PyTorchExperimentalContext("MyTrial")
     reducer = context.wrap_reducer(MyAvgMetricReducer(), name="one")
     assert isinstance(reducer, MyAvgMetricReducer)
-    with pytest.raises(ArgumentError, match="MyAvgMetricReducer is wrapped already"):
+    with pytest.raises(ArgumentError, match=r"^MyTrial: this MyAvgMetricReducer is wrapped already"):
         context.wrap_reducer(reducer, name="two")
     with pytest.raises(ArgumentError, match="not int"):
         context.wrap_reducer(3)  # type: ignore[arg-type]

@@ -152,7 +152,7 @@ export function waitingText(model: DialogModel): string {
     return '';
   }
   if (model.choice.place === 'here') {
-    return 'Preparing the kernel';
+    return 'Preparing the kernel, once what runs in it has ended';
   }
   return (model.inspection?.must_run.length ?? 0) > 0
     ? 'Running the cells that the configuration needs, then sending'
