@@ -133,7 +133,9 @@ def _write_state(folder: Path, state: dict[str, Any], memory: HostMemory) -> Cal
 def _without_checksums() -> Iterator[None]:
     """Let ``torch.save`` leave out its CRC-32 of every tensor, more than half of its time.
 
-    The checkpoint's manifest has the file's SHA-256, and ``torch.load`` does not look at them.
+    The checkpoint's manifest has the file's SHA-256, and ``torch.load`` does not look at them. The setting is that of
+    the whole process: a file that the user's code saves meanwhile, in the training thread, has none either, and loads
+    as well.
     """
     computed = torch.serialization.get_crc32_options()
     torch.serialization.set_crc32_options(False)

@@ -120,3 +120,9 @@ export function statesOf(name: 'ExperimentState' | 'TrialState'): string[] {
   };
   return components.schemas[name]?.enum ?? [];
 }
+
+/** Parts of the view of a search. */
+export const MANY = {
+  trials: [trial(), trial({ id: 4, state: 'ERROR' })],
+  checkpoints: [checkpoint()]
+};

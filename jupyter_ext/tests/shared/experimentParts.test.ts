@@ -9,15 +9,11 @@ import {
   detail,
   flatCurve,
   logLine,
+  MANY,
   trial,
   userError
 } from './examples';
 import { frame, shown } from './shownView';
-
-const MANY = {
-  trials: [trial(), trial({ id: 4, state: 'ERROR' })],
-  checkpoints: [checkpoint()]
-};
 
 describe('the parts', () => {
   it('have words where there is nothing, others at the end', async () => {

@@ -10,16 +10,12 @@ import {
   curve,
   detail,
   logLine,
+  MANY,
   NASTY,
   trial,
   userError
 } from './examples';
 import { frame, shown } from './shownView';
-
-const MANY = {
-  trials: [trial(), trial({ id: 4, state: 'ERROR' })],
-  checkpoints: [checkpoint()]
-};
 
 describe('the view of an experiment', () => {
   it('says what it waits for before anything is known, and offers nothing', () => {

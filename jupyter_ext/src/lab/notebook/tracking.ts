@@ -24,13 +24,12 @@ export class ExecutionTracker {
   private readonly _memories = new WeakMap<INotebookModel, ExecutionMemory>();
 
   constructor(private readonly _notebooks: INotebookTracker) {
-    const notebooks = _notebooks;
     NotebookActions.executionScheduled.connect((_, started) =>
       this._scheduled(started)
     );
     NotebookActions.executed.connect((_, ended) => this._ended(ended));
-    notebooks.widgetAdded.connect((_, panel) => this._watchKernel(panel));
-    notebooks.forEach(panel => this._watchKernel(panel));
+    _notebooks.widgetAdded.connect((_, panel) => this._watchKernel(panel));
+    _notebooks.forEach(panel => this._watchKernel(panel));
   }
 
   /** What ran last in a notebook, as far as this window has seen it. */

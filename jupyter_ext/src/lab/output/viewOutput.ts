@@ -38,7 +38,6 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   private _live: Widget | null = null;
   private _detach: () => void = () => undefined;
   private _unwatch: () => void = () => undefined;
-
   private _timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
