@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -71,16 +72,30 @@ class ReportsMaster:
         return JSONResponse(ReportsAccepted(through=len(self.reports), stop=self.stop).model_dump())
 
 
+class _Announcing(uvicorn.Server):
+    """Says when it listens: until then the bound port refuses."""
+
+    def __init__(self, config: uvicorn.Config, answering: threading.Event) -> None:
+        super().__init__(config)
+        self._answering = answering
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._answering.set()
+
+
 @contextmanager
 def serving(master: ReportsMaster) -> Iterator[None]:
     """Serve on a free port (or on the port that it had before) until the end of the block."""
     config = uvicorn.Config(master.app(), host="127.0.0.1", port=master.port, log_level="warning", ws="none")
-    server = uvicorn.Server(config)
+    answering = threading.Event()
+    server = _Announcing(config, answering)
     listening = config.bind_socket()
     master.port = listening.getsockname()[1]
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
     thread.start()
     try:
+        assert answering.wait(30), "the stand-in of the master did not start"
         yield
     finally:
         server.should_exit = True
