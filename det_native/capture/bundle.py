@@ -142,7 +142,8 @@ class _PlacedFolder:
 
 _NO_FOLDER = _PlacedFolder((), (), {}, {}, ())
 
-_placed_folders: dict[Path, tuple[DirectoryScan, HashCache, _PlacedFolder]] = {}
+# The scan is None where a hash was not settled: it has to be looked at again.
+_placed_folders: dict[Path, tuple[DirectoryScan | None, HashCache, _PlacedFolder]] = {}
 
 
 def _place_scan(scan: DirectoryScan, hashes: HashCache) -> _PlacedFolder:
@@ -153,10 +154,12 @@ def _place_scan(scan: DirectoryScan, hashes: HashCache) -> _PlacedFolder:
     found = hashes.hash_files([(os.fspath(file.path), file.stat) for file in scan.files])
     files = tuple(_Placed(file, _entry(file.target, one), one) for file, one in zip(scan.files, found, strict=True))
     entries = tuple(placed.entry for placed in files)
+    if before is not None and before[2].entries == entries:
+        entries = before[2].entries  # the very objects: a manifest of them is compared with the last one in no time
     contents: dict[Sha256, Path | bytes] = {placed.entry.sha256: placed.source.path for placed in files}
     folder = _PlacedFolder(files, entries, contents, _states(files), tuple(_summaries(entries)))
-    if all(_unchanged(file, one) for file, one in zip(scan.files, found, strict=True)):
-        _placed_folders[scan.root] = (scan, hashes, folder)
+    settled = all(_unchanged(file, one) for file, one in zip(scan.files, found, strict=True))
+    _placed_folders[scan.root] = (scan if settled else None, hashes, folder)
     return folder
 
 
