@@ -30,21 +30,25 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     """
     curves = _reduced_curves(handle) if picture else None
     png = _draw(curves) if curves is not None and curves.panels else None
-    as_of = time.strftime("%Y-%m-%d %H:%M")
     if isinstance(handle, Experiment):
         detail = handle.detail()
-        line = experiment_line(handle.id, detail, "" if detail.state.terminal else as_of)
-        html = experiment_html(handle, png, note="" if detail.state.terminal else f"as of {as_of}")
+        note = "" if detail.state.terminal else _as_of(handle, handle.id)
+        line, html = experiment_line(handle.id, detail, note), experiment_html(handle, png, note=note)
     else:
         trial = handle.detail()
-        line = trial_line(
-            trial, handle.source.shown_id(trial.experiment_id), handle.metric, "" if trial.state.terminal else as_of
-        )
-        html = trial_html(handle, png, note="" if trial.state.terminal else f"as of {as_of}")
+        experiment_id = handle.source.shown_id(trial.experiment_id)
+        note = "" if trial.state.terminal else _as_of(handle, experiment_id)
+        line, html = trial_line(trial, experiment_id, handle.metric, note), trial_html(handle, png, note=note)
     bundle = {"text/plain": line, "text/html": html}
     if png is not None:
         bundle["image/png"] = b64encode(png).decode("ascii")
     return bundle
+
+
+def _as_of(handle: Experiment | Trial, experiment_id: int | str) -> str:
+    """Say for which time it is told, and how to see what has become of it since: a run of a kernel ends with it."""
+    known = f"; det.attach({experiment_id}) shows what it does now" if handle.source.url else ""
+    return f"as of {time.strftime('%Y-%m-%d %H:%M')}{known}"
 
 
 def _draw(curves: Curves) -> bytes:

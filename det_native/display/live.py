@@ -240,9 +240,10 @@ class LiveView:
 
     def _publish(self, *, update: bool) -> None:
         """Show the view, or renew what is saved of it."""
+        state = self._handle.state  # if it ends meanwhile, this is published once more
         data = last_state(self._handle, picture=update)
         if self._widget is not None:
-            data |= view_of(self._widget, self._created)
+            data |= view_of(self._widget, self._created, state)
         running_shell().display_pub.publish(data, transient={"display_id": self._display_id}, update=update)
         if self._forgotten:
             self._send({"type": "saved", "data": data})

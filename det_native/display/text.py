@@ -65,7 +65,7 @@ def format_seconds(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
-def experiment_line(experiment_id: int | str, detail: rest.ExperimentDetail, as_of: str = "") -> str:
+def experiment_line(experiment_id: int | str, detail: rest.ExperimentDetail, note: str = "") -> str:
     """Return an experiment in one line.
 
     Parameters
@@ -73,8 +73,8 @@ def experiment_line(experiment_id: int | str, detail: rest.ExperimentDetail, as_
     experiment_id : int or str
         As the user knows it: ``3``, or ``local-3``.
     detail : ExperimentDetail
-    as_of : str
-        Time for which it is said; empty for what stays as it is.
+    note : str
+        Said in brackets, such as the time for which it is told.
     """
     words = [experiment_word(detail).lower()]
     if not detail.state.terminal:
@@ -84,22 +84,22 @@ def experiment_line(experiment_id: int | str, detail: rest.ExperimentDetail, as_
         words.append(failed_trials_text(detail) or f"{detail.trials} trials")
     if detail.best_validation is not None:
         words.append(f"best {detail.metric or 'validation'} {format_value(detail.best_validation)}")
-    return _line(title_of(experiment_id, detail.name), words, detail.error, as_of)
+    return _line(title_of(experiment_id, detail.name), words, detail.error, note)
 
 
-def trial_line(trial: rest.Trial, experiment_id: int | str, metric: str, as_of: str = "") -> str:
+def trial_line(trial: rest.Trial, experiment_id: int | str, metric: str, note: str = "") -> str:
     """Return a trial in one line; see ``experiment_line``."""
     words = [trial_word(trial).lower(), f"{trial.batches}/{trial.target_batches} batches"]
     if trial.best_validation is not None:
         words.append(f"best {metric or 'validation'} {format_value(trial.best_validation)}")
-    return _line(f"Trial {trial.id} of experiment {experiment_id}", words, trial.error, as_of)
+    return _line(f"Trial {trial.id} of experiment {experiment_id}", words, trial.error, note)
 
 
-def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, as_of: str) -> str:
+def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, note: str) -> str:
     if error is not None:
         where = f" in cell [{error.cell}]" if error.cell is not None else ""
         words = [*words, f"{error.type}{where}: {error.message.splitlines()[0] if error.message else ''}".rstrip(": ")]
-    line = f"{title}: {', '.join(words)}{f' (as of {as_of})' if as_of else ''}"
+    line = f"{title}: {', '.join(words)}{f' ({note})' if note else ''}"
     return " ".join(line.split())
 
 

@@ -60,7 +60,7 @@ def make_widget(
     return widget
 
 
-def view_of(widget: Any, created: str) -> dict[str, Any]:
+def view_of(widget: Any, created: str, state: str) -> dict[str, Any]:
     """Return the display data of a widget, without any text.
 
     Parameters
@@ -68,12 +68,15 @@ def view_of(widget: Any, created: str) -> dict[str, Any]:
     widget
         From :func:`make_widget`.
     created : str
-        When what it shows was made, as the master has it: JupyterLab shows it without the widget too, while a cell runs
-        in its kernel, and has to know that it is the same.
+        When what it shows was made, as the master has it: JupyterLab shows it without the widget too, where the kernel
+        is busy or gone, and has to know that it is the same.
+    state : str
+        The state that is saved with it, for the same reason: what has ended needs no other view.
     """
     named: dict[str, Any] = {"view_id": widget.view_id}
     if widget.master_url:
-        named |= {"experiment_id": widget.experiment_id, "trial_id": widget.trial_id, "created": created}
+        named |= {"experiment_id": widget.experiment_id, "trial_id": widget.trial_id}
+        named |= {"created": created, "state": state}
     return {
         VIEW_TYPE: named,
         WIDGET_TYPE: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id},

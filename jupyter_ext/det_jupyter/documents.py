@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import os
-import signal
 import uuid
 from pathlib import Path
 from typing import Any, Literal
@@ -14,12 +10,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from det_jupyter.kernels import HEADLINE, Interpreter
+from det_jupyter.programs import run_program
 from det_native.errors import DetError, Problem, ProblemsError
 
 Command = Literal["inspect", "submit"]
 
 PROGRAM = "det_native.experimental.document"
-_GRACE_SECONDS = 2.0
 _SHOWN_LINES = 20
 
 
@@ -73,61 +69,27 @@ async def run_document(
         If it takes longer than `seconds`.
     """
     body = request.model_dump(mode="json") | {"path": str(notebook)}
-    # Starting is not broken off: what asyncio ends then is the process alone, not what it has started itself.
-    starting = asyncio.create_task(_start(command, interpreter, notebook.parent))
+    # -P: no module of the notebook's folder takes the place of one of ours.
+    program = (interpreter.executable, "-P", "-m", PROGRAM, command)
     try:
-        async with asyncio.timeout(seconds):
-            process = await asyncio.shield(starting)
-            answered, said = await process.communicate(json.dumps(body).encode())
+        finished = await run_program(
+            program,
+            json.dumps(body).encode(),
+            seconds=seconds,
+            folder=notebook.parent,
+            environment=interpreter.environment,
+        )
     except TimeoutError as error:
         raise DocumentTimeoutError(
             f"Looking at the notebook took longer than {seconds:.0f} s and was ended. If its cells have to run for "
             "that long, raise DetJupyter.document_seconds in Jupyter's configuration."
         ) from error
-    finally:
-        await _end(await starting)
-    return _understood(answered, said.decode(errors="replace"), process.returncode or 0, interpreter)
-
-
-async def _start(command: Command, interpreter: Interpreter, folder: Path) -> asyncio.subprocess.Process:
-    pipe = asyncio.subprocess.PIPE
-    try:
-        return await asyncio.create_subprocess_exec(
-            # -P: no module of the notebook's folder takes the place of one of ours.
-            *(interpreter.executable, "-P", "-m", PROGRAM, command),
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            cwd=folder,
-            env=os.environ | interpreter.environment,
-            start_new_session=True,
-        )
     except OSError as error:
         raise ProblemsError(
             HEADLINE,
             [Problem(f"kernel {interpreter.kernelspec!r}", f"does not start: {error.strerror or error}.", "")],
         ) from error
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the process and its group, if it has not ended; a master that it has started is in a group of its own."""
-    if process.returncode is not None:
-        return
-    _signal(process, signal.SIGTERM)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_GRACE_SECONDS):
-            await process.wait()
-    # Also when it has ended: what it started may not have listened.
-    _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-    await process.wait()
-
-
-def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        else:
-            process.terminate()
+    return _understood(finished.answered, finished.said, finished.code, interpreter)
 
 
 def _understood(answered: bytes, said: str, code: int, interpreter: Interpreter) -> dict[str, Any]:

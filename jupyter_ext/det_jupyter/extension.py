@@ -8,6 +8,8 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
   with the master's own status and body, streams included; 503 with a ``Status`` where there is no master to answer.
 * ``POST document/inspect|submit`` (``documents.DocumentRequest``) -> what ``det_native.experimental.document`` answers;
   400 ``{"error", "problems"}``, 504 after ``DetJupyter.document_seconds``.
+* ``GET saved/experiments|trials/<number>`` -> what a notebook keeps of it (``det_native.experimental.saved``), where no
+  kernel says so any more; 503 ``{"error"}`` if the master cannot be asked, 504 after ``DetJupyter.answer_seconds``.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from det_jupyter.forward_handlers import ForwardHandler
 from det_jupyter.handlers import MASTER_SETTING, OPTIONS_SETTING, Options
 from det_jupyter.master import Master
 from det_jupyter.master_handlers import StartHandler, StatusHandler
+from det_jupyter.saved_handlers import SavedHandler
 
 BASE = r"/det-native/api"
 
@@ -35,6 +38,7 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/start", StartHandler),
         (rf"{BASE}/master/(.*)", ForwardHandler),
         (rf"{BASE}/document/(inspect|submit)", DocumentHandler),
+        (rf"{BASE}/saved/(experiments|trials)/([0-9]{{1,18}})", SavedHandler),
     ]
 
     status_seconds = Float(5.0, help="Seconds after which a master that does not answer counts as unreachable.").tag(
@@ -56,7 +60,9 @@ class DetJupyter(ExtensionApp):
         """Make what the handlers share."""
         self._master = Master(status_seconds=self.status_seconds, answer_seconds=self.answer_seconds)
         self.settings[MASTER_SETTING] = self._master
-        self.settings[OPTIONS_SETTING] = Options(document_seconds=self.document_seconds)
+        self.settings[OPTIONS_SETTING] = Options(
+            document_seconds=self.document_seconds, answer_seconds=self.answer_seconds
+        )
 
     def initialize_handlers(self) -> None:
         """Add the routes."""

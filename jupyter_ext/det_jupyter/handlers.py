@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_server.base.handlers import APIHandler
@@ -24,9 +24,16 @@ class Options:
     ----------
     document_seconds : float
         How long inspecting or submitting a notebook may take.
+    answer_seconds : float
+        How long anything else may take.
+    drawing : asyncio.Lock
+        Held while something is drawn, which takes a processor for a second or two: a notebook with many displays is not
+        to take all of them.
     """
 
     document_seconds: float
+    answer_seconds: float
+    drawing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class DetHandler(APIHandler):

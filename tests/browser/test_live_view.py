@@ -124,8 +124,19 @@ def test_it_comes_through_a_reload_a_loss_of_the_master_and_a_restart_of_the_ker
     expect(notice.first).to_be_visible(timeout=30_000)
     shown = batches_of(view)
     keep(screen, "live-view-lost")
+    screen.save()
+    screen.page.reload()  # now nothing is known; what was saved is still something to look at
+    screen.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+    screen.show(2)
+    view = screen.cell(2).locator(".det-view").first
+    notice = view.locator(".det-notice", has_text="No connection yet")
+    expect(notice.first).to_be_visible(timeout=60_000)
+    saved = screen.cell(2).locator(".det-Output img")
+    expect(saved).to_be_visible()
+    keep(screen, "live-view-lost-and-reloaded")
     start_master(home)
     expect(notice.first).to_be_hidden(timeout=60_000)
+    expect(saved).to_have_count(0)
     wait_until(lambda: batches_of(view) > shown, "the view goes on", 60)
     trial = master.get(f"/experiments/{experiment}/trials")[0]["id"]
     rows = [row["batch"] for row in master.get(f"/trials/{trial}/metrics", kind="training", limit=10_000)]

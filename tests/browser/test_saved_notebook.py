@@ -15,6 +15,7 @@ import pytest
 from browser_parts import CHROMIUM_ARGUMENTS, Keep, Lab, Opened, Screen, chromium, wait_until
 from playwright.sync_api import Locator, Page, expect
 from training_notebook import CONFIG, CREATE, training_cells, write_notebook
+from view_parts import batches_of
 
 from det_native.schema.home import Home
 
@@ -96,15 +97,23 @@ def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_th
     expect(screen.cell(GOING_ON).locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
     going_on = saved_with(screen, path, GOING_ON, "as of 20")
     finished = saved_with(screen, path, FINISHED, "completed")
+    assert re.search(r"; det\.attach\(\d+\) shows what it does now\)", going_on["text/plain"])
     assert re.fullmatch(r"Experiment \d+: finished: completed, best error [\d.e-]+", finished["text/plain"])
     for bundle in (finished, going_on):
         check_saved(path, bundle, displays=2)
     lab.end_kernels()
 
+    # Where the master is at hand, what goes on is live, and its end is saved without the kernel.
     screen.open(path)
-    shows_last_states(screen.page.locator("body"))
-    screen.cell(FINISHED).locator("img").scroll_into_view_if_needed()
+    screen.show(FINISHED)
+    shows_last_state(screen.cell(FINISHED).locator(".jp-OutputArea-output").last, "finished", "Completed")
     keep(screen, "saved-and-reopened")
+    screen.show(GOING_ON)
+    view = screen.cell(GOING_ON).locator(".det-view").first
+    expect(view.locator(".det-badge")).to_have_text("Running", timeout=30_000)
+    shown = batches_of(view)
+    wait_until(lambda: batches_of(view) > shown, "the view moves")
+    assert lab.kernel_states() == ["idle"], "a new one, which knows nothing of it"
     viewer.goto(convert(path, tmp_path).as_uri())
     shows_last_states(viewer.locator("body"))
     assert not REPR.search(viewer.locator("body").inner_text())
@@ -118,6 +127,15 @@ def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_th
     screen.show(GOING_ON)
     shows_last_state(screen.cell(GOING_ON).locator(".jp-OutputArea-output").last, "going-on", "as of 20")
     assert screen.page.title() != "owned"
+
+    screen.open(path)
+    screen.show(GOING_ON)
+    view.get_by_role("button", name="Stop").click()
+    view.get_by_role("button", name="Stop it").click()
+    expect(view.locator(".det-badge")).to_have_text("Stopped")
+    stopped = saved_with(screen, path, GOING_ON, ": stopped")
+    check_saved(path, stopped, displays=2)
+    assert "as of" not in stopped["text/plain"] + stopped["text/html"]
 
 
 def shows_last_states(body: Locator) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Lab, Screen, wait_until
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 from training_notebook import write_notebook
 from view_parts import accept, open_dialog, read
 
@@ -141,7 +141,8 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     expect(accept(dialog)).to_be_enabled()
     expect(dialog.locator(".det-Submit-problems")).to_have_count(0)
     keep(screen, "submit-dialog")
-    accept(dialog).click()
+    for _ in range(2):  # the second one neither cancels nor sends again
+        screen.page.keyboard.press("Enter")
     dialog.wait_for(state="detached", timeout=60_000)
     row = panel.locator(".det-Row", has_text=name)
     expect(row.locator(".det-Row-state")).to_contain_text("Completed", timeout=60_000)
@@ -157,8 +158,16 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     dialog = open_dialog(screen)
     expect(dialog.locator(".det-Submit-total")).to_contain_text("the master has all of it already")
     assert {row[3] for row in rows(dialog).values()} == {"already there", ""}
+    held: list[Route] = []
+    screen.page.route("**/document/submit", lambda route: held.append(route))
+    expect(accept(dialog)).to_be_enabled()
+    with screen.page.expect_request("**/document/submit"):
+        screen.page.keyboard.press("Enter")
+    expect(accept(dialog)).to_be_disabled()
     screen.page.keyboard.press("Escape")
     dialog.wait_for(state="detached")
+    assert len(held) == 1
+    screen.page.unroute("**/document/submit")
     assert len(master.get("/experiments")) == before + 1
 
 

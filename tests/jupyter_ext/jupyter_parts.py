@@ -91,6 +91,13 @@ class Events:
                     found.append(json.loads(line.removeprefix("data:")))
         return found
 
+    async def take_until_canceled(self, number: int) -> None:
+        """Read until an experiment has been ended; the trial of one before may tell of its own end meanwhile."""
+        wanted = (number, "experiment", "CANCELED")
+        [event] = await self.take(1)
+        while (event["experiment_id"], event["type"], event["data"].get("state")) != wanted:
+            [event] = await self.take(1)
+
 
 @dataclass
 class MasterProcess:

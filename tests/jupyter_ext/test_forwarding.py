@@ -73,10 +73,7 @@ async def test_an_event_arrives_when_it_happens_and_nothing_else_waits_for_it(
         for _ in range(3):
             number = await asyncio.to_thread(master.experiment)
             begun = time.monotonic()
-            found = await events.take(EVENTS_OF_EXPERIMENT)
-            while found[-1]["type"] != "experiment" or found[-1]["data"]["state"] != "CANCELED":
-                found += await events.take(1)
-            assert {event["experiment_id"] for event in found} == {number}
+            await events.take_until_canceled(number)
             assert time.monotonic() - begun < 5
             assert (await jupyter.status())["state"] == "running"
 
@@ -103,8 +100,7 @@ async def test_sixty_streams_at_once_hold_up_nobody(jupyter: Jupyter, master: Ma
         streams = await asyncio.gather(*(stack.enter_async_context(many.events(after=last)) for _ in range(60)))
         assert (await jupyter.status())["state"] == "running"
         number = await asyncio.to_thread(master.experiment)
-        taken = await asyncio.gather(*(events.take(EVENTS_OF_EXPERIMENT) for events in streams))
-        assert all({event["experiment_id"] for event in found} == {number} for found in taken)
+        await asyncio.gather(*(events.take_until_canceled(number) for events in streams))
     assert time.monotonic() - begun < PATIENCE
 
 

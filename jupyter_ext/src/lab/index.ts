@@ -21,7 +21,7 @@ import { CommandIds } from './commandIds';
 import { experimentsIcon } from './icons';
 import { CheckpointLoader } from './notebook/load';
 import { ExecutionTracker } from './notebook/tracking';
-import { viewsOfBusyKernels } from './output/busyKernel';
+import { ServerViews } from './output/serverViews';
 import { addViewOutput } from './output/viewOutput';
 import { ExperimentPages } from './page/pages';
 import { ExperimentsPanel } from './panel/panel';
@@ -142,8 +142,7 @@ const output: JupyterFrontEndPlugin<void> = {
   requires: [IRenderMimeRegistry],
   activate: (app: JupyterFrontEnd, registry: IRenderMimeRegistry) => {
     const { serverSettings } = app.serviceManager;
-    const transport = labTransport(serverSettings);
-    addViewOutput(registry, viewsOfBusyKernels(transport, serverSettings));
+    addViewOutput(registry, new ServerViews(labTransport(serverSettings)));
   }
 };
 

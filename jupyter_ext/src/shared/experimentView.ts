@@ -6,6 +6,7 @@ import { Header } from './header';
 import { LogSection } from './logSection';
 import type { Checkpoint, ExperimentSource, ExperimentView } from './model';
 import { CheckpointsSection, FailureSection, TrialsSection } from './sections';
+import { hasEnded } from './view';
 import { connectionText, missingText, TEXTS } from './texts';
 
 export interface ExperimentElementOptions {
@@ -16,6 +17,12 @@ export interface ExperimentElementOptions {
   /** Asks the user before something that cannot be undone; the element asks itself by default. */
   confirm?: (question: string) => Promise<boolean>;
 }
+
+/** Told once by the DOM of a view, and heard above it: the experiment has ended. */
+export const ENDED_EVENT = 'det-ended';
+
+/** Told whenever it begins or ends that nothing is known of it, and nobody can be asked; `data-lost` says it, too. */
+export const LOST_EVENT = 'det-lost';
 
 interface Part {
   readonly root: HTMLElement;
@@ -30,6 +37,8 @@ export class ExperimentElement {
   private readonly _charts = new ChartGrid();
   private readonly _unsubscribe: () => void;
   private _frame = 0;
+  private _ended = false;
+  private _lost = false;
 
   constructor(
     host: HTMLElement,
@@ -76,6 +85,15 @@ export class ExperimentElement {
     if (view.experiment === null) {
       // The notice says that it loads: to say that there are no trials would be untrue.
       this._sections.forEach(({ root }) => (root.hidden = true));
+    }
+    const lost = view.experiment === null && view.connection.kind === 'lost';
+    if (this.root.toggleAttribute('data-lost', lost) !== this._lost) {
+      this._lost = lost;
+      this.root.dispatchEvent(new Event(LOST_EVENT, { bubbles: true }));
+    }
+    if (hasEnded(view) && !this._ended) {
+      this._ended = true;
+      this.root.dispatchEvent(new Event(ENDED_EVENT, { bubbles: true }));
     }
   }
 }

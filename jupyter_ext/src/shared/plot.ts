@@ -28,6 +28,9 @@ const BAND_ALPHA = '30';
 const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
   [1, 2, 5].map(step => step * 10 ** power)
 ).flat();
+const USUAL_DIGITS = 4;
+/** More than any metric has that is kept in single precision. */
+const MOST_DIGITS = 10;
 /** A single peak is as narrow as a bucket: its edge shows it, its area would not. */
 const EDGE_ALPHA = '70';
 
@@ -227,9 +230,14 @@ export class Chart {
           labelGap: -2,
           labelFont: axis.font,
           incrs: WHOLE_STEPS,
-          values: (_, ticks) => ticks.map(tickText)
+          values: (_, ticks) => ticks.map(tick => tickText(tick))
         },
-        { ...axis, size: axisWidth, values: (_, ticks) => ticks.map(tickText) }
+        {
+          ...axis,
+          size: axisWidth,
+          values: (_, ticks, __, ___, step) =>
+            ticks.map(tick => tickText(tick, this._logarithmic ? 0 : step))
+        }
       ],
       cursor: {
         y: false,
@@ -339,20 +347,29 @@ function edgeSeries({ colour }: LineStyle): uPlot.Series {
   return { stroke: colour + EDGE_ALPHA, width: 1, points: { show: false } };
 }
 
-/** A number on an axis: 1500 -> 1.5k. */
-export function tickText(value: number | null): string {
+/** A number on an axis: 15000 -> 15k. Neighbours that are a `step` apart differ in their texts, if that is told. */
+export function tickText(value: number | null, step = 0): string {
   if (value === null) {
     return '';
   }
   const size = Math.abs(value);
-  const trimmed = (amount: number) => String(Number(amount.toPrecision(4)));
+  const digits = step > 0 && size > 0 ? digitsFor(size, step) : USUAL_DIGITS;
   if (size >= 1e9 || (size > 0 && size < 1e-3)) {
-    return value.toExponential(0);
+    const [mantissa, exponent] = value.toExponential(digits - 1).split('e');
+    return `${Number(mantissa)}e${exponent}`;
   }
+  const trimmed = (amount: number) =>
+    String(Number(amount.toPrecision(digits)));
   if (size >= 1e6) {
     return `${trimmed(value / 1e6)}M`;
   }
   return size >= 1e4 ? `${trimmed(value / 1e3)}k` : trimmed(value);
+}
+
+/** Digits that tell a number from its neighbours; steps are 1, 2, 2.5 or 5 times a power of ten. */
+function digitsFor(size: number, step: number): number {
+  const places = Math.floor(Math.log10(size)) - Math.floor(Math.log10(step));
+  return Math.min(Math.max(places + 2, 1), MOST_DIGITS);
 }
 
 function axisWidth(_: uPlot, values: string[] | null): number {

@@ -124,9 +124,13 @@ export function isolated(values: ArrayLike<Values[number]>): number[] {
   return found;
 }
 
-/** Whether there is anything to draw. */
+/** Whether there is anything to draw: one infinity makes a mean infinite, but maybe not what it is the mean of. */
 export function hasNumbers(curves: readonly MetricCurve[]): boolean {
-  return curves.some(curve => curve.mean.some(Number.isFinite));
+  return curves.some(curve =>
+    [curve.mean, curve.minimum, curve.maximum].some(values =>
+      values.some(Number.isFinite)
+    )
+  );
 }
 
 /** Whether a chart of these curves can be logarithmic at all. */

@@ -32,28 +32,49 @@ async function open(...events: DialogEvent[]) {
     closed,
     onAccept,
     accept: find('.jp-mod-accept'),
-    cancel: find('.jp-mod-reject')
+    content: dialog.node.querySelector<HTMLElement>('.jp-Dialog-content')!
   };
 }
 
+/** Press a key where the keyboard is. */
+function press(key: string): void {
+  document.activeElement?.dispatchEvent(
+    new KeyboardEvent('keydown', { key, bubbles: true })
+  );
+}
+
 describe('the keyboard in the dialog', () => {
-  it('goes to Cancel when the button that was pressed can no longer be, and back', async () => {
-    const { dialog, accept, cancel } = await open(inspected());
+  it('goes to the dialog when the button that was pressed can no longer be, and back', async () => {
+    const { dialog, accept, content } = await open(inspected());
     accept.focus();
     expect(document.activeElement).toBe(accept);
     dialog.showModel(after(inspected(), { type: 'submitted' }));
     expect(accept.disabled).toBe(true);
-    expect(document.activeElement).toBe(cancel);
+    expect(document.activeElement).toBe(content);
     dialog.showModel(after(inspected()));
     expect(document.activeElement).toBe(accept);
   });
 
-  it('goes to Cancel from a field that is disabled while it is sent', async () => {
-    const { dialog, cancel } = await open(inspected());
+  it('goes to the dialog from a field that is disabled while it is sent', async () => {
+    const { dialog, content } = await open(inspected());
     dialog.node.querySelector<HTMLInputElement>('[type=number]')?.focus();
     expect(document.activeElement?.matches('[type=number]')).toBe(true);
     dialog.showModel(after(inspected(), { type: 'submitted' }));
-    expect(document.activeElement).toBe(cancel);
+    expect(document.activeElement).toBe(content);
+  });
+
+  it.each([
+    ['while the notebook is read', []],
+    ['while it is sent', [inspected(), { type: 'submitted' } as const]]
+  ])('does not cancel with Enter %s', async (_, events) => {
+    const { dialog, accept, onAccept } = await open(inspected());
+    accept.focus();
+    press('Enter');
+    expect(onAccept).toHaveBeenCalledTimes(1);
+    dialog.showModel(after(...events));
+    press('Enter');
+    expect(dialog.isAttached).toBe(true);
+    expect(onAccept).toHaveBeenCalledTimes(2); // of which the controller makes nothing: it is not ready
   });
 
   it('stays in a field that can be used', async () => {
@@ -68,9 +89,7 @@ describe('the keyboard in the dialog', () => {
     const { dialog, accept, closed } = await open(inspected());
     accept.focus();
     dialog.showModel(after(inspected(), { type: 'submitted' }));
-    document.activeElement?.dispatchEvent(
-      new KeyboardEvent('keydown', { key: 'Escape', bubbles: true })
-    );
+    press('Escape');
     expect((await closed).button.accept).toBe(false);
   });
 });

@@ -1,12 +1,14 @@
 // @vitest-environment jsdom
 /** An output with a view: live where its widget lives, else what was saved. */
+import '../shared/browserParts';
 import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { VIEW_MIME_TYPE } from '../../src/lab/output/mimeType';
 import { addViewOutput, ViewOutput } from '../../src/lab/output/viewOutput';
-import type { FindView, NamedView } from '../../src/lab/output/busyKernel';
+import type { ServerViews } from '../../src/lab/output/serverViews';
+import { ENDED_EVENT, LOST_EVENT } from '../../src/shared/experimentView';
 import { type Attach, LiveViews, liveViews } from '../../src/shared/liveViews';
 
 // What Lumino's modules want of a browser when they are loaded, and jsdom has not.
@@ -33,6 +35,14 @@ const registry = {
 
 let output: ViewOutput;
 
+/** What the server would say, if it is asked. */
+function asking(
+  find: ServerViews['find'] = () => Promise.resolve(null),
+  saved: ServerViews['saved'] = () => Promise.resolve(null)
+): ServerViews {
+  return { find, saved } as unknown as ServerViews;
+}
+
 function model(
   data: Record<string, unknown>,
   id = 'one'
@@ -57,7 +67,7 @@ function offer(
 }
 
 beforeEach(() => {
-  output = new ViewOutput(registry, () => Promise.resolve(null));
+  output = new ViewOutput(registry, asking());
   Widget.attach(output, document.body);
 });
 
@@ -71,13 +81,14 @@ describe('ViewOutput', () => {
       place.textContent = 'found';
       return ended;
     };
-    const asked: NamedView[] = [];
-    const find: FindView = (_, named) => {
-      asked.push(named);
-      return Promise.resolve(found);
+    const find = vi.fn(() => Promise.resolve(found));
+    const other = new ViewOutput(registry, asking(find));
+    const facts = {
+      experiment_id: 3,
+      trial_id: 0,
+      created: 'then',
+      state: 'ACTIVE'
     };
-    const other = new ViewOutput(registry, find);
-    const facts = { experiment_id: 3, trial_id: 0, created: 'then' };
     const data = {
       'text/html': 'saved',
       [VIEW_MIME_TYPE]: { view_id: 'x', ...facts }
@@ -86,21 +97,21 @@ describe('ViewOutput', () => {
     expect(other.node.textContent).toBe('text/html: saved');
     await vi.advanceTimersByTimeAsync(2000);
     expect(other.node.textContent).toBe('found');
-    expect(asked).toEqual([{ view_id: 'x', ...facts }]);
+    expect(find.mock.calls).toEqual([[{ view_id: 'x', ...facts }]]);
     const { withdraw } = offer('x');
     expect(other.node.textContent).toBe('live');
     expect(ended).toHaveBeenCalledOnce();
     withdraw();
     other.dispose();
     await vi.advanceTimersByTimeAsync(5000);
-    expect(asked).toHaveLength(1);
+    expect(find).toHaveBeenCalledOnce();
     vi.useRealTimers();
   });
 
   it('does not look for a view that is there, or that the file names wrongly', async () => {
     vi.useFakeTimers();
     const find = vi.fn(() => Promise.reject(new Error('no master')));
-    const other = new ViewOutput(registry, find);
+    const other = new ViewOutput(registry, asking(find));
     const { withdraw } = offer('there');
     await other.renderModel(model({}, 'there'));
     await vi.advanceTimersByTimeAsync(5000);
@@ -110,7 +121,7 @@ describe('ViewOutput', () => {
       model({ 'text/plain': 'a line', [VIEW_MIME_TYPE]: wrong })
     );
     await vi.advanceTimersByTimeAsync(2000);
-    expect(find.mock.calls).toEqual([[other, { view_id: 'w' }]]);
+    expect(find.mock.calls).toEqual([[{ view_id: 'w' }]]);
     expect(other.node.textContent).toBe('text/plain: a line');
     withdraw();
     other.dispose();
@@ -149,6 +160,24 @@ describe('ViewOutput', () => {
     expect(places).toHaveLength(0);
   });
 
+  it('shows what was saved below a view that knows nothing and can ask nobody', async () => {
+    await output.renderModel(model({ 'text/html': 'saved' }));
+    const { withdraw, places } = offer('one', '');
+    const view = document.createElement('section');
+    view.textContent = 'no connection yet, ';
+    places[0]?.append(view);
+    const tell = async (lost: boolean) => {
+      view.toggleAttribute('data-lost', lost);
+      view.dispatchEvent(new Event(LOST_EVENT, { bubbles: true }));
+      await Promise.resolve();
+    };
+    await tell(true);
+    expect(output.node.textContent).toBe('no connection yet, text/html: saved');
+    await tell(false);
+    expect(output.node.textContent).toBe('no connection yet, ');
+    withdraw();
+  });
+
   it('shows a view that is there already, and another display is another view', async () => {
     const one = offer('one', 'first');
     const two = offer('two', 'second');
@@ -164,7 +193,7 @@ describe('ViewOutput', () => {
   });
 
   it('is asked before the widget manager, and only in notebooks that are trusted', () => {
-    addViewOutput(registry, () => Promise.resolve(null));
+    addViewOutput(registry, asking());
     const [[factory, rank]] = factories as [
       [IRenderMime.IRendererFactory, number]
     ];
@@ -174,6 +203,87 @@ describe('ViewOutput', () => {
     expect(
       factory.createRenderer({} as IRenderMime.IRendererOptions)
     ).toBeInstanceOf(ViewOutput);
+  });
+});
+
+describe('what is saved of a view that has ended', () => {
+  const NAMED = { view_id: 'one', experiment_id: 3, state: 'ACTIVE' };
+  const FORM = {
+    created: 'then',
+    state: 'COMPLETED' as const,
+    data: { 'text/plain': 'completed' }
+  };
+
+  /** The output of a cell, shown while its view ends. */
+  async function ended(named: object, saved: ServerViews['saved']) {
+    vi.useFakeTimers();
+    const shown = new ViewOutput(registry, asking(undefined, saved));
+    const data = {
+      [VIEW_MIME_TYPE]: named,
+      'text/plain': 'running',
+      'application/vnd.jupyter.widget-view+json': { model_id: 'm' }
+    };
+    const set = vi.fn();
+    const output = {
+      data,
+      toJSON: () => ({ output_type: 'display_data', data })
+    };
+    const model = { length: 1, get: () => output, set };
+    shown.parent = Object.assign(new Widget(), { model });
+    const { withdraw, places } = offer('one');
+    await shown.renderModel({ data } as unknown as IRenderMime.IMimeModel);
+    places[0]?.dispatchEvent(new Event(ENDED_EVENT, { bubbles: true }));
+    return {
+      shown,
+      data,
+      set,
+      end: () => {
+        withdraw();
+        shown.dispose();
+        vi.useRealTimers();
+      }
+    };
+  }
+
+  it('is said by the server, if the kernel does not', async () => {
+    const { data, set, end } = await ended(NAMED, () => Promise.resolve(FORM));
+    await vi.advanceTimersByTimeAsync(14_000);
+    expect(set).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(2000);
+    const kept = {
+      ...data,
+      'text/plain': 'completed',
+      [VIEW_MIME_TYPE]: { ...NAMED, state: 'COMPLETED' }
+    };
+    expect(set.mock.calls).toEqual([
+      [0, { output_type: 'display_data', data: kept }]
+    ]);
+    end();
+  });
+
+  it('is left to the kernel that has said it', async () => {
+    const saved = vi.fn(() => Promise.resolve(FORM));
+    const { shown, data, set, end } = await ended(NAMED, saved);
+    const said = {
+      ...data,
+      [VIEW_MIME_TYPE]: { ...NAMED, state: 'COMPLETED' }
+    };
+    await shown.renderModel({
+      data: said
+    } as unknown as IRenderMime.IMimeModel);
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(saved).not.toHaveBeenCalled();
+    expect(set).not.toHaveBeenCalled();
+    end();
+  });
+
+  it('stays as it is where the server does not know', async () => {
+    const { set, end } = await ended(NAMED, () =>
+      Promise.reject(new Error('no master'))
+    );
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(set).not.toHaveBeenCalled();
+    end();
   });
 });
 

@@ -3,6 +3,7 @@ import { buttonOf, nameOf, observing, textsOf } from './browserParts';
 import { describe, expect, it, vi } from 'vitest';
 
 import type { ExperimentView } from '../../src/shared/model';
+import { ENDED_EVENT, LOST_EVENT } from '../../src/shared/experimentView';
 import { TEXTS } from '../../src/shared/texts';
 import { emptyView } from '../../src/shared/view';
 import {
@@ -118,6 +119,38 @@ describe('the view of an experiment', () => {
   ] as const)('says while it is %s and empty: %j', (kind, words) => {
     const { text } = shown({ ...emptyView(7), connection: { kind } });
     expect(text('.det-notice > span')).toBe(words);
+  });
+
+  it('tells once that it has ended, to what it stands in', async () => {
+    const told = vi.fn();
+    document.body.addEventListener(ENDED_EVENT, told);
+    const { show } = shown();
+    expect(told).not.toHaveBeenCalled();
+    for (const progress of [0.9, 1]) {
+      await show({ experiment: detail({ state: 'COMPLETED', progress }) });
+    }
+    expect(told).toHaveBeenCalledOnce();
+    document.body.removeEventListener(ENDED_EVENT, told);
+  });
+
+  it('tells when nothing is known of it and nobody can be asked, and when that is over', async () => {
+    const told: boolean[] = [];
+    const note = () => told.push(root.hasAttribute('data-lost'));
+    document.body.addEventListener(LOST_EVENT, note);
+    const { root, show } = shown(emptyView(7));
+    const connection = {
+      kind: 'lost',
+      since: 0,
+      state: 'none',
+      message: '',
+      remedy: ''
+    } as const;
+    await show({ connection });
+    await show({ connection });
+    expect(told).toEqual([true]);
+    await show({ experiment: detail(), connection });
+    expect(told).toEqual([true, false]);
+    document.body.removeEventListener(LOST_EVENT, note);
   });
 
   it('says that not the curves of all trials are drawn', async () => {

@@ -159,6 +159,15 @@ describe('a chart', () => {
     await frame();
     expect(textsOf(root, '.det-empty')).toEqual([]);
     expect(picture()).toContain('training 1');
+    found.setCurves([
+      curve({
+        mean: [Infinity, Infinity, Infinity],
+        minimum: [1, 1, 1],
+        maximum: [Infinity, Infinity, Infinity]
+      })
+    ]);
+    await frame();
+    expect(textsOf(root, '.det-empty')).toEqual([]);
     found.dispose();
   });
 
@@ -241,6 +250,7 @@ describe('a number on an axis', () => {
     [0.30000000000000004, '0.3'],
     [0.001, '0.001'],
     [0.0005, '5e-4'],
+    [0.00015, '1.5e-4'],
     [-0.0005, '-5e-4'],
     [9999, '9999'],
     [10_000, '10k'],
@@ -251,6 +261,19 @@ describe('a number on an axis', () => {
     [2e9, '2e+9']
   ])('%s is written %j', (value, text) => {
     expect(tickText(value)).toBe(text);
+  });
+
+  it.each([
+    [[1e-4, 1.2e-4, 1.4e-4], 2e-5, ['1e-4', '1.2e-4', '1.4e-4']],
+    [[0, 2.5e-4, 5e-4], 2.5e-4, ['0', '2.5e-4', '5e-4']],
+    [[0.99985, 0.9999, 0.99995], 5e-5, ['0.99985', '0.9999', '0.99995']],
+    [[999.99, 999.995, 1000], 0.005, ['999.99', '999.995', '1000']],
+    [[1e12, 1.5e12], 5e11, ['1e+12', '1.5e+12']],
+    [[12_500, 12_502], 2, ['12.5k', '12.502k']],
+    [[-0.30000000000000004, 0.1], 0.1, ['-0.3', '0.1']],
+    [[5, 10, 15], 5, ['5', '10', '15']]
+  ])('%j in steps of %s are told apart', (ticks, step, texts) => {
+    expect(ticks.map(tick => tickText(tick, step))).toEqual(texts);
   });
 });
 

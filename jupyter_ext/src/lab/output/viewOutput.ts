@@ -1,11 +1,12 @@
-/** A view below a cell: live where its widget lives or its kernel is busy, and else what was saved beside it. */
+/** A view below a cell: live where its widget lives or a master knows it, and else what was saved beside it. */
 import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { Panel, Widget } from '@lumino/widgets';
 
+import { ENDED_EVENT, LOST_EVENT } from '../../shared/experimentView';
 import { type Attach, liveViews } from '../../shared/liveViews';
-import type { FindView, NamedView } from './busyKernel';
 import { keep } from './keep';
 import { VIEW_MIME_TYPE } from './mimeType';
+import { isFinal, type NamedView, type ServerViews } from './serverViews';
 
 /** What is shown where no widget lives, best first. */
 const SAVED_MIME_TYPES = ['text/html', 'image/png', 'text/plain'];
@@ -13,18 +14,21 @@ const SAVED_MIME_TYPES = ['text/html', 'image/png', 'text/plain'];
 /** A widget that lives is there by the first of them; until the last, the page may still be opening the notebook. */
 const LOOKS_MILLISECONDS = [2000, 3000, 5000, 10_000];
 
+/** A kernel that lives renews within this time what is saved of an experiment that has ended. */
+const RENEWAL_MILLISECONDS = 15_000;
+
 /** Before the widget manager's own renderer, which of a saved widget shows only that it is not there. */
 const RANK = -20;
 
 /** Have outputs with a view shown by `ViewOutput`; those of notebooks that are not trusted are shown as HTML. */
 export function addViewOutput(
   registry: IRenderMimeRegistry,
-  find: FindView
+  views: ServerViews
 ): void {
   const factory: IRenderMime.IRendererFactory = {
     safe: false,
     mimeTypes: [VIEW_MIME_TYPE],
-    createRenderer: () => new ViewOutput(registry, find)
+    createRenderer: () => new ViewOutput(registry, views)
   };
   registry.addFactory(factory, RANK);
 }
@@ -39,13 +43,16 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   private _detach: () => void = () => undefined;
   private _unwatch: () => void = () => undefined;
   private _timer: ReturnType<typeof setTimeout> | undefined;
+  private _renewal: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly _registry: IRenderMimeRegistry,
-    private readonly _find: FindView
+    private readonly _views: ServerViews
   ) {
     super();
     this.addClass('det-Output');
+    this.node.addEventListener(ENDED_EVENT, () => this._renewSoon());
+    this.node.addEventListener(LOST_EVENT, () => void this._showBest());
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -62,14 +69,13 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
       );
       this._findSoon(named);
     }
-    if (this._live === null) {
-      await this._showSaved();
-    }
+    await this._showBest();
   }
 
   override dispose(): void {
     if (!this.isDisposed) {
       clearTimeout(this._timer);
+      clearTimeout(this._renewal);
       this._unwatch();
       this._hideLive();
     }
@@ -90,7 +96,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   private async _findView(named: NamedView, look: number): Promise<void> {
     let attach: Attach | null = null;
     try {
-      attach = await this._find(this, named);
+      attach = await this._views.find(named);
     } catch {
       // Neither the server nor the master can be asked: what was saved stays.
     }
@@ -104,22 +110,51 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     }
   }
 
+  /** It has ended: if its kernel does not say so to the notebook, the server does. */
+  private _renewSoon(): void {
+    clearTimeout(this._renewal);
+    this._renewal = setTimeout(() => void this._renew(), RENEWAL_MILLISECONDS);
+  }
+
+  private async _renew(): Promise<void> {
+    const before = this._model;
+    if (before === null || isFinal(namedView(before))) {
+      return;
+    }
+    const form = await this._views.saved(namedView(before)).catch(() => null);
+    // A disposed output is in no cell any more; one that was renewed meanwhile has the kernel's word.
+    if (form && !this.isDisposed && this._model === before) {
+      const named = before.data[VIEW_MIME_TYPE] as object;
+      const view = { [VIEW_MIME_TYPE]: { ...named, state: form.state } };
+      keep(this, this._id, { ...before.data, ...form.data, ...view });
+    }
+  }
+
   private _changed(attach: Attach | null): void {
     clearTimeout(this._timer);
     this._hideLive();
     if (attach === null) {
-      void this._showSaved();
+      void this._showBest();
     } else {
       this._showLive(attach);
     }
   }
 
   private _showLive(attach: Attach): void {
-    this._saved?.dispose();
-    this._saved = null;
     this._live = new Widget();
-    this.addWidget(this._live);
+    this.insertWidget(0, this._live);
     this._detach = attach(this._live.node);
+    void this._showBest();
+  }
+
+  /** What was saved, if there is no live view, or below one that knows nothing and can ask nobody. */
+  private async _showBest(): Promise<void> {
+    if (this._live === null || this._live.node.querySelector('[data-lost]')) {
+      await this._showSaved();
+    } else {
+      this._saved?.dispose();
+      this._saved = null;
+    }
   }
 
   private _hideLive(): void {
@@ -147,14 +182,15 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 
 /** Read what the output says; a file may say anything. */
 function namedView(model: IRenderMime.IMimeModel): NamedView {
-  const { view_id, experiment_id, trial_id, created } = (model.data[
+  const { view_id, experiment_id, trial_id, created, state } = (model.data[
     VIEW_MIME_TYPE
   ] ?? {}) as Record<string, unknown>;
   return {
     view_id: typeof view_id === 'string' ? view_id : '',
     experiment_id: wholeNumber(experiment_id),
     trial_id: wholeNumber(trial_id),
-    created: typeof created === 'string' ? created : undefined
+    created: typeof created === 'string' ? created : undefined,
+    state: typeof state === 'string' ? state : undefined
   };
 }
 

@@ -54,20 +54,23 @@ export class SubmitDialog extends Dialog<void> {
     this._keepFocus();
   }
 
-  /** A disabled button loses the keyboard, and with it Escape and Enter; browsers name it as the active one for a while. */
+  /**
+   * A disabled button loses the keyboard, and with it Escape; browsers name it as the active one for a while.
+   *
+   * Until it can be pressed the dialog itself has the keyboard, and not Cancel: Enter pressed twice must not cancel.
+   */
   private _keepFocus(): void {
     const accept = this._acceptButton;
+    const content = this.node.querySelector<HTMLElement>('.jp-Dialog-content');
     const { activeElement } = document;
     const isLost = activeElement?.matches(':disabled') ?? true;
-    const cancel = this.node.querySelector<HTMLElement>(
-      '.jp-Dialog-footer .jp-mod-reject'
-    );
     const isElsewhere =
-      !isLost && this.node.contains(activeElement) && activeElement !== cancel;
-    if (!this.isAttached || isElsewhere) {
+      !isLost && this.node.contains(activeElement) && activeElement !== content;
+    if (!this.isAttached || content === null || isElsewhere) {
       return;
     }
-    (accept?.disabled === false ? accept : cancel)?.focus();
+    content.tabIndex = -1;
+    (accept?.disabled === false ? accept : content).focus();
   }
 
   private get _acceptButton(): HTMLButtonElement | null {

@@ -1,0 +1,93 @@
+/**
+ * What a display shows and keeps where its kernel does not say it, read from the server alone.
+ *
+ * A kernel that was restarted or has ended knows of no display any more. After a reload of the page the widget manager
+ * asks the kernel for its widgets, and one in which a cell runs (that waits for the experiment, most likely) answers when
+ * that has ended.
+ */
+import { ExperimentElement } from '../../shared/experimentView';
+import { ExperimentFeed } from '../../shared/feed';
+import type { Attach, SavedState } from '../../shared/liveViews';
+import type {
+  ExperimentDetail,
+  ExperimentState,
+  Trial,
+  TrialState
+} from '../../shared/model';
+import { isTerminal } from '../../shared/model';
+import type { Transport } from '../../shared/transport';
+import { watchVisibility } from '../../shared/visibility';
+
+type State = ExperimentState | TrialState;
+
+/** What the kernel has put into the output: the display, and what the master knows it by. */
+export interface NamedView {
+  readonly view_id: string;
+  /** Missing where no master knows the experiment. */
+  readonly experiment_id?: number;
+  /** 0 for the whole experiment. */
+  readonly trial_id?: number;
+  /** When it was made there: another master may have another experiment of that number. */
+  readonly created?: string;
+  /** As it was when the rest of the output was made. */
+  readonly state?: string;
+}
+
+/** What a notebook keeps of an experiment or a trial, as the server says it. */
+export interface SavedForm {
+  readonly created: string;
+  readonly state: State;
+  readonly data: SavedState;
+}
+
+/** Whether what an output has is the last word. */
+export function isFinal(named: NamedView): boolean {
+  return isTerminal(named.state as State);
+}
+
+/** The displays of what a master knows. */
+export class ServerViews {
+  constructor(private readonly _transport: Transport) {}
+
+  /** The view of what was not at its end when it was saved; null where no master knows it. */
+  async find(named: NamedView): Promise<Attach | null> {
+    const { experiment_id: id, trial_id: trial = 0, created } = named;
+    if (id === undefined || isFinal(named)) {
+      return null;
+    }
+    const known = await this._transport.get<ExperimentDetail | Trial>(
+      `master/${pathOf(id, trial)}`
+    );
+    return known.created === created
+      ? place => show(place, new ExperimentFeed(this._transport, id, trial))
+      : null;
+  }
+
+  /** What the notebook is to keep of it now; null where no master knows it. */
+  async saved(named: NamedView): Promise<SavedForm | null> {
+    const { experiment_id: id, trial_id: trial = 0, created } = named;
+    if (id === undefined) {
+      return null;
+    }
+    const form = await this._transport.get<SavedForm>(
+      `saved/${pathOf(id, trial)}`
+    );
+    return form.created === created ? form : null;
+  }
+}
+
+function pathOf(experimentId: number, trialId: number): string {
+  return trialId > 0 ? `trials/${trialId}` : `experiments/${experimentId}`;
+}
+
+function show(place: HTMLElement, feed: ExperimentFeed): () => void {
+  const element = new ExperimentElement(place, feed);
+  const unwatch = watchVisibility(place, visible =>
+    visible ? feed.resume() : feed.pause()
+  );
+  return () => {
+    unwatch();
+    element.dispose();
+    feed.dispose();
+  };
+}

@@ -1,0 +1,80 @@
+"""What a notebook keeps of an experiment whose kernel is gone, as the Jupyter server has it drawn."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psutil
+import pytest
+from jupyter_parts import Jupyter, MasterProcess
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = "det_native.experimental.saved"
+
+
+def programs() -> list[psutil.Process]:
+    """Return the processes that draw for this server."""
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if PROGRAM in " ".join(child.cmdline())]
+
+
+async def test_an_experiment_and_a_trial_are_told_as_the_kernel_would(jupyter: Jupyter, master: MasterProcess) -> None:
+    number = master.experiment()
+    [trial] = master.session.get(f"/experiments/{number}/trials") or [None]
+    detail = master.session.get(f"/experiments/{number}")
+    form = (await jupyter.get(f"saved/experiments/{number}")).json()
+    assert form["created"] == detail["created"]
+    assert form["state"] == "CANCELED"
+    assert form["data"]["text/plain"].startswith(f"Experiment {number}: ")
+    assert "stopped" in form["data"]["text/plain"]
+    assert "as of" not in form["data"]["text/plain"]
+    assert "<b>Experiment" in form["data"]["text/html"]
+    assert trial is not None
+    form = (await jupyter.get(f"saved/trials/{trial['id']}")).json()
+    assert form["data"]["text/plain"].startswith(f"Trial {trial['id']} of experiment {number}: ")
+
+
+async def test_what_the_master_does_not_know_or_cannot_say_is_said(jupyter: Jupyter, master: MasterProcess) -> None:
+    missing = await jupyter.get("saved/experiments/999999")
+    assert missing.status_code == 503
+    assert "999999" in missing.json()["error"]
+    for path in ("saved/experiments/1.5", "saved/bundles/1", "saved/experiments/-1", "saved/experiments/1/2"):
+        assert (await jupyter.get(path)).status_code == 404
+    master.kill()
+    away = await jupyter.get("saved/experiments/1")
+    assert away.status_code == 503
+    assert "master" in away.json()["error"]
+    master.restart()
+
+
+async def test_only_the_servers_user_is_told(jupyter: Jupyter, master: MasterProcess) -> None:
+    number = master.experiment()
+    answer = await jupyter.client.get(f"saved/experiments/{number}", headers={"Authorization": "token wrong"})
+    assert answer.status_code == 403
+    assert master.token not in answer.text
+
+
+async def test_one_is_drawn_at_a_time_and_none_for_a_client_that_has_gone(
+    jupyter: Jupyter, master: MasterProcess
+) -> None:
+    number = master.experiment()
+    seen = 0
+
+    async def ask() -> Any:
+        return await jupyter.get(f"saved/experiments/{number}")
+
+    asked = [asyncio.create_task(ask()) for _ in range(3)]
+    while not all(task.done() for task in asked):
+        seen = max(seen, len(programs()))
+        await asyncio.wait(asked, timeout=0.02)
+    assert [task.result().status_code for task in asked] == [200, 200, 200]
+    assert seen == 1
+    gone = asyncio.create_task(ask())
+    while not programs():
+        await asyncio.wait([gone], timeout=0.02)
+    gone.cancel()
+    async with asyncio.timeout(20):
+        while programs():
+            await asyncio.sleep(0.02)
