@@ -23,8 +23,8 @@ export interface ControllerOptions {
   /** A fresh key, so that a repeated request submits once. */
   newKey: () => string;
   onModel: (model: DialogModel) => void;
-  /** Trains in the notebook's kernel; resolves when it has begun. */
-  runHere: (here: Inspection['here']) => Promise<void>;
+  /** Trains in the notebook's kernel, unless the user has gone away; resolves when it has begun. */
+  runHere: (here: Inspection['here'], gone: AbortSignal) => Promise<void>;
 }
 
 /** How the dialog ended. */
@@ -104,7 +104,7 @@ export class SubmitController {
     // What prepares the kernel says whether it is a test, and the user may have chosen otherwise since.
     const fits = this._inspectedAsTest === this._model.choice.test;
     const { here } = fits ? inspection : await this._askInspection();
-    await this._options.runHere(here);
+    await this._options.runHere(here, this._gone.signal);
     return { kind: 'here' };
   }
 

@@ -9,11 +9,13 @@ import type { Inspection } from './inspection';
 /**
  * Make the kernel train locally, and run the cells of the experiment as a user does.
  *
- * Resolves when the cells are under way; what they do is seen in the notebook.
+ * Resolves when the cells are under way; what they do is seen in the notebook. A kernel that is busy hears of it when it
+ * is free: if the user has gone away by then (`gone`), no cell is run, and the kernel trains as it is written again.
  */
 export async function runHere(
   panel: NotebookPanel,
   here: Inspection['here'],
+  gone: AbortSignal,
   dialogs?: ISessionContextDialogs
 ): Promise<void> {
   await panel.sessionContext.ready;
@@ -23,7 +25,12 @@ export async function runHere(
       'The notebook has no kernel. Choose one at the right of its toolbar.'
     );
   }
+  gone.throwIfAborted();
   await execute(kernel, here.before);
+  if (gone.aborted) {
+    await execute(kernel, here.after);
+    gone.throwIfAborted();
+  }
   const wanted = new Set(here.cells);
   const cells = panel.content.widgets.filter((cell: Cell) =>
     wanted.has(cell.model.id)

@@ -39,7 +39,7 @@ export async function submitNotebook(
     document: documentOf(panel, context),
     newKey: () => UUID.uuid4(),
     onModel: model => dialog.showModel(model),
-    runHere: here => runHere(panel, here, context.dialogs)
+    runHere: (here, gone) => runHere(panel, here, gone, context.dialogs)
   });
   const ended: { outcome: Outcome | null } = { outcome: null };
   const accept = async () => {
