@@ -14,6 +14,7 @@ from det_native.client.rendering import ProgressView
 from det_native.client.source import Source
 from det_native.errors import ExperimentFailedError, UserCodeError
 from det_native.schema import rest
+from det_native.schema.cell_titles import cell_title
 from det_native.schema.states import ExperimentState, TrialState
 
 LOG_TAIL = 20
@@ -162,7 +163,8 @@ def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool =
 
 def _place(error: rest.UserErrorInfo) -> str:
     """Return `` in cell [3], line 2, on rank 1``; empty if nothing is known."""
-    place = [f"cell [{error.cell}]" if error.cell is not None else "", error.file or ""]
+    cell = cell_title(error.cell, prompts=error.prompts) if error.cell is not None else ""
+    place = [cell, error.file or ""]
     where = ", ".join(part for part in place if part)
     line = f", line {error.line}" if where and error.line is not None else ""
     rank = f" on rank {error.rank}" if error.rank is not None else ""

@@ -7,6 +7,7 @@ from typing import Any
 from det_native.client.handles import Experiment, Trial
 from det_native.client.state_words import experiment_word, failed_trials_text, trial_word
 from det_native.schema import rest
+from det_native.schema.cell_titles import cell_title
 
 MAX_ROWS = 12
 
@@ -97,7 +98,7 @@ def trial_line(trial: rest.Trial, experiment_id: int | str, metric: str, note: s
 
 def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, note: str) -> str:
     if error is not None:
-        where = f" in cell [{error.cell}]" if error.cell is not None else ""
+        where = f" in {cell_title(error.cell, prompts=error.prompts)}" if error.cell is not None else ""
         words = [*words, f"{error.type}{where}: {error.message.splitlines()[0] if error.message else ''}".rstrip(": ")]
     line = f"{title}: {', '.join(words)}{f' ({note})' if note else ''}"
     return " ".join(line.split())

@@ -215,12 +215,17 @@ def _row(document: Document, row: CaptureRow) -> dict[str, Any]:
 
 def _changed(document: Document, included: Sequence[int]) -> list[dict[str, Any]]:
     found = []
+    latest = 0
     for index in included:
         cell = document.log.cells[index]
         if cell.executed is not None and cell.executed != cell.source:
             found.append({**_cell(document, index), "why": "text differs from what last ran"})
         elif cell.executed is None and cell.execution_count is None:
             found.append({**_cell(document, index), "why": "not run yet"})
+        elif cell.executed is not None and cell.execution_count is not None:
+            if cell.execution_count < latest:
+                found.append({**_cell(document, index), "why": "ran before a cell above it; sent, it runs after it"})
+            latest = max(latest, cell.execution_count)
     return found
 
 

@@ -63,6 +63,7 @@ class _Runner:
         log = install()
         assert log is not None, "the shell runs in this process"
         self.log: ExecutionLog = log
+        log.prompts = self.document.log.prompts
 
     def run(self, submission: Submission) -> None:
         with _kept_output() as output:

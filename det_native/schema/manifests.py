@@ -74,7 +74,8 @@ class Program(_Model):
     """What a worker runs: cells of a notebook in order, or a script with its arguments.
 
     For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``. `call` is the training
-    call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known.
+    call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known. `prompts` says
+    whether the numbers of the cells are those that the notebook shows in brackets; else they are their places.
     """
 
     kind: Literal["cells", "script"]
@@ -83,6 +84,7 @@ class Program(_Model):
     command: tuple[str, ...] = ()
     call: CallSite | None = None
     init: CallSite | None = None
+    prompts: bool = True
 
 
 class Interpreter(_Model):
@@ -134,6 +136,7 @@ class BundleManifest(_Model):
         The same cells run again have other numbers, and so another `id`; what they are is the same.
         """
         told = self.model_dump(mode="json")
+        del told["program"]["prompts"]
         for cell in told["program"]["cells"]:
             for name in ("number", "cell_id", "reason"):
                 del cell[name]

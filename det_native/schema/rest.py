@@ -113,12 +113,14 @@ class UserErrorInfo(_Model):
 
     `traceback` is the text to show: the user's frames, with cells by number and line. It is empty for what is not the
     user's: a worker that was killed, say. `rank` is the process in which it was raised, None where there was one only.
+    `prompts` says whether `cell` is the number that the notebook shows; else it is the place among its code cells.
     """
 
     type: str
     message: str
     traceback: str
     cell: int | None = None
+    prompts: bool = True
     file: str | None = None
     line: int | None = None
     batch: int = 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from det_native.callsite import Position, calling_position
 from det_native.errors import TrialDefinitionError
+from det_native.schema.cell_titles import cell_title
 from det_native.schema.manifests import CallSite, Program
 
 
@@ -35,7 +36,7 @@ class ProgramSource:
         self.directory = directory
         numbers = Counter(cell.number for cell in program.cells)
         self._filenames = [
-            f"<cell [{cell.number}]>"
+            f"<{cell_title(cell.number, prompts=program.prompts)}>"
             if cell.number is not None and numbers[cell.number] == 1
             else f"<cell #{index + 1}>"
             for index, cell in enumerate(program.cells)
@@ -62,7 +63,9 @@ class ProgramSource:
         if unit.cell is None:
             return unit.file or "the program"
         number = self.program.cells[unit.cell].number
-        return f"cell [{number}]" if number is not None else f"cell number {unit.cell + 1}"
+        if number is None:
+            return f"cell number {unit.cell + 1}"
+        return cell_title(number, prompts=self.program.prompts)
 
     def number(self, unit: Unit) -> int | None:
         """Return the number that the notebook shows for a cell."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,7 +20,8 @@ from jupyter_client.manager import KernelManager
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
-from det_native.errors import ExperimentFailedError
+from det_native.display.fallback import last_state
+from det_native.errors import ExperimentFailedError, UserCodeError
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.states import ExperimentState
 
@@ -132,6 +134,26 @@ def test_a_literal_document_is_submitted_without_running_it(send: Send, tmp_path
     again = send("submit", SETUP, TRIAL, CONFIG, EXPLORED, CREATE, idempotency_key="the-same-key")
     assert again["experiment"] == answer["experiment"]
     assert send("inspect", SETUP, TRIAL, CONFIG, EXPLORED, CREATE)["new"] == 0
+
+
+@pytest.mark.parametrize(
+    ("numbers", "title"), [((None,) * 5, "code cell 2"), ((3, 1, 5, None, 4), "cell [1]")], ids=["places", "prompts"]
+)
+def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Sequence[int | None], title: str) -> None:
+    broken = TRIAL.replace(
+        "x, y = batch\n        loss", "x, y = batch\n        raise ValueError('bad batch')\n        loss"
+    )
+    sources = (SETUP, broken, CONFIG.replace('"name": "line"', '"max_restarts": 0'), CREATE, CREATE)
+    cells = [
+        {"id": f"id-{index}", "source": source, "execution_count": number, "executed": None, "tags": []}
+        for index, (source, number) in enumerate(zip(sources, numbers, strict=True))
+        if index != 3
+    ]
+    experiment = handle(send("submit", *cells))
+    with pytest.raises(UserCodeError, match=rf"in {re.escape(title)}, line 20: ValueError: bad batch") as caught:
+        experiment.wait(timeout=90)
+    assert f"{title}, line 20" in caught.value.traceback
+    assert f"ValueError in {title}: bad batch" in last_state(experiment, picture=False)["text/plain"]
 
 
 def test_a_computed_configuration_is_learnt_by_running_only_what_the_call_needs(send: Send, tmp_path: Path) -> None:
@@ -310,7 +332,9 @@ def test_a_loop_in_a_later_cell_than_its_call_is_told_in_words(send: Send) -> No
     assert "has to stand in the cell of that call, or run in the kernel" in problem["remedy"]
     told = NATIVE_CONFIG.replace('"hyperparameters"', '"records_per_epoch": 64, "hyperparameters"')
     experiment = handle(send("submit", setup, data, told, NATIVE, *split))
-    with pytest.raises(ExperimentFailedError, match=r"No loop has asked for the batches of context\.train\(\) in cell"):
+    with pytest.raises(
+        ExperimentFailedError, match=r"No loop has asked for the batches of context\.train\(\) in code cell 5"
+    ):
         experiment.wait(timeout=90)
 
 

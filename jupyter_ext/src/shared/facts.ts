@@ -169,7 +169,10 @@ export function whereText(error: UserErrorInfo): string {
   const when = error.batch
     ? ` at batch ${error.batch}`
     : ' before its first batch';
-  const cell = typeof error.cell === 'number' ? `cell [${error.cell}]` : '';
+  const title = error.prompts
+    ? `cell [${error.cell}]`
+    : `code cell ${error.cell}`;
+  const cell = typeof error.cell === 'number' ? title : '';
   const place = [cell, error.file ?? ''].filter(Boolean).join(', ');
   const line =
     place && typeof error.line === 'number' ? `, line ${error.line}` : '';

@@ -1238,7 +1238,8 @@ export interface components {
      * @description What a worker runs: cells of a notebook in order, or a script with its arguments.
      *
      *     For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``. `call` is the training
-     *     call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known.
+     *     call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known. `prompts` says
+     *     whether the numbers of the cells are those that the notebook shows in brackets; else they are their places.
      */
     Program: {
       call?: components['schemas']['CallSite'] | null;
@@ -1263,6 +1264,11 @@ export interface components {
        * @enum {string}
        */
       kind: 'cells' | 'script';
+      /**
+       * Prompts
+       * @default true
+       */
+      prompts: boolean;
     };
     /**
      * ReportBatch
@@ -1368,6 +1374,7 @@ export interface components {
      *
      *     `traceback` is the text to show: the user's frames, with cells by number and line. It is empty for what is not the
      *     user's: a worker that was killed, say. `rank` is the process in which it was raised, None where there was one only.
+     *     `prompts` says whether `cell` is the number that the notebook shows; else it is the place among its code cells.
      */
     UserErrorInfo: {
       /**
@@ -1383,6 +1390,11 @@ export interface components {
       line?: number | null;
       /** Message */
       message: string;
+      /**
+       * Prompts
+       * @default true
+       */
+      prompts: boolean;
       /** Rank */
       rank?: number | null;
       /** Traceback */

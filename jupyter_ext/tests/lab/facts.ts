@@ -45,6 +45,7 @@ export function userError(change: Partial<UserErrorInfo> = {}): UserErrorInfo {
     message: 'bad shape',
     traceback: 'Cell [5], line 3\n    model.fit(x)\nValueError: bad shape\n',
     cell: 5,
+    prompts: true,
     file: null,
     line: 3,
     batch: 0,

@@ -371,6 +371,10 @@ describe('a failure', () => {
       ' at batch 7, in cell [4], line 2, on rank 1'
     ],
     [
+      { cell: 4, prompts: false, line: 2, batch: 7 },
+      ' at batch 7, in code cell 4, line 2'
+    ],
+    [
       { cell: 0, file: 'a.py', line: null },
       ' before its first batch, in cell [0], a.py'
     ]
