@@ -224,7 +224,12 @@ def _changed(document: Document, included: Sequence[int]) -> list[dict[str, Any]
             found.append({**_cell(document, index), "why": "not run yet"})
         elif cell.executed is not None and cell.execution_count is not None:
             if cell.execution_count < latest:
-                found.append({**_cell(document, index), "why": "ran before a cell above it; sent, it runs after it"})
+                found.append(
+                    {
+                        **_cell(document, index),
+                        "why": "last ran before a cell above; what is sent runs from top to bottom",
+                    }
+                )
             latest = max(latest, cell.execution_count)
     return found
 

@@ -163,7 +163,7 @@ def test_cells_that_changed_since_they_ran_are_listed(ask: Ask) -> None:
 def test_cells_that_ran_in_another_order_than_they_stand_are_listed(ask: Ask) -> None:
     answer = ask(cell(BUILD, 7, BUILD), cell(DATA, 2, DATA), cell(CONFIG, 8, CONFIG), INIT, cell(TRAIN, 3, None))
     assert [(one["id"], one["why"]) for one in answer["changed"]] == [
-        ("id-1", "ran before a cell above it; sent, it runs after it"),
+        ("id-1", "last ran before a cell above; what is sent runs from top to bottom"),
         ("id-3", "not run yet"),
     ], "what ran in an earlier session, as the last, is not known to be of another order"
 

@@ -152,7 +152,7 @@ def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Se
     experiment = handle(send("submit", *cells))
     with pytest.raises(UserCodeError, match=rf"in {re.escape(title)}, line 20: ValueError: bad batch") as caught:
         experiment.wait(timeout=90)
-    assert f"{title}, line 20" in caught.value.traceback
+    assert f"  {title[0].upper()}{title[1:]}, line 20, in train_batch" in caught.value.traceback
     assert f"ValueError in {title}: bad batch" in last_state(experiment, picture=False)["text/plain"]
 
 

@@ -95,7 +95,12 @@ function shapeOf({ state }: Experiment, word: string, note: string): Shape {
 export function problemLine(error: UserErrorInfo): string {
   const [message] = error.message.split('\n');
   const said = filled(error.type, message ?? '').join(': ');
-  return error.cell === null ? said : `Cell [${error.cell}]: ${said}`;
+  if (error.cell === null) {
+    return said;
+  }
+  return error.prompts
+    ? `Cell [${error.cell}]: ${said}`
+    : `Code cell ${error.cell}: ${said}`;
 }
 
 function detailOf(experiment: Experiment, word: string, now: number): string {
