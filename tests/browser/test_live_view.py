@@ -131,7 +131,7 @@ def test_it_comes_through_a_reload_a_loss_of_the_master_and_a_restart_of_the_ker
     view = screen.cell(2).locator(".det-view").first
     notice = view.locator(".det-notice", has_text="No connection yet")
     expect(notice.first).to_be_visible(timeout=60_000)
-    saved = screen.cell(2).locator(".det-Output img")
+    saved = screen.cell(2).locator(".det-Output").get_by_text("as of 20")
     expect(saved).to_be_visible()
     keep(screen, "live-view-lost-and-reloaded")
     start_master(home)

@@ -65,7 +65,7 @@ def test_many_rows_keep_their_extremes(fixture: Fixture) -> None:
     loss = found["training", "loss"]
     assert 50 < len(loss.batch) <= 100
     assert loss.batch == sorted(set(loss.batch))
-    assert loss.batch[-1] == 20_000
+    assert 19_800 < loss.batch[-1] < 20_000, "the middle of the last stretch"
     assert (min(some(loss.minimum)), max(some(loss.maximum))) == (-50.0, 50.0)
     assert found["training", "late"].batch[0] > 19_000
     assert max(some(found["training", "late"].maximum)) == 20_000

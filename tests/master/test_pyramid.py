@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,13 +89,34 @@ def test_a_series_read_from_the_store_is_exact(data: st.DataObject, tmp_path_fac
         database.close()
     assert len(found.batch) <= points
     assert found.batch == sorted(set(found.batch))
-    assert found.batch[-1] == max(shown)
-    first = -1
-    for batch, low, high, mean in zip(found.batch, found.minimum, found.maximum, found.mean, strict=True):
-        inside = np.array([value for at, value in shown.items() if first < at <= batch])
-        assert (low, high) == (inside.min(), inside.max())
-        assert mean == pytest.approx(inside.mean(), abs=1e-6)
-        first = batch
+    assert are_buckets_of(sorted(shown.items()), list(zip(found.batch, found.minimum, found.maximum, found.mean)))
+
+
+def are_buckets_of(rows: Sequence[tuple[int, float]], found: Sequence[tuple[int, Any, Any, Any]]) -> bool:
+    """Whether rows can be cut into stretches with these middle batches, minima, maxima and means."""
+    if not rows or not found:
+        return not rows and not found
+    (middle, low, high, mean), *others = found
+    for size in range(1, len(rows) + 1):
+        inside = np.array([value for _, value in rows[:size]])
+        if (rows[0][0] + rows[size - 1][0]) // 2 != middle or (low, high) != (inside.min(), inside.max()):
+            continue
+        if mean == pytest.approx(inside.mean(), abs=1e-6) and are_buckets_of(rows[size:], others):
+            return True
+    return False
+
+
+def test_a_bucket_is_at_the_middle_of_its_rows(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    fixture = Fixture(database)
+    rows = list(range(10, 2010, 10))
+    fixture.run().say(metrics_report("training", rows, loss=[1000.0 - row for row in rows]))
+    whole, some = read(database, fixture, len(rows)), read(database, fixture, 30)
+    database.close()
+    assert whole.batch == rows, "a row alone stays where it is"
+    assert 10 < len(some.batch) <= 30
+    line = [1000.0 - batch for batch in some.batch]
+    assert some.mean == pytest.approx(line, abs=0.5), "of a straight line the means lie on it"
 
 
 def test_a_name_that_comes_and_goes_is_found_again(tmp_path: Path) -> None:
