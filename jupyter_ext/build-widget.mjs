@@ -12,8 +12,9 @@ import { build } from 'esbuild';
 const FOLDER = process.argv[2] ?? '../det_native/display/static';
 
 /**
- * Shapes of lines besides the straight one, which uPlot hangs on itself, and dates on axes: no bundler can drop them.
- * Each is a pattern and what stands in its place.
+ * Shapes of lines besides the straight one, which uPlot hangs on itself, dates on axes, its own legend, scales that are
+ * neither linear nor logarithmic, charts with an x for each line: no bundler can drop them. Each is a pattern and what
+ * stands in its place.
  */
 const UNUSED = [
   [/\(paths\.stepped\s*= stepped\);/, ''],
@@ -22,6 +23,10 @@ const UNUSED = [
   [/uPlot\.fmtDate\s*= fmtDate;/, ''],
   [/uPlot\.tzDate\s*= tzDate;/, ''],
   [/let isTime = [^;]*;/, ''],
+  [/const showLegend = [^;]*;/, ''],
+  [/(?:\w+\.)?distr == (?:2|4|100)(?!\d)/, 'false'],
+  [/\bmode == 2\b/, 'false'],
+  [/\bmode == 1\b/, 'true'],
   [/const \[ timeIncrs\w+, .* \] = genTimeStuffs\(.*\);/, ''],
   [
     /const _(?:tzDate|fmtDate|time(?:AxisSplits|AxisVals|SeriesVal))\s*= .*;/,
@@ -57,7 +62,7 @@ await build({
   minify: true,
   mangleProps: /^_[a-z]/,
   legalComments: 'none',
-  define: { isTime: 'false' }, // what uPlot asks of a scale, see UNUSED
+  define: { isTime: 'false', showLegend: 'false' }, // what uPlot asks of a scale and its options, see UNUSED
   logLevel: 'info',
   outfile: `${FOLDER}/live.js`,
   plugins: [

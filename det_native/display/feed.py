@@ -103,7 +103,7 @@ def read_curves(
 def reduce_curve(
     trial_id: int, kind: MetricKind, name: str, batches: Sequence[int], values: Sequence[float], buckets: int = BUCKETS
 ) -> rest.MetricCurve:
-    """Reduce a metric to at most `buckets` points: of each stretch the last batch, and minimum, maximum and mean.
+    """Reduce a metric to at most `buckets` points: of each stretch the middle batch, and minimum, maximum and mean.
 
     What is not a finite number counts for nothing; a stretch of nothing else is a gap.
     """
@@ -111,7 +111,8 @@ def reduce_curve(
     curve = rest.MetricCurve(trial_id=trial_id, kind=kind, name=name, batch=[], minimum=[], maximum=[], mean=[])
     for start in range(0, len(batches), width):
         numbers = [value for value in values[start : start + width] if math.isfinite(value)]
-        curve.batch.append(batches[min(start + width, len(batches)) - 1])
+        last = batches[min(start + width, len(batches)) - 1]
+        curve.batch.append((batches[start] + last) // 2)
         curve.minimum.append(min(numbers) if numbers else None)
         curve.maximum.append(max(numbers) if numbers else None)
         curve.mean.append(_mean(numbers) if numbers else None)

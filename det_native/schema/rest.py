@@ -191,7 +191,7 @@ class MetricRow(_Answer):
 
 
 class MetricSeries(_Answer):
-    """A down-sampled series: per bucket the last batch, and minimum, maximum and mean of the values."""
+    """A down-sampled series: per bucket the middle batch, and minimum, maximum and mean of the values."""
 
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
@@ -203,7 +203,7 @@ class MetricSeries(_Answer):
 
 
 class MetricCurve(_Answer):
-    """A metric of one trial, down-sampled: per bucket the last batch, and minimum, maximum and mean of the values.
+    """A metric of one trial, down-sampled: per bucket the middle batch, and minimum, maximum and mean of the values.
 
     Of at most as many rows as buckets were asked for, each is a bucket of its own.
     """

@@ -133,7 +133,7 @@ def test_a_hundred_thousand_points_are_drawn_within_a_frame_and_the_peak_is_seen
 
     curve = loss_of(answers[-1])
     assert max(value for value in curve["maximum"] if value is not None) == PEAK
-    assert curve["batch"][-1] > POINTS
+    assert curve["batch"][-1] > 0.99 * POINTS, "the middle of the last bucket"
     assert len(curve["batch"]) <= 1000, "the server has reduced it"
     assert len(answers[-1].body()) < 200_000
     assert height_at(chart, PEAK_AT / curve["batch"][-1]) > 0.85, "the peak is in the picture"

@@ -113,7 +113,7 @@ def test_what_is_no_number_is_no_curve(store: LocalStore) -> None:
 
 @example([1.7e308, 1.7e308], 1)
 @given(st.lists(st.floats() | st.floats(-1e6, 1e6), max_size=400), st.integers(1, 60))
-def test_reducing_keeps_extremes_the_end_and_the_limit(values: list[float], buckets: int) -> None:
+def test_reducing_keeps_extremes_and_the_limit(values: list[float], buckets: int) -> None:
     batches = list(range(1, len(values) + 1))
     curve = reduce_curve(1, MetricKind.TRAINING, "loss", batches, values, buckets)
     assert len(curve.batch) <= buckets

@@ -89,7 +89,8 @@ def test_a_series_read_from_the_store_is_exact(data: st.DataObject, tmp_path_fac
         database.close()
     assert len(found.batch) <= points
     assert found.batch == sorted(set(found.batch))
-    assert are_buckets_of(sorted(shown.items()), list(zip(found.batch, found.minimum, found.maximum, found.mean)))
+    parts = list(zip(found.batch, found.minimum, found.maximum, found.mean, strict=True))
+    assert are_buckets_of(sorted(shown.items()), parts)
 
 
 def are_buckets_of(rows: Sequence[tuple[int, float]], found: Sequence[tuple[int, Any, Any, Any]]) -> bool:

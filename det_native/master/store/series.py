@@ -33,7 +33,7 @@ Points = tuple[list[int], list[float | None], list[float | None], list[float | N
 def read(
     connection: Connection, trial_id: int, kind: MetricKind, name: str, *, points: int, owner: str | None = None
 ) -> MetricSeries:
-    """Return at most `points` buckets with last batch, minimum, maximum and mean; the extremes are exact.
+    """Return at most `points` buckets with middle batch, minimum, maximum and mean; the extremes are exact.
 
     Raises
     ------
@@ -80,7 +80,8 @@ def _points(parts: Iterable[Summary], points: int) -> Points:
     maximum: list[float | None] = []
     mean: list[float | None] = []
     for summary in merge_evenly(list(parts), points):
-        batch.append(summary.last_batch)
+        # Not at its end: buckets are not equally wide, and a curve that falls would have steps.
+        batch.append((summary.first_batch + summary.last_batch) // 2)
         minimum.append(summary.minimum if summary.count else None)
         maximum.append(summary.maximum if summary.count else None)
         mean.append(summary.mean)

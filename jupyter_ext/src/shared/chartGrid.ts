@@ -21,6 +21,7 @@ export class ChartGrid {
   private readonly _sync = `det-native-${(grids += 1)}`;
   private _curves: readonly MetricCurve[] | null = null;
   private _best: number | null = null;
+  private _highlighted: number | null = null;
   private _all = false;
   private _metric = '';
 
@@ -43,6 +44,14 @@ export class ChartGrid {
     this._metric = view.experiment?.metric ?? '';
     this._draw(this._metric);
     this._empty.hidden = this._charts.size > 0 || view.experiment === null;
+  }
+
+  /** Show the curves of this trial over all others, those of none if it is null. */
+  highlight(trialId: number | null): void {
+    if (this._highlighted !== trialId) {
+      this._highlighted = trialId;
+      this._draw(this._metric);
+    }
   }
 
   dispose(): void {
@@ -71,7 +80,11 @@ export class ChartGrid {
       if (this._grid.children[index] !== chart.root) {
         this._grid.insertBefore(chart.root, this._grid.children[index] ?? null);
       }
-      chart.setCurves(curves, { trials, best: this._best });
+      chart.setCurves(curves, {
+        trials,
+        best: this._best,
+        highlighted: this._highlighted
+      });
     });
     const hidden = groups.size - shown.length;
     this._more.hidden = hidden <= 0;

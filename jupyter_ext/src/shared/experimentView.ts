@@ -47,7 +47,7 @@ export class ExperimentElement {
   ) {
     const page = options.page ?? false;
     this._sections = [
-      new TrialsSection(),
+      new TrialsSection(trialId => this._charts.highlight(trialId)),
       new CheckpointsSection(page, options.onLoad),
       new LogSection(source)
     ];

@@ -79,7 +79,10 @@ export function checkpointMetric(
   return name === undefined ? null : { name, value: checkpoint.metrics[name] };
 }
 
-/** The checkpoint with the best value of the searcher's metric; null while none has one. */
+/**
+ * The checkpoint with the best value of the searcher's metric; null while none has one. Of equal ones it is that which
+ * `experiment.top_checkpoint()` gives: the one with the most batches, and of these the first.
+ */
 export function bestCheckpoint(
   checkpoints: readonly Checkpoint[],
   metric: string,
@@ -88,11 +91,17 @@ export function bestCheckpoint(
   const sign = smallerIsBetter ? 1 : -1;
   const valueOf = (each: Checkpoint) => {
     const value = each.metrics[metric];
-    return typeof value === 'number' ? sign * value : Infinity;
+    const infinite = value === 'Infinity' || value === '-Infinity';
+    return typeof value === 'number' || infinite
+      ? sign * Number(value)
+      : Infinity;
   };
+  const isBetter = (one: Checkpoint, other: Checkpoint) =>
+    valueOf(one) === valueOf(other)
+      ? one.batch > other.batch
+      : valueOf(one) < valueOf(other);
   const best = checkpoints.reduce<Checkpoint | null>(
-    (found, each) =>
-      found === null || valueOf(each) < valueOf(found) ? each : found,
+    (found, each) => (found === null || isBetter(each, found) ? each : found),
     null
   );
   return best !== null && valueOf(best) < Infinity ? best : null;

@@ -18,7 +18,12 @@ import type {
 import { isTerminal } from './model';
 import { bestTrial, progressOf, shownTrial, slotsText } from './facts';
 import type { StateText } from './texts';
-import { experimentStateText, TEXTS, trialStateText } from './texts';
+import {
+  connectionText,
+  experimentStateText,
+  TEXTS,
+  trialStateText
+} from './texts';
 
 type Confirm = (question: string) => Promise<boolean>;
 
@@ -71,6 +76,7 @@ export class Header {
       return;
     }
     setText(this._name, nameOf(view, experiment));
+    this._name.title = this._name.textContent ?? '';
     const state = trial
       ? trialStateText(trial, experiment)
       : experimentStateText(experiment);
@@ -101,6 +107,12 @@ export class Header {
   }
 }
 
+const NAMES: Readonly<Record<Action, string>> = {
+  pause: 'Pause',
+  activate: 'Resume',
+  kill: 'Stop'
+};
+
 /** Stop, Pause and Resume; the first after a question. */
 class Actions {
   readonly buttons = make('div', 'det-actions', {
@@ -128,6 +140,10 @@ class Actions {
     () => void this._askStop()
   );
   private _asking = false;
+  /** What failed, and the sentences that say why. */
+  private _failed: { action: Action; why: readonly string[] } | null = null;
+  private _state = '';
+  private _live = false;
 
   constructor(
     private readonly _source: ExperimentSource,
@@ -153,6 +169,25 @@ class Actions {
     if (ended) {
       this.question.hidden = true;
     }
+    const live = view.connection.kind === 'live';
+    if (experiment.state !== this._state || (live && !this._live)) {
+      this._failed = null; // it is no longer about what is seen
+    }
+    this._state = experiment.state;
+    this._live = live;
+    this._showProblem(view);
+  }
+
+  /** What the notice of a lost connection says already is not said twice. */
+  private _showProblem({ connection }: ExperimentView): void {
+    const said = connectionText(connection);
+    const { action, why = [] } = this._failed ?? {};
+    const rest = why.filter(sentence => !said.includes(sentence)).join(' ');
+    this.problem.hidden = !action;
+    setText(
+      this.problem,
+      action ? `${NAMES[action]} failed${rest ? `: ${rest}` : '.'}` : ''
+    );
   }
 
   private async _askStop(): Promise<void> {
@@ -188,16 +223,12 @@ class Actions {
 
   private async _ask(action: Action): Promise<void> {
     this._asking = true;
-    this.problem.hidden = true;
+    this._failed = null;
     this._refresh();
     try {
       await this._source.act(action);
     } catch (error) {
-      setText(
-        this.problem,
-        error instanceof Error ? problemText(error) : String(error)
-      );
-      this.problem.hidden = false;
+      this._failed = { action, why: sentencesOf(error) };
     } finally {
       this._asking = false;
       this._refresh();
@@ -212,10 +243,12 @@ class Actions {
   }
 }
 
-function problemText(error: Error & { remedy?: unknown }): string {
-  return [error.message, typeof error.remedy === 'string' ? error.remedy : '']
-    .join(' ')
-    .trim();
+function sentencesOf(error: unknown): string[] {
+  if (!(error instanceof Error)) {
+    return [String(error)];
+  }
+  const { message, remedy } = error as Error & { remedy?: unknown };
+  return [message, typeof remedy === 'string' ? remedy : ''].filter(Boolean);
 }
 
 function titleOf(view: ExperimentView): string {

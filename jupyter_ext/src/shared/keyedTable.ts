@@ -1,6 +1,7 @@
 /** A table whose rows are kept while their items change: focus and selection survive an update. */
 
 import { make, setText } from './dom';
+import { RowHighlight } from './rowHighlight';
 
 export interface Column<T> {
   readonly title: string;
@@ -19,6 +20,8 @@ export interface TableOptions<T> {
   /** Element at the end of each row, such as a button. */
   readonly action?: (item: T) => HTMLElement | null;
   readonly emphasised?: (item: T) => boolean;
+  /** Lets one point at rows and hold one: told its key, null when it is none any more. */
+  readonly onHighlight?: (key: string | null) => void;
 }
 
 interface Row {
@@ -30,6 +33,7 @@ export class KeyedTable<T> {
   readonly root: HTMLElement;
   private readonly _body = make('tbody');
   private readonly _rows = new Map<string, Row>();
+  private readonly _highlight: RowHighlight | null = null;
 
   constructor(private readonly _options: TableOptions<T>) {
     const head = make('tr');
@@ -47,6 +51,13 @@ export class KeyedTable<T> {
       head.append(make('th', '', { 'aria-label': 'Action' }));
     }
     const table = make('table', 'det-table', { 'aria-label': _options.label });
+    const { onHighlight } = _options;
+    if (onHighlight) {
+      table.setAttribute('role', 'grid');
+      this._highlight = new RowHighlight(this._body, row =>
+        onHighlight(row?.dataset.key ?? null)
+      );
+    }
     table.append(make('thead', '', {}, head), this._body);
     this.root = make(
       'div',
@@ -64,6 +75,7 @@ export class KeyedTable<T> {
       if (!keys.has(key)) {
         row.root.remove();
         this._rows.delete(key);
+        this._highlight?.remove(row.root);
       }
     }
     items.forEach((item, index) => this._place(item, index));
@@ -74,6 +86,8 @@ export class KeyedTable<T> {
     let row = this._rows.get(key);
     if (!row) {
       row = this._make(item);
+      row.root.dataset.key = key;
+      this._highlight?.add(row.root);
       this._rows.set(key, row);
     }
     if (this._body.children[index] !== row.root) {

@@ -11,9 +11,16 @@ export class Legend {
   private readonly _batch = make('span', 'det-legend-batch');
   private readonly _values: HTMLElement[] = [];
 
-  /** Show an entry for each line that stands for itself; the rest is counted. */
-  setLines(styles: readonly LineStyle[]): void {
+  /**
+   * Show an entry for each line that stands for itself; the rest is counted. With `keepHeight`, what is below stays at
+   * its place: a row there that the pointer is on would go from under it.
+   */
+  setLines(styles: readonly LineStyle[], keepHeight = false): void {
     this._values.length = 0;
+    const { style } = this.root;
+    style.height = keepHeight
+      ? style.height || `${this.root.getBoundingClientRect().height}px`
+      : '';
     const shown = styles
       .filter(style => !style.background)
       .slice(0, MOST_ENTRIES);
@@ -21,6 +28,10 @@ export class Legend {
     const more = styles.length - shown.length;
     const words = `${more} more ${more === 1 ? 'curve' : 'curves'}`;
     const rest = more > 0 ? [make('span', 'det-legend-entry', {}, words)] : [];
+    this.root.classList.toggle(
+      'det-crowded',
+      styles.some(each => each.background)
+    );
     this.root.replaceChildren(...entries, ...rest, this._batch);
   }
 

@@ -24,6 +24,8 @@ export class LogSection {
   private readonly _tools = make('div', 'det-log-tools');
   private readonly _lines = make('pre', 'det-log', {
     tabindex: '0',
+    role: 'log',
+    'aria-live': 'off', // not read out line by line
     'aria-label': 'Log lines'
   });
   private readonly _nodes: Text[] = [];

@@ -39,13 +39,15 @@ export interface LineStyle {
   readonly label: string;
   /** Whether it is one of many that only give the background. */
   readonly background: boolean;
+  /** Whether another line is highlighted. */
+  readonly faded: boolean;
 }
 
 const MOST_POINTS = 120;
 
 /**
  * Give each line its look: of a single trial a colour for each kind, of several a colour for each trial; where there
- * are more trials than colours, only the best one has one.
+ * are more trials than colours, only the best one has one, and the one that is highlighted.
  *
  * Colours are those of all trials of the experiment, so that they do not change with the metric.
  */
@@ -53,9 +55,11 @@ export function styleLines(
   lines: readonly Line[],
   trials: readonly number[],
   best: number | null,
-  palette: Palette
+  palette: Palette,
+  highlighted: number | null = null
 ): LineStyle[] {
   const both = new Set(lines.map(line => line.validation)).size === 2;
+  const highlights = lines.some(line => line.trialId === highlighted);
   return lines.map(line => {
     const points = line.validation
       ? line.batch.length <= MOST_POINTS
@@ -70,27 +74,44 @@ export function styleLines(
         dashed,
         points,
         label: kind,
-        background: false
+        background: false,
+        faded: false
       };
     }
     const isBest = line.trialId === best;
+    const isHighlighted = line.trialId === highlighted;
     const crowded = trials.length > palette.trials.length;
-    const place = crowded ? 0 : trials.indexOf(line.trialId);
-    const colour =
-      crowded && !isBest
-        ? palette.other
-        : (palette.trials[place] ?? palette.other);
+    const background = crowded && !isBest && !isHighlighted;
+    const place = placeOf(line, trials, isBest, palette.trials.length);
+    const colour = background
+      ? palette.other
+      : (palette.trials[place] ?? palette.other);
     const label = `trial ${line.trialId}${isBest ? ' (best)' : ''}${both ? `, ${kind}` : ''}`;
-    const width = isBest ? 2.25 : 1.25;
+    const width = isHighlighted ? 2.75 : isBest ? 2.25 : 1.25;
     return {
       colour,
       width,
       dashed,
       points,
       label,
-      background: crowded && !isBest
+      background,
+      faded: highlights && !isHighlighted && !background
     };
   });
+}
+
+/** Index of a trial's colour: where there are more trials than colours, the best one has the first for itself. */
+function placeOf(
+  line: Line,
+  trials: readonly number[],
+  isBest: boolean,
+  colours: number
+): number {
+  const place = trials.indexOf(line.trialId);
+  if (trials.length <= colours) {
+    return place;
+  }
+  return isBest ? 0 : 1 + (place % (colours - 1));
 }
 
 /** Call `listener` when the page's theme changes; returns what ends it. */

@@ -2,6 +2,7 @@
 
 import uPlot from 'uplot';
 
+import { axisWidth, powers, tickText, WHOLE_STEPS } from './axes';
 import { button, make } from './dom';
 import { formatValue } from './format';
 import { Legend } from './legend';
@@ -12,11 +13,11 @@ import type { Line, Values } from './plotData';
 import {
   align,
   asLine,
-  bestLast,
   commonBatches,
   hasNumbers,
   hasPositive,
   isolated,
+  putLast,
   valueAt
 } from './plotData';
 import { TEXTS } from './texts';
@@ -24,13 +25,6 @@ import { TEXTS } from './texts';
 const HEIGHT = 170;
 const LEAST_WIDTH = 120;
 const BAND_ALPHA = '30';
-/** Batches are counted: there is none between 1 and 2. */
-const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
-  [1, 2, 5].map(step => step * 10 ** power)
-).flat();
-const USUAL_DIGITS = 4;
-/** More than any metric has that is kept in single precision. */
-const MOST_DIGITS = 10;
 /** A single peak is as narrow as a bucket: its edge shows it, its area would not. */
 const EDGE_ALPHA = '70';
 
@@ -41,10 +35,11 @@ export interface ChartOptions {
   sync?: string;
 }
 
-/** What belongs to the curves: which trials the experiment has with curves, and the best one. */
+/** What belongs to the curves: which trials the experiment has with curves, the best one, and one to look at. */
 export interface ChartContext {
   readonly trials: readonly number[];
   readonly best: number | null;
+  readonly highlighted?: number | null;
 }
 
 /** One metric: a line per trial, training dashed, validation solid with points, bands from minimum to maximum. */
@@ -86,9 +81,11 @@ export class Chart {
       'figcaption',
       'det-chart-title',
       {},
-      make('span', '', {}, _options.title)
+      make('span', '', { title: _options.title }, _options.title)
     );
     caption.append(this._log);
+    // Else a figure is called all that stands in its caption, the button too.
+    this.root.setAttribute('aria-label', _options.title);
     this.root.append(caption, this._nothing, this._canvas, this._legend.root);
     host.append(this.root);
     this._resize = new ResizeObserver(() => this._fit());
@@ -110,8 +107,12 @@ export class Chart {
   /** Draw now. */
   draw(): void {
     const lines = this._curves.map(curve => asLine(curve, this._logarithmic));
-    this._lines = bestLast(lines, this._context.best);
-    this._told = lines.map(line => this._lines.indexOf(line));
+    const { best, highlighted = null } = this._context;
+    this._lines = putLast(lines, best, highlighted);
+    const isTold = (line: Line) => line.trialId === highlighted;
+    this._told = lines
+      .toSorted((one, other) => Number(isTold(other)) - Number(isTold(one)))
+      .map(line => this._lines.indexOf(line));
     this._styles = this._style();
     this._nothing.hidden = hasNumbers(this._curves);
     this._log.disabled = !this._logarithmic && !hasPositive(this._curves);
@@ -125,7 +126,10 @@ export class Chart {
     } else {
       this._drawn = shape;
       this._build(data);
-      this._legend.setLines(this._told.flatMap(at => this._styles[at] ?? []));
+      this._legend.setLines(
+        this._told.flatMap(at => this._styles[at] ?? []),
+        highlighted !== null
+      );
     }
     this._describe();
     this._showValues();
@@ -149,16 +153,16 @@ export class Chart {
   }
 
   private _style(): LineStyle[] {
-    const { trials, best } = this._context;
+    const { trials, best, highlighted } = this._context;
     this._palette = readPalette(this.root);
-    return styleLines(this._lines, trials, best, this._palette);
+    return styleLines(this._lines, trials, best, this._palette, highlighted);
   }
 
   /** What makes a new plot necessary, and not only new data. */
   private _shape(): string {
     const looks = this._lines.map((line, index) => {
       const style = this._styles[index];
-      return `${line.key}:${line.band ? 'b' : ''}:${style?.label}:${style?.colour}:${style?.points}`;
+      return `${line.key}:${line.band ? 'b' : ''}:${style?.label}:${style?.colour}:${style?.points}:${style?.width}:${style?.faded}`;
     });
     return `${this._logarithmic}|${this._palette?.text}|${looks.join('|')}`;
   }
@@ -178,14 +182,15 @@ export class Chart {
   }
 
   private _hasBand(index: number): boolean {
+    const style = this._styles[index];
     return (
-      this._lines[index]?.band !== null && !this._styles[index]?.background
+      this._lines[index]?.band !== null && !style?.background && !style?.faded
     );
   }
 
   private _build(data: uPlot.AlignedData): void {
+    const zoom = this._zoomed ? this._plot?.scales.x : undefined;
     this._plot?.destroy();
-    this._zoomed = false;
     const series: uPlot.Series[] = [{}];
     const bands: uPlot.Band[] = [];
     this._lines.forEach((_, index) => {
@@ -205,6 +210,9 @@ export class Chart {
       data,
       this._canvas
     );
+    if (typeof zoom?.min === 'number' && typeof zoom.max === 'number') {
+      this._plot.setScale('x', { min: zoom.min, max: zoom.max });
+    }
   }
 
   private _plotOptions(): Omit<uPlot.Options, 'series'> {
@@ -235,6 +243,9 @@ export class Chart {
         {
           ...axis,
           size: axisWidth,
+          ...(this._logarithmic
+            ? { grid: { ...axis.grid, filter: (_, ticks) => powers(ticks) } }
+            : {}),
           values: (_, ticks, __, ___, step) =>
             ticks.map(tick => tickText(tick, this._logarithmic ? 0 : step))
         }
@@ -303,9 +314,9 @@ export class Chart {
   }
 
   private _describe(): void {
-    const { best } = this._context;
+    const { best, highlighted } = this._context;
     const order = (index: number) =>
-      this._lines[index]?.trialId === best ? 0 : 1;
+      [best, highlighted].includes(this._lines[index]?.trialId) ? 0 : 1;
     const words = this._told
       .toSorted((one, other) => order(one) - order(other))
       .slice(0, 4)
@@ -329,7 +340,7 @@ function lineSeries(style: LineStyle): uPlot.Series {
   return {
     stroke: colour,
     width: style.width,
-    alpha: style.dashed ? 0.8 : 1,
+    alpha: style.faded ? 0.35 : style.dashed ? 0.8 : 1,
     points: {
       show: style.points,
       size: 5,
@@ -345,34 +356,4 @@ function lineSeries(style: LineStyle): uPlot.Series {
 
 function edgeSeries({ colour }: LineStyle): uPlot.Series {
   return { stroke: colour + EDGE_ALPHA, width: 1, points: { show: false } };
-}
-
-/** A number on an axis: 15000 -> 15k. Neighbours that are a `step` apart differ in their texts, if that is told. */
-export function tickText(value: number | null, step = 0): string {
-  if (value === null) {
-    return '';
-  }
-  const size = Math.abs(value);
-  const digits = step > 0 && size > 0 ? digitsFor(size, step) : USUAL_DIGITS;
-  if (size >= 1e9 || (size > 0 && size < 1e-3)) {
-    const [mantissa, exponent] = value.toExponential(digits - 1).split('e');
-    return `${Number(mantissa)}e${exponent}`;
-  }
-  const trimmed = (amount: number) =>
-    String(Number(amount.toPrecision(digits)));
-  if (size >= 1e6) {
-    return `${trimmed(value / 1e6)}M`;
-  }
-  return size >= 1e4 ? `${trimmed(value / 1e3)}k` : trimmed(value);
-}
-
-/** Digits that tell a number from its neighbours; steps are 1, 2, 2.5 or 5 times a power of ten. */
-function digitsFor(size: number, step: number): number {
-  const places = Math.floor(Math.log10(size)) - Math.floor(Math.log10(step));
-  return Math.min(Math.max(places + 2, 1), MOST_DIGITS);
-}
-
-function axisWidth(_: uPlot, values: string[] | null): number {
-  const longest = Math.max(0, ...(values ?? []).map(value => value.length));
-  return Math.max(30, 10 + longest * 6.4);
 }

@@ -94,10 +94,13 @@ export function asLine(curve: MetricCurve, logarithmic = false): Line {
   };
 }
 
-/** Lines in the order in which they are drawn: those of the best trial over all others. */
-export function bestLast(lines: readonly Line[], best: number | null): Line[] {
-  const isBest = (line: Line) => line.trialId === best;
-  return [...lines.filter(line => !isBest(line)), ...lines.filter(isBest)];
+/** Lines with those of these trials behind all others: the last one's lie on top when they are drawn. */
+export function putLast(
+  lines: readonly Line[],
+  ...trials: ReadonlyArray<number | null>
+): Line[] {
+  const place = (line: Line) => trials.lastIndexOf(line.trialId);
+  return lines.toSorted((one, other) => place(one) - place(other));
 }
 
 /** Indices of values with a gap, or nothing at all, on both sides: no line goes through them. */

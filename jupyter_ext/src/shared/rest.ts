@@ -1145,7 +1145,7 @@ export interface components {
     };
     /**
      * MetricCurve
-     * @description A metric of one trial, down-sampled: per bucket the last batch, and minimum, maximum and mean of the values.
+     * @description A metric of one trial, down-sampled: per bucket the middle batch, and minimum, maximum and mean of the values.
      *
      *     Of at most as many rows as buckets were asked for, each is a bucket of its own.
      */
@@ -1184,7 +1184,7 @@ export interface components {
     };
     /**
      * MetricSeries
-     * @description A down-sampled series: per bucket the last batch, and minimum, maximum and mean of the values.
+     * @description A down-sampled series: per bucket the middle batch, and minimum, maximum and mean of the values.
      */
     MetricSeries: {
       /** Batch */

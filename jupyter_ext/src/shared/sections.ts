@@ -59,7 +59,8 @@ export class TrialsSection {
   private _best: number | null = null;
   private _experiment: ExperimentView['experiment'] = null;
 
-  constructor() {
+  /** `onHighlight` is told the trial whose row is pointed at or held, null when it is none any more. */
+  constructor(onHighlight: (trialId: number | null) => void) {
     const state = (trial: Trial) => trialStateText(trial, this._experiment);
     const columns: Array<Column<Trial>> = [
       { title: 'Trial', text: trial => String(trial.id), numeric: true },
@@ -91,7 +92,8 @@ export class TrialsSection {
       label: 'Trials',
       key: trial => String(trial.id),
       columns,
-      emphasised: trial => trial.id === this._best
+      emphasised: trial => trial.id === this._best,
+      onHighlight: key => onHighlight(key === null ? null : Number(key))
     });
     this._section = new Section(this._table.root, true);
     this.root = this._section.root;
@@ -153,7 +155,7 @@ export class CheckpointsSection {
   update(view: ExperimentView): void {
     this._metric = view.experiment?.metric ?? '';
     const found = view.checkpoints.filter(each => each.state === 'COMPLETED');
-    const newestFirst = found.sort((one, other) =>
+    const newestFirst = found.toSorted((one, other) =>
       other.created.localeCompare(one.created)
     );
     const smaller = view.experiment?.smaller_is_better ?? true;
@@ -202,10 +204,11 @@ export class FailureSection {
     }
     this._shown = key;
     const parts = failures.map(failure => {
+      const [where] = failure.headline.split(': ');
       const traceback = make(
         'pre',
         'det-traceback',
-        { tabindex: '0' },
+        { tabindex: '0', role: 'region', 'aria-label': `Traceback: ${where}` },
         failure.traceback
       );
       return make(

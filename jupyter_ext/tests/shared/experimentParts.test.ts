@@ -107,6 +107,25 @@ describe('the parts', () => {
     expect(onLoad.mock.calls).toEqual([[old]]);
   });
 
+  it('mark of equal checkpoints the one that top_checkpoint() loads, in whatever order they are listed', async () => {
+    const each = (uuid: string, trial_id: number, minute: number) =>
+      checkpoint({
+        uuid,
+        trial_id,
+        created: `2026-11-20T11:${minute}:00Z`,
+        metrics: { val_accuracy: 0.9 }
+      });
+    const checkpoints = [each('aaa', 3, 10), each('bbb', 4, 20)];
+    const trials = [trial({ id: 3 }), trial({ id: 4 })];
+    const { text, show } = shown({ checkpoints, trials });
+    const best = () => text('tr.det-emphasised td:first-child');
+    expect(best()).toBe('3|aaa');
+    expect(text('[aria-label=Checkpoints] td:first-child')).toBe('bbb|aaa');
+    expect(checkpoints.map(({ uuid }) => uuid)).toEqual(['aaa', 'bbb']);
+    await show({ checkpoints: [...checkpoints, each('ccc', 3, 30)] });
+    expect(best()).toBe('3|aaa');
+  });
+
   it('offer no loading where there is no notebook to load into', () => {
     const { root } = shown({ checkpoints: [checkpoint()] });
     expect(

@@ -31,6 +31,7 @@ describe('the view of an experiment', () => {
   it('has title, name, state, progress, time left and the best metric', () => {
     const { text, root } = shown();
     expect(text('.det-name')).toBe('digits');
+    expect(root.querySelector<HTMLElement>('.det-name')?.title).toBe('digits');
     expect(text('.det-badge')).toBe('Running');
     expect(text('.det-facts')).toBe(
       '45 % · about 2:05 left · batch 40 of 100 · units=32 · best val_accuracy 0.9871'
@@ -254,6 +255,23 @@ describe('keyboard and screen reader', () => {
     expect(regions.every(each => each.tabIndex === 0)).toBe(true);
     const heads = [...root.querySelectorAll('th')];
     expect(heads.every(each => nameOf(each) !== '')).toBe(true);
+  });
+
+  it('are told what the log and a traceback are, and of new lines nothing', () => {
+    const error = userError();
+    const { root } = shown({
+      trials: [trial({ state: 'ERROR', error })],
+      logs: [logLine('one')]
+    });
+    const attributes = (selector: string, ...names: string[]) =>
+      names.map(name => root.querySelector(selector)?.getAttribute(name));
+    expect(
+      attributes('.det-log', 'role', 'aria-label', 'aria-live', 'tabindex')
+    ).toEqual(['log', 'Log lines', 'off', '0']);
+    expect(attributes('.det-traceback', 'role', 'aria-label')).toEqual([
+      'region',
+      'Traceback: Trial 3 failed before its first batch, in cell [5], line 3'
+    ]);
   });
 
   it('keep the focus on a row while the rows around it change', async () => {

@@ -61,11 +61,52 @@ describe('the buttons of each state', () => {
     refuse(new RequestError(NASTY, 409, 'refused', 'Try later.'));
     await frame();
     expect(source.acts).toEqual(['pause']);
-    expect(text('[role=alert]')).toBe(`${NASTY} Try later.`);
+    expect(text('[role=alert]')).toBe(`Pause failed: ${NASTY} Try later.`);
     expect(buttonOf(root, 'Pause').disabled).toBe(false);
     source.answer = () => Promise.resolve();
     buttonOf(root, 'Pause').click();
     expect(text('[role=alert]')).toBe('');
+  });
+
+  it('say what failed until the state is another one, or the connection is back', async () => {
+    const { root, source, text, show } = shown();
+    const fail = async (name: string) => {
+      buttonOf(root, name).click();
+      await frame();
+      return text('.det-header [role=alert]');
+    };
+    source.answer = () => Promise.reject(new Error('No.'));
+    expect(await fail('Pause')).toBe('Pause failed: No.');
+    await show({ experiment: detail({ progress: 0.5 }) });
+    expect(text('.det-header [role=alert]')).toBe('Pause failed: No.');
+    await show({ experiment: detail({ state: 'PAUSED' }) });
+    expect(text('.det-header [role=alert]')).toBe('');
+    expect(await fail('Resume')).toBe('Resume failed: No.');
+    await show({ connection: { kind: 'connecting' } });
+    expect(text('.det-header [role=alert]')).toBe('Resume failed: No.');
+    await show({ connection: { kind: 'live' } });
+    expect(text('.det-header [role=alert]')).toBe('');
+    buttonOf(root, 'Stop').click();
+    expect(await fail('Stop it')).toBe('Stop failed: No.');
+  });
+
+  it('do not repeat what is said of the connection', async () => {
+    const { root, source, text, show } = shown();
+    const message = 'No master runs in /home.';
+    const remedy = 'Start one here.';
+    source.answer = () =>
+      Promise.reject(new RequestError(message, 503, 'none', remedy));
+    buttonOf(root, 'Pause').click();
+    await frame();
+    const whole = `Pause failed: ${message} ${remedy}`;
+    expect(text('.det-header [role=alert]')).toBe(whole);
+    const lost = { kind: 'lost', since: 0, state: 'none', message } as const;
+    await show({ connection: { ...lost, remedy: 'Wait.' } });
+    expect(text('.det-header [role=alert]')).toBe(`Pause failed: ${remedy}`);
+    await show({ connection: { ...lost, remedy } });
+    expect(text('.det-header [role=alert]')).toBe('Pause failed.');
+    await show({ connection: { kind: 'live' } });
+    expect(text('.det-header [role=alert]')).toBe('');
   });
 
   it('stop only after a question, which begins with the harmless answer', async () => {

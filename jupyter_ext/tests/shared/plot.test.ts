@@ -11,7 +11,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Legend } from '../../src/shared/legend';
 import type { LineStyle } from '../../src/shared/palette';
 import { readPalette, watchTheme } from '../../src/shared/palette';
-import { Chart, type ChartContext, tickText } from '../../src/shared/plot';
+import { powers, tickText } from '../../src/shared/axes';
+import { Chart, type ChartContext } from '../../src/shared/plot';
 import { curve, flatCurve, NASTY } from './examples';
 
 beforeEach(() => vi.useFakeTimers());
@@ -180,6 +181,15 @@ describe('a chart', () => {
     found.dispose();
   });
 
+  it('is called by its metric alone, and tells a name that is cut', async () => {
+    const { chart: found, root } = await chart();
+    expect(root.getAttribute('aria-label')).toBe('loss');
+    expect(
+      root.querySelector('.det-chart-title > span')?.getAttribute('title')
+    ).toBe('loss');
+    found.dispose();
+  });
+
   it('is drawn without any point, with one, and with gaps only', async () => {
     for (const mean of [[], [1], [null, null], [0, 0]]) {
       const { chart: found, root } = await chart([
@@ -277,6 +287,54 @@ describe('a number on an axis', () => {
   });
 });
 
+describe('a logarithmic grid', () => {
+  /** What uPlot makes ticks of: 1, 2, ... 9 times each power of ten. */
+  const ticks = (from: number, decades: number) =>
+    Array.from({ length: decades }, (_, index) =>
+      [1, 2, 3, 4, 5, 6, 7, 8, 9].map(digit =>
+        Number(`${digit}e${from + index}`)
+      )
+    ).flat();
+
+  it('has all lines over few decades, powers of ten over more', () => {
+    const few = ticks(-1, 3);
+    expect(powers(few)).toEqual(few);
+    const lines = powers(ticks(-13, 14));
+    expect(lines).toHaveLength(14 * 9);
+    expect(lines.filter(each => each !== null)).toEqual(
+      Array.from({ length: 14 }, (_, index) => Number(`1e${index - 13}`))
+    );
+    expect(powers([])).toEqual([]);
+  });
+
+  it('has few enough of them over any range', () => {
+    const lines = powers(ticks(-300, 600)).filter(each => each !== null);
+    expect(lines.length).toBeGreaterThan(10);
+    expect(lines.length).toBeLessThanOrEqual(17);
+  });
+
+  it('is drawn so', async () => {
+    const lineTo = vi.fn();
+    const context = document.createElement('canvas').getContext('2d')!;
+    (context as unknown as Record<string, unknown>).lineTo = lineTo;
+    const mean = Array.from({ length: 14 }, (_, index) => 10 ** -index);
+    const batch = mean.map((_, index) => index);
+    const { chart: found, log } = await chart([flatCurve(batch, mean)]);
+    log().click();
+    lineTo.mockClear();
+    await frame();
+    delete (context as { lineTo?: unknown }).lineTo;
+    const heights = new Set(
+      lineTo.mock.calls
+        .filter(([x]) => x !== undefined)
+        .map(([, y]) => y as number)
+    );
+    expect(heights.size).toBeGreaterThan(10);
+    expect(heights.size).toBeLessThan(20);
+    found.dispose();
+  });
+});
+
 describe('the legend', () => {
   const style = (
     label: string,
@@ -288,6 +346,7 @@ describe('the legend', () => {
     points: false,
     label,
     background: false,
+    faded: false,
     ...change
   });
 

@@ -1,0 +1,58 @@
+/** Numbers and lines on the axes of charts. Pure. */
+
+import type uPlot from 'uplot';
+
+const USUAL_DIGITS = 4;
+/** Over more decades than the first, a logarithmic grid has powers of ten only, and at most so many as the second. */
+const DENSE_DECADES = 3;
+const MOST_POWERS = 16;
+/** More than any metric has that is kept in single precision. */
+const MOST_DIGITS = 10;
+
+/** Batches are counted: there is none between 1 and 2. */
+export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
+  [1, 2, 5].map(step => step * 10 ** power)
+).flat();
+
+/** The ticks of a logarithmic axis that get a line; null in the place of the others. */
+export function powers(ticks: readonly number[]): Array<number | null> {
+  const decades = Math.log10(ticks.at(-1) ?? 1) - Math.log10(ticks[0] ?? 1);
+  const step = Math.ceil(decades / MOST_POWERS);
+  return ticks.map(tick => {
+    const power = Math.log10(tick);
+    const whole = Math.round(power);
+    const isPower = Math.abs(power - whole) < 1e-6 && whole % step === 0;
+    return decades <= DENSE_DECADES || isPower ? tick : null;
+  });
+}
+
+/** A number on an axis: 15000 -> 15k. Neighbours that are a `step` apart differ in their texts, if that is told. */
+export function tickText(value: number | null, step = 0): string {
+  if (value === null) {
+    return '';
+  }
+  const size = Math.abs(value);
+  const digits = step > 0 && size > 0 ? digitsFor(size, step) : USUAL_DIGITS;
+  if (size >= 1e9 || (size > 0 && size < 1e-3)) {
+    const [mantissa, exponent] = value.toExponential(digits - 1).split('e');
+    return `${Number(mantissa)}e${exponent}`;
+  }
+  const trimmed = (amount: number) =>
+    String(Number(amount.toPrecision(digits)));
+  if (size >= 1e6) {
+    return `${trimmed(value / 1e6)}M`;
+  }
+  return size >= 1e4 ? `${trimmed(value / 1e3)}k` : trimmed(value);
+}
+
+/** Digits that tell a number from its neighbours; steps are 1, 2, 2.5 or 5 times a power of ten. */
+function digitsFor(size: number, step: number): number {
+  const places = Math.floor(Math.log10(size)) - Math.floor(Math.log10(step));
+  return Math.min(Math.max(places + 2, 1), MOST_DIGITS);
+}
+
+/** Room for the numbers beside an axis, in pixels. */
+export function axisWidth(_: uPlot, values: string[] | null): number {
+  const longest = Math.max(0, ...(values ?? []).map(value => value.length));
+  return Math.max(30, 10 + longest * 6.4);
+}
