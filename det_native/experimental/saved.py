@@ -38,7 +38,7 @@ def saved_form(kind: str, number: int) -> dict[str, Any]:
     master = Determined()
     handle: Experiment | Trial = master.get_experiment(number) if kind == "experiments" else master.get_trial(number)
     detail = handle.detail()
-    # Asked before what is kept is: if it ends in between, it is asked for once more.
+    # Asked before what is kept is: should it end in between, the form does not count as the last one.
     return {"created": detail.created, "state": detail.state, "data": last_state(handle)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from http import HTTPStatus
@@ -31,7 +32,7 @@ class SavedHandler(DetHandler):
         options: Options = self.settings[OPTIONS_SETTING]
         command = (sys.executable, "-P", "-m", PROGRAM, kind, number)
         try:
-            async with options.drawing:
+            async with asyncio.timeout(options.answer_seconds), options.drawing:
                 finished = await run_program(command, seconds=options.answer_seconds)
         except TimeoutError:
             error = f"What is to be saved of {kind}/{number} was not there after {options.answer_seconds:.0f} s."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -16,8 +17,11 @@ PROGRAM = "det_native.experimental.saved"
 
 def programs() -> list[psutil.Process]:
     """Return the processes that draw for this server."""
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if PROGRAM in " ".join(child.cmdline())]
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has just ended; a zombie is one of these, too
+            found += [child] if PROGRAM in " ".join(child.cmdline()) else []
+    return found
 
 
 async def test_an_experiment_and_a_trial_are_told_as_the_kernel_would(jupyter: Jupyter, master: MasterProcess) -> None:
@@ -72,9 +76,10 @@ async def test_one_is_drawn_at_a_time_and_none_for_a_client_that_has_gone(
     assert [task.result().status_code for task in asked] == [200, 200, 200]
     assert seen == 1
     gone = asyncio.create_task(ask())
-    while not programs():
-        await asyncio.wait([gone], timeout=0.02)
-    gone.cancel()
     async with asyncio.timeout(20):
+        while not programs():
+            assert not gone.done()
+            await asyncio.wait([gone], timeout=0.02)
+        gone.cancel()
         while programs():
             await asyncio.sleep(0.02)

@@ -4,7 +4,9 @@ import { ChartGrid } from './chartGrid';
 import { button, make, setText } from './dom';
 import { Header } from './header';
 import { LogSection } from './logSection';
+import { shownTrial } from './facts';
 import type { Checkpoint, ExperimentSource, ExperimentView } from './model';
+import { isTerminal } from './model';
 import { CheckpointsSection, FailureSection, TrialsSection } from './sections';
 import { hasEnded } from './view';
 import { connectionText, missingText, TEXTS } from './texts';
@@ -18,11 +20,11 @@ export interface ExperimentElementOptions {
   confirm?: (question: string) => Promise<boolean>;
 }
 
-/** Told once by the DOM of a view, and heard above it: the experiment has ended. */
+/** Told once by the DOM of a view, and heard above it: what it shows has ended. */
 export const ENDED_EVENT = 'det-ended';
 
-/** Told whenever it begins or ends that nothing is known of it, and nobody can be asked; `data-lost` says it, too. */
-export const LOST_EVENT = 'det-lost';
+/** Told when the first facts are there, and the view is more than a title; `data-known` says it, too. */
+export const KNOWN_EVENT = 'det-known';
 
 interface Part {
   readonly root: HTMLElement;
@@ -38,7 +40,6 @@ export class ExperimentElement {
   private readonly _unsubscribe: () => void;
   private _frame = 0;
   private _ended = false;
-  private _lost = false;
 
   constructor(
     host: HTMLElement,
@@ -86,12 +87,13 @@ export class ExperimentElement {
       // The notice says that it loads: to say that there are no trials would be untrue.
       this._sections.forEach(({ root }) => (root.hidden = true));
     }
-    const lost = view.experiment === null && view.connection.kind === 'lost';
-    if (this.root.toggleAttribute('data-lost', lost) !== this._lost) {
-      this._lost = lost;
-      this.root.dispatchEvent(new Event(LOST_EVENT, { bubbles: true }));
+    if (view.experiment !== null && !this.root.hasAttribute('data-known')) {
+      this.root.setAttribute('data-known', '');
+      this.root.dispatchEvent(new Event(KNOWN_EVENT, { bubbles: true }));
     }
-    if (hasEnded(view) && !this._ended) {
+    const trial = shownTrial(view);
+    const ended = hasEnded(view) || (trial !== null && isTerminal(trial.state));
+    if (ended && !this._ended) {
       this._ended = true;
       this.root.dispatchEvent(new Event(ENDED_EVENT, { bubbles: true }));
     }

@@ -18,9 +18,12 @@ export class Legend {
   setLines(styles: readonly LineStyle[], keepHeight = false): void {
     this._values.length = 0;
     const { style } = this.root;
-    style.height = keepHeight
-      ? style.height || `${this.root.getBoundingClientRect().height}px`
-      : '';
+    const height = this.root.getBoundingClientRect().height;
+    if (!keepHeight) {
+      style.minHeight = '';
+    } else if (height > 0) {
+      style.minHeight = `${height}px`;
+    }
     const shown = styles
       .filter(style => !style.background)
       .slice(0, MOST_ENTRIES);

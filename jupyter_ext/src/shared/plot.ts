@@ -238,7 +238,8 @@ export class Chart {
           labelGap: -2,
           labelFont: axis.font,
           incrs: WHOLE_STEPS,
-          values: (_, ticks) => ticks.map(tick => tickText(tick))
+          values: (_, ticks, __, ___, step) =>
+            ticks.map(tick => tickText(tick, step))
         },
         {
           ...axis,

@@ -79,6 +79,9 @@ export class RowHighlight {
   }
 
   private _key(event: KeyboardEvent): void {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) {
+      return; // of the notebook, as Shift+Enter
+    }
     const row = rowOf(event);
     const places: Readonly<Record<string, Element | null | undefined>> = {
       ArrowDown: row?.nextElementSibling,

@@ -3,7 +3,7 @@
 import type { AnyModel } from '@anywidget/types';
 
 import { make, setText } from '../shared/dom';
-import { ExperimentElement } from '../shared/experimentView';
+import { ExperimentElement, KNOWN_EVENT } from '../shared/experimentView';
 import { ExperimentFeed } from '../shared/feed';
 import type { ExperimentSource, MasterStatus } from '../shared/model';
 import { TEXTS } from '../shared/texts';
@@ -77,6 +77,7 @@ export class Mounted {
       this._elsewhere.remove();
       if (this._host.parentNode !== last) {
         last.append(this._host);
+        this._host.dispatchEvent(new Event(KNOWN_EVENT, { bubbles: true }));
       }
       this._places.at(-2)?.append(this._elsewhere);
     }

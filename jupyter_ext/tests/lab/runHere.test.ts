@@ -65,11 +65,22 @@ describe('training in the kernel', () => {
     const running = runHere(panel, HERE, gone.signal);
     await vi.waitFor(() => expect(executed).toEqual([HERE.before]));
     gone.abort();
-    await answer();
+    // Before anything that is run by hand meanwhile.
+    expect(executed).toEqual([HERE.before, HERE.after]);
     await answer();
     await expect(running).rejects.toThrow('abort');
-    expect(executed).toEqual([HERE.before, HERE.after]);
     expect(runCells).not.toHaveBeenCalled();
+  });
+
+  it('does not undo what was begun, when the dialog has closed', async () => {
+    const { panel, executed, answer } = notebook();
+    const gone = new AbortController();
+    const running = runHere(panel, HERE, gone.signal);
+    await answer();
+    await running;
+    gone.abort();
+    expect(executed.filter(code => code === HERE.before)).toHaveLength(1);
+    expect(executed.filter(code => code === HERE.after)).toHaveLength(1);
   });
 
   it('tells the kernel nothing after that', async () => {
@@ -79,11 +90,14 @@ describe('training in the kernel', () => {
     expect(executed).toEqual([]);
   });
 
-  it('says why the kernel could not be prepared', async () => {
-    const { panel, answer } = notebook('error');
+  it.each([
+    ['error', 'NameError: no such name'],
+    ['aborted', 'a cell that ran before has failed']
+  ])('says why the kernel could not be prepared: %s', async (status, words) => {
+    const { panel, answer } = notebook(status);
     const running = runHere(panel, HERE, new AbortController().signal);
     await answer();
-    await expect(running).rejects.toThrow('NameError: no such name');
+    await expect(running).rejects.toThrow(words);
     expect(runCells).not.toHaveBeenCalled();
   });
 });

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { VIEW_MIME_TYPE } from '../../src/lab/output/mimeType';
 import { addViewOutput, ViewOutput } from '../../src/lab/output/viewOutput';
 import type { ServerViews } from '../../src/lab/output/serverViews';
-import { ENDED_EVENT, LOST_EVENT } from '../../src/shared/experimentView';
+import { ENDED_EVENT, KNOWN_EVENT } from '../../src/shared/experimentView';
 import { type Attach, LiveViews, liveViews } from '../../src/shared/liveViews';
 
 // What Lumino's modules want of a browser when they are loaded, and jsdom has not.
@@ -38,9 +38,21 @@ let output: ViewOutput;
 /** What the server would say, if it is asked. */
 function asking(
   find: ServerViews['find'] = () => Promise.resolve(null),
-  saved: ServerViews['saved'] = () => Promise.resolve(null)
+  saved: ServerViews['saved'] = () => Promise.resolve(null),
+  onHope: ServerViews['onHope'] = () => () => undefined
 ): ServerViews {
-  return { find, saved } as unknown as ServerViews;
+  return { find, saved, onHope } as unknown as ServerViews;
+}
+
+/** A view that has its facts. */
+function known(text: string, onEnd: () => void = () => undefined): Attach {
+  return place => {
+    const view = document.createElement('section');
+    view.setAttribute('data-known', '');
+    view.textContent = text;
+    place.append(view);
+    return onEnd;
+  };
 }
 
 function model(
@@ -60,8 +72,7 @@ function offer(
   const places: HTMLElement[] = [];
   const withdraw = liveViews().offer(id, place => {
     places.push(place);
-    place.textContent = text;
-    return () => places.splice(places.indexOf(place), 1);
+    return known(text, () => places.splice(places.indexOf(place), 1))(place);
   });
   return { withdraw, places };
 }
@@ -77,11 +88,7 @@ describe('ViewOutput', () => {
   it('shows a view that is found without the widget, until the widget comes', async () => {
     vi.useFakeTimers();
     const ended = vi.fn();
-    const found: Attach = place => {
-      place.textContent = 'found';
-      return ended;
-    };
-    const find = vi.fn(() => Promise.resolve(found));
+    const find = vi.fn(() => Promise.resolve(known('found', ended)));
     const other = new ViewOutput(registry, asking(find));
     const facts = {
       experiment_id: 3,
@@ -160,22 +167,43 @@ describe('ViewOutput', () => {
     expect(places).toHaveLength(0);
   });
 
-  it('shows what was saved below a view that knows nothing and can ask nobody', async () => {
+  it('shows what was saved below a view that knows nothing yet', async () => {
     await output.renderModel(model({ 'text/html': 'saved' }));
-    const { withdraw, places } = offer('one', '');
     const view = document.createElement('section');
     view.textContent = 'no connection yet, ';
-    places[0]?.append(view);
-    const tell = async (lost: boolean) => {
-      view.toggleAttribute('data-lost', lost);
-      view.dispatchEvent(new Event(LOST_EVENT, { bubbles: true }));
-      await Promise.resolve();
-    };
-    await tell(true);
+    const withdraw = liveViews().offer('one', place => {
+      place.append(view);
+      return () => view.remove();
+    });
     expect(output.node.textContent).toBe('no connection yet, text/html: saved');
-    await tell(false);
+    await output.renderModel(model({ 'text/html': 'saved later' }));
+    expect(output.node.textContent).toContain('saved later');
+    view.setAttribute('data-known', '');
+    view.dispatchEvent(new Event(KNOWN_EVENT, { bubbles: true }));
     expect(output.node.textContent).toBe('no connection yet, ');
     withdraw();
+  });
+
+  it('looks again when a master may answer that could not be asked', async () => {
+    vi.useFakeTimers();
+    const hopes = new Set<() => void>();
+    const find = vi.fn(() => Promise.reject<Attach>(new Error('no master')));
+    const views = asking(find, undefined, listener => {
+      hopes.add(listener);
+      return () => hopes.delete(listener);
+    });
+    const other = new ViewOutput(registry, views);
+    await other.renderModel(model({ 'text/plain': 'a line' }, 'away'));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(find).toHaveBeenCalledTimes(4);
+    expect(hopes.size).toBe(1);
+    find.mockImplementation(() => Promise.resolve(known('found')));
+    hopes.forEach(hope => hope());
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(other.node.textContent).toBe('found');
+    expect(hopes.size).toBe(0);
+    other.dispose();
+    vi.useRealTimers();
   });
 
   it('shows a view that is there already, and another display is another view', async () => {
@@ -277,13 +305,36 @@ describe('what is saved of a view that has ended', () => {
     end();
   });
 
-  it('stays as it is where the server does not know', async () => {
-    const { set, end } = await ended(NAMED, () =>
-      Promise.reject(new Error('no master'))
+  it('is asked for again where nobody answers, less and less often', async () => {
+    const saved = vi.fn(() =>
+      Promise.reject<typeof FORM>(new Error('no master'))
     );
-    await vi.advanceTimersByTimeAsync(20_000);
+    const { set, end } = await ended(NAMED, saved);
+    await vi.advanceTimersByTimeAsync(200_000);
+    expect(saved).toHaveBeenCalledTimes(3);
     expect(set).not.toHaveBeenCalled();
+    saved.mockImplementation(() => Promise.resolve(FORM));
+    await vi.advanceTimersByTimeAsync(50_000);
+    expect(set).toHaveBeenCalledOnce();
+    await vi.advanceTimersByTimeAsync(1_000_000);
+    expect(saved).toHaveBeenCalledTimes(4);
     end();
+  });
+
+  it('is asked for at once by a view that no kernel has', async () => {
+    vi.useFakeTimers();
+    const saved = vi.fn(() => Promise.resolve(FORM));
+    const find = () => Promise.resolve(known('found'));
+    const shown = new ViewOutput(registry, asking(find, saved));
+    await shown.renderModel(model({ [VIEW_MIME_TYPE]: NAMED }));
+    await vi.advanceTimersByTimeAsync(2000);
+    shown.node
+      .querySelector('section')
+      ?.dispatchEvent(new Event(ENDED_EVENT, { bubbles: true }));
+    await vi.advanceTimersByTimeAsync(100);
+    expect(saved).toHaveBeenCalledOnce();
+    shown.dispose();
+    vi.useRealTimers();
   });
 });
 

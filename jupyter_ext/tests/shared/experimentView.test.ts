@@ -3,7 +3,7 @@ import { buttonOf, nameOf, observing, textsOf } from './browserParts';
 import { describe, expect, it, vi } from 'vitest';
 
 import type { ExperimentView } from '../../src/shared/model';
-import { ENDED_EVENT, LOST_EVENT } from '../../src/shared/experimentView';
+import { ENDED_EVENT, KNOWN_EVENT } from '../../src/shared/experimentView';
 import { TEXTS } from '../../src/shared/texts';
 import { emptyView } from '../../src/shared/view';
 import {
@@ -134,24 +134,27 @@ describe('the view of an experiment', () => {
     document.body.removeEventListener(ENDED_EVENT, told);
   });
 
-  it('tells when nothing is known of it and nobody can be asked, and when that is over', async () => {
+  it('tells once that it knows more than its title', async () => {
     const told: boolean[] = [];
-    const note = () => told.push(root.hasAttribute('data-lost'));
-    document.body.addEventListener(LOST_EVENT, note);
+    const note = () => told.push(root.hasAttribute('data-known'));
+    document.body.addEventListener(KNOWN_EVENT, note);
     const { root, show } = shown(emptyView(7));
-    const connection = {
-      kind: 'lost',
-      since: 0,
-      state: 'none',
-      message: '',
-      remedy: ''
-    } as const;
-    await show({ connection });
-    await show({ connection });
+    await show({ connection: { kind: 'live' } });
+    expect(told).toEqual([]);
+    await show({ experiment: detail() });
+    await show({ experiment: detail({ progress: 0.9 }) });
     expect(told).toEqual([true]);
-    await show({ experiment: detail(), connection });
-    expect(told).toEqual([true, false]);
-    document.body.removeEventListener(LOST_EVENT, note);
+    document.body.removeEventListener(KNOWN_EVENT, note);
+  });
+
+  it('of a trial tells the end of the trial', async () => {
+    const told = vi.fn();
+    document.body.addEventListener(ENDED_EVENT, told);
+    const { show } = shown({ trialId: 3, trials: [trial({ id: 3 })] });
+    expect(told).not.toHaveBeenCalled();
+    await show({ trials: [trial({ id: 3, state: 'COMPLETED' })] });
+    expect(told).toHaveBeenCalledOnce();
+    document.body.removeEventListener(ENDED_EVENT, told);
   });
 
   it('says that not the curves of all trials are drawn', async () => {

@@ -39,8 +39,8 @@ async function search() {
     tell,
     point: (id: number) => tell('pointerover', rowOf(id).lastElementChild!),
     leave: () => tell('pointerleave', rowOf(1).parentElement!),
-    press: async (key: string) => {
-      const init = { key, bubbles: true, cancelable: true };
+    press: async (key: string, modifiers: KeyboardEventInit = {}) => {
+      const init = { key, bubbles: true, cancelable: true, ...modifiers };
       const event = new KeyboardEvent('keydown', init);
       document.activeElement!.dispatchEvent(event);
       await frame();
@@ -162,7 +162,10 @@ describe("a trial's row", () => {
     expect(heard).not.toHaveBeenCalled();
     rowOf(7).focus();
     expect(await press('a')).toBe(false);
-    expect(heard).toHaveBeenCalledOnce();
+    expect(await press('Enter', { shiftKey: true })).toBe(false);
+    expect(await press('Home', { ctrlKey: true })).toBe(false);
+    expect(heard).toHaveBeenCalledTimes(3);
+    expect(selected()).toEqual([]);
     document.body.removeEventListener('keydown', heard);
   });
 
@@ -195,12 +198,26 @@ describe("a trial's row", () => {
       new DOMRect(0, 0, 300, 31.9)
     );
     await point(7);
-    expect(legend.style.height).toBe('31.9px');
+    expect(legend.style.minHeight).toBe('31.9px');
     await point(8);
-    expect(legend.style.height).toBe('31.9px');
+    expect(legend.style.minHeight).toBe('31.9px');
     await leave();
-    expect(legend.style.height).toBe('');
+    expect(legend.style.minHeight).toBe('');
     expect(legend.classList).toContain('det-crowded');
+  });
+
+  it('leaves room for the legend of a chart that comes meanwhile', async () => {
+    const { point, show, root } = await search();
+    await point(7);
+    await show({
+      curves: [...CURVES, ...CURVES.map(each => ({ ...each, name: 'new' }))]
+    });
+    await frame();
+    const legends = [...root.querySelectorAll<HTMLElement>('.det-legend')];
+    expect(legends.at(-1)?.textContent).toContain('trial 7');
+    expect(legends.map(({ style }) => style.cssText)).toEqual(
+      legends.map(() => '')
+    );
   });
 
   it('of few trials fades the curves of the others', async () => {

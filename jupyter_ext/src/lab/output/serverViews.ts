@@ -63,6 +63,11 @@ export class ServerViews {
       : null;
   }
 
+  /** Call `listener` when the master may answer again; returns what ends it. */
+  onHope(listener: () => void): () => void {
+    return this._transport.onHope?.(listener) ?? (() => undefined);
+  }
+
   /** What the notebook is to keep of it now; null where no master knows it. */
   async saved(named: NamedView): Promise<SavedForm | null> {
     const { experiment_id: id, trial_id: trial = 0, created } = named;

@@ -2,11 +2,16 @@
 import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { Panel, Widget } from '@lumino/widgets';
 
-import { ENDED_EVENT, LOST_EVENT } from '../../shared/experimentView';
+import { ENDED_EVENT, KNOWN_EVENT } from '../../shared/experimentView';
 import { type Attach, liveViews } from '../../shared/liveViews';
 import { keep } from './keep';
 import { VIEW_MIME_TYPE } from './mimeType';
-import { isFinal, type NamedView, type ServerViews } from './serverViews';
+import {
+  isFinal,
+  type NamedView,
+  type SavedForm,
+  type ServerViews
+} from './serverViews';
 
 /** What is shown where no widget lives, best first. */
 const SAVED_MIME_TYPES = ['text/html', 'image/png', 'text/plain'];
@@ -44,6 +49,9 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   private _unwatch: () => void = () => undefined;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _renewal: ReturnType<typeof setTimeout> | undefined;
+  private _endHope: () => void = () => undefined;
+  /** The live view was found without any kernel. */
+  private _ofServer = false;
 
   constructor(
     private readonly _registry: IRenderMimeRegistry,
@@ -52,7 +60,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     super();
     this.addClass('det-Output');
     this.node.addEventListener(ENDED_EVENT, () => this._renewSoon());
-    this.node.addEventListener(LOST_EVENT, () => void this._showBest());
+    this.node.addEventListener(KNOWN_EVENT, () => void this._showBest());
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -61,7 +69,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     if (named.view_id !== this._id) {
       this._id = named.view_id;
       this._unwatch();
-      this._hideLive();
+      this._changed(null);
       this._unwatch = liveViews().watch(
         this._id,
         attach => this._changed(attach),
@@ -76,6 +84,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     if (!this.isDisposed) {
       clearTimeout(this._timer);
       clearTimeout(this._renewal);
+      this._endHope();
       this._unwatch();
       this._hideLive();
     }
@@ -95,33 +104,48 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 
   private async _findView(named: NamedView, look: number): Promise<void> {
     let attach: Attach | null = null;
+    let answered = true;
     try {
       attach = await this._views.find(named);
     } catch {
-      // Neither the server nor the master can be asked: what was saved stays.
+      answered = false; // neither the server nor the master can be asked: what was saved stays
     }
     if (this._live !== null || this._id !== named.view_id || this.isDisposed) {
       return;
     }
+    this._endHope();
     if (attach) {
+      this._ofServer = true;
       this._showLive(attach);
-    } else {
-      this._findSoon(named, look + 1);
+      return;
+    }
+    this._findSoon(named, look + 1);
+    if (!answered) {
+      this._endHope = this._views.onHope(() => this._findSoon(named));
     }
   }
 
   /** It has ended: if its kernel does not say so to the notebook, the server does. */
-  private _renewSoon(): void {
+  private _renewSoon(
+    patience = this._ofServer ? 0 : RENEWAL_MILLISECONDS
+  ): void {
     clearTimeout(this._renewal);
-    this._renewal = setTimeout(() => void this._renew(), RENEWAL_MILLISECONDS);
+    this._renewal = setTimeout(() => void this._renew(patience), patience);
   }
 
-  private async _renew(): Promise<void> {
+  private async _renew(patience: number): Promise<void> {
     const before = this._model;
     if (before === null || isFinal(namedView(before))) {
       return;
     }
-    const form = await this._views.saved(namedView(before)).catch(() => null);
+    let form: SavedForm | null = null;
+    try {
+      form = await this._views.saved(namedView(before));
+    } catch {
+      if (!this.isDisposed) {
+        this._renewSoon(Math.max(2 * patience, RENEWAL_MILLISECONDS));
+      }
+    }
     // A disposed output is in no cell any more; one that was renewed meanwhile has the kernel's word.
     if (form && !this.isDisposed && this._model === before) {
       const named = before.data[VIEW_MIME_TYPE] as object;
@@ -132,6 +156,8 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 
   private _changed(attach: Attach | null): void {
     clearTimeout(this._timer);
+    this._endHope();
+    this._ofServer = false;
     this._hideLive();
     if (attach === null) {
       void this._showBest();
@@ -147,9 +173,9 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     void this._showBest();
   }
 
-  /** What was saved, if there is no live view, or below one that knows nothing and can ask nobody. */
+  /** What was saved, if there is no live view, or below one that knows nothing yet, which may last. */
   private async _showBest(): Promise<void> {
-    if (this._live === null || this._live.node.querySelector('[data-lost]')) {
+    if (!this._live?.node.querySelector('[data-known]')) {
       await this._showSaved();
     } else {
       this._saved?.dispose();

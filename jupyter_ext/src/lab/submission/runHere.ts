@@ -10,7 +10,7 @@ import type { Inspection } from './inspection';
  * Make the kernel train locally, and run the cells of the experiment as a user does.
  *
  * Resolves when the cells are under way; what they do is seen in the notebook. A kernel that is busy hears of it when it
- * is free: if the user has gone away by then (`gone`), no cell is run, and the kernel trains as it is written again.
+ * is free: if the user has gone away by then (`gone`), no cell is run.
  */
 export async function runHere(
   panel: NotebookPanel,
@@ -25,12 +25,7 @@ export async function runHere(
       'The notebook has no kernel. Choose one at the right of its toolbar.'
     );
   }
-  gone.throwIfAborted();
-  await execute(kernel, here.before);
-  if (gone.aborted) {
-    await execute(kernel, here.after);
-    gone.throwIfAborted();
-  }
+  await prepare(kernel, here, gone);
   const wanted = new Set(here.cells);
   const cells = panel.content.widgets.filter((cell: Cell) =>
     wanted.has(cell.model.id)
@@ -46,6 +41,24 @@ export async function runHere(
     .catch((error: unknown) =>
       console.warn('det_native: the kernel ended while it trained', error)
     );
+}
+
+/** Have the kernel train here from now on; for a user who goes away meanwhile, as it is written again. */
+async function prepare(
+  kernel: Kernel.IKernelConnection,
+  here: Inspection['here'],
+  gone: AbortSignal
+): Promise<void> {
+  gone.throwIfAborted();
+  // At once, so that it stands before whatever is run by hand after the dialog, or prepared by another one.
+  const undo = () => void execute(kernel, here.after).catch(() => undefined);
+  gone.addEventListener('abort', undo);
+  try {
+    await execute(kernel, here.before);
+  } finally {
+    gone.removeEventListener('abort', undo);
+  }
+  gone.throwIfAborted();
 }
 
 /** Bring the cell that trains into sight: what it tells is shown below it. */
@@ -66,8 +79,14 @@ async function execute(
     silent: true,
     store_history: false
   }).done;
-  if (content.status === 'error') {
-    const { ename, evalue } = content as KernelMessage.IReplyErrorContent;
-    throw new Error(`The kernel could not be prepared: ${ename}: ${evalue}`);
+  if (content.status === 'ok') {
+    return;
   }
+  const { ename, evalue } = content as KernelMessage.IReplyErrorContent;
+  // What waits behind a cell that fails is left out by the kernel.
+  const why =
+    content.status === 'error'
+      ? `${ename}: ${evalue}`
+      : 'a cell that ran before has failed. Press Run here again.';
+  throw new Error(`The kernel could not be prepared: ${why}`);
 }
