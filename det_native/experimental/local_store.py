@@ -149,13 +149,19 @@ class LocalStore:
 
     def experiment(self) -> rest.ExperimentDetail:
         """Return the experiment; one whose process died without a word ended in state ERROR."""
-        detail = rest.ExperimentDetail.model_validate_json((self.folder / "experiment.json").read_bytes())
+        detail = self._kept_experiment()
         if detail.state.terminal or self._running():
+            return detail
+        detail = self._kept_experiment()  # it may have ended since it was read: that is written before the lock is free
+        if detail.state.terminal:
             return detail
         error = rest.UserErrorInfo(
             type="Died", message="The process of this local run ended in the middle.", traceback=""
         )
         return detail.model_copy(update={"state": ExperimentState.ERROR, "error": error})
+
+    def _kept_experiment(self) -> rest.ExperimentDetail:
+        return rest.ExperimentDetail.model_validate_json((self.folder / "experiment.json").read_bytes())
 
     def trials(self) -> list[rest.Trial]:
         """Return the trials, oldest first."""

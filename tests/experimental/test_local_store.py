@@ -15,7 +15,9 @@ from det_native.capture.interpreter import current_interpreter
 from det_native.client.handles import Experiment
 from det_native.errors import NotFoundError
 from det_native.experimental import local_store
+from det_native.experimental.local_store import LocalStore
 from det_native.schema.manifests import BundleManifest, FileEntry, Program
+from det_native.schema.states import ExperimentState
 
 
 def root() -> Path:
@@ -81,3 +83,20 @@ def test_what_only_removed_runs_needed_goes_with_them(monkeypatch: pytest.Monkey
     write_experiment()
     assert numbers() == [3, 4]
     assert blobs() == set()
+
+
+def test_a_run_that_ends_while_it_is_asked_for_has_not_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = write_experiment()
+    store = LocalStore.find(str(experiment.id))
+    ended = store.experiment()
+    store.write_experiment(ended.model_copy(update={"state": ExperimentState.ACTIVE}))
+
+    def ends_just_now(_: LocalStore) -> bool:
+        store.write_experiment(ended)
+        return False
+
+    monkeypatch.setattr(LocalStore, "_running", ends_just_now)
+    assert store.experiment() == ended
+    monkeypatch.setattr(LocalStore, "_running", lambda _: False)
+    store.write_experiment(ended.model_copy(update={"state": ExperimentState.ACTIVE}))
+    assert store.experiment().state is ExperimentState.ERROR
