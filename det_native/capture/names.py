@@ -13,7 +13,6 @@ from det_native.capture.analysis import analyse
 from det_native.capture.flow import follow
 from det_native.capture.records import Facts, Step
 from det_native.errors import Problem
-from det_native.schema.cell_titles import cell_title
 from det_native.schema.manifests import Program
 
 #: Names that every module has, or that the harness provides.
@@ -66,10 +65,7 @@ def check_bundle_names(
 
 
 def _titles(program: Program) -> list[str]:
-    return [
-        cell_title(cell.number, prompts=program.prompts) if cell.number is not None else f"cell number {index + 1}"
-        for index, cell in enumerate(program.cells)
-    ]
+    return [program.title(index) for index in range(len(program.cells))]
 
 
 def _line_of_call(program: Program) -> int | None:

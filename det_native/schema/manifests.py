@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from det_native.schema.cell_titles import cell_title
+
 Sha256 = str
 Codec = Literal["cloudpickle", "npy", "parquet", "safetensors"]
 CallKind = Literal["fit", "train", "create", "train_and_evaluate", "init"]
@@ -85,6 +87,11 @@ class Program(_Model):
     call: CallSite | None = None
     init: CallSite | None = None
     prompts: bool = True
+
+    def title(self, index: int) -> str:
+        """Return how a cell, by its index, is named to the user."""
+        number = self.cells[index].number
+        return f"cell number {index + 1}" if number is None else cell_title(number, prompts=self.prompts)
 
 
 class Interpreter(_Model):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from det_native.callsite import Position, calling_position
 from det_native.errors import TrialDefinitionError
-from det_native.schema.cell_titles import cell_title
 from det_native.schema.manifests import CallSite, Program
 
 
@@ -36,7 +35,7 @@ class ProgramSource:
         self.directory = directory
         numbers = Counter(cell.number for cell in program.cells)
         self._filenames = [
-            f"<{cell_title(cell.number, prompts=program.prompts)}>"
+            f"<{program.title(index)}>"
             if cell.number is not None and numbers[cell.number] == 1
             else f"<cell #{index + 1}>"
             for index, cell in enumerate(program.cells)
@@ -62,10 +61,7 @@ class ProgramSource:
         """Return how a unit is named to the user: ``cell [7]``, or a path."""
         if unit.cell is None:
             return unit.file or "the program"
-        number = self.program.cells[unit.cell].number
-        if number is None:
-            return f"cell number {unit.cell + 1}"
-        return cell_title(number, prompts=self.program.prompts)
+        return self.program.title(unit.cell)
 
     def number(self, unit: Unit) -> int | None:
         """Return the number that the notebook shows for a cell."""

@@ -1,5 +1,6 @@
 /** What follows from a view. Pure. */
 
+import { cellName } from './format';
 import type {
   Checkpoint,
   ExperimentView,
@@ -178,10 +179,8 @@ export function whereText(error: UserErrorInfo): string {
   const when = error.batch
     ? ` at batch ${error.batch}`
     : ' before its first batch';
-  const title = error.prompts
-    ? `cell [${error.cell}]`
-    : `code cell ${error.cell}`;
-  const cell = typeof error.cell === 'number' ? title : '';
+  const cell =
+    typeof error.cell === 'number' ? cellName(error.cell, error.prompts) : '';
   const place = [cell, error.file ?? ''].filter(Boolean).join(', ');
   const line =
     place && typeof error.line === 'number' ? `, line ${error.line}` : '';

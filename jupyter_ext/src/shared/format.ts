@@ -75,6 +75,19 @@ function formatNumber(value: number): string {
     : value.toExponential(2);
 }
 
+/** `cell [3]` by its prompt, `code cell 3` by its place; `a cell` where it has no number. */
+export function cellName(cell: number | null, prompts: boolean): string {
+  if (cell === null) {
+    return 'a cell';
+  }
+  return prompts ? `cell [${cell}]` : `code cell ${cell}`;
+}
+
+/** `Cell [3]` for `cell [3]`. */
+export function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** Hyperparameters as `name=value` pairs, in alphabetical order. */
 export function formatHparams(hparams: Trial['hparams']): string {
   return Object.entries(hparams)

@@ -1,5 +1,7 @@
 /** What the list says of an experiment, in the few characters that 250 pixels have. */
 import {
+  capitalised,
+  cellName,
   formatAgo,
   formatDuration,
   formatPercent,
@@ -95,12 +97,9 @@ function shapeOf({ state }: Experiment, word: string, note: string): Shape {
 export function problemLine(error: UserErrorInfo): string {
   const [message] = error.message.split('\n');
   const said = filled(error.type, message ?? '').join(': ');
-  if (error.cell === null) {
-    return said;
-  }
-  return error.prompts
-    ? `Cell [${error.cell}]: ${said}`
-    : `Code cell ${error.cell}: ${said}`;
+  return typeof error.cell === 'number'
+    ? `${capitalised(cellName(error.cell, error.prompts))}: ${said}`
+    : said;
 }
 
 function detailOf(experiment: Experiment, word: string, now: number): string {

@@ -1,5 +1,5 @@
 /** What the submit dialog says of an inspection, as texts. Pure. */
-import { formatBytes } from '../../shared/format';
+import { capitalised, cellName, formatBytes } from '../../shared/format';
 import { counted, type DialogModel } from './dialogModel';
 import type { CaptureRow, CellRemark, Inspection, Place } from './inspection';
 
@@ -47,14 +47,6 @@ export function sizeText(row: CaptureRow): string {
 /** Whether the master has a row; nothing for a cell that runs again: its source is a row of its own. */
 export function statusText(row: CaptureRow): string {
   return row.how === 'runs again' ? '' : (row.status ?? 'new');
-}
-
-/** `cell [3]` by its prompt, `code cell 3` by its place; `a cell` where it has no number. */
-export function cellName(cell: number | null, prompts: boolean): string {
-  if (cell === null) {
-    return 'a cell';
-  }
-  return prompts ? `cell [${cell}]` : `code cell ${cell}`;
 }
 
 /** Everything that the user should know before sending, most important first. */
@@ -125,8 +117,7 @@ function cellNames(
 ): string {
   const numbers = cells.filter(cell => cell !== null);
   if (numbers.length < 2) {
-    const name = cellName(numbers[0] ?? null, prompts);
-    return name.charAt(0).toUpperCase() + name.slice(1);
+    return capitalised(cellName(numbers[0] ?? null, prompts));
   }
   const kind = prompts ? 'Cells' : 'Code cells';
   const mark = (number: number) => (prompts ? `[${number}]` : `${number}`);
