@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-REPORT = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+_DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 @dataclass(frozen=True)
@@ -141,17 +141,26 @@ def _table() -> Iterator[str]:
 
 def _versions() -> str:
     names = ["torch", "tensorflow-cpu", "numpy", "fastapi", "sqlalchemy", "zstandard"]
-    return ", ".join(f"{name} {metadata.version(name)}" for name in names)
+    installed = {found.name for found in metadata.distributions()}
+    return ", ".join(f"{name} {metadata.version(name)}" for name in names if name in installed)
+
+
+def _gpu() -> str | None:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
 
 
 def pytest_sessionfinish() -> None:
-    """Print the ratios and write ``docs/performance.md``."""
+    """Print the ratios and write ``docs/performance.md``; on a machine with a GPU, ``docs/performance_gpu.md``."""
     if not _results:
         return
+    gpu = _gpu()
+    machine = f"Python {platform.python_version()}, {_versions()}" + (f", on an {gpu}" if gpu else "")
     lines = [
-        "# Performance",
+        f"# Performance{' on a GPU' if gpu else ''}",
         "",
-        f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {_versions()}.",
+        f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}, {machine}.",
         "",
         "Each row runs ours and its peer in turn, round by round; the ratio is the median of the rounds' ratios, its",
         "spread their lowest and highest. Only the ratios carry over to another machine. Under 1.5x, what touches the",
@@ -161,7 +170,7 @@ def pytest_sessionfinish() -> None:
         "",
     ]
     print("\n" + "\n".join(lines))
-    REPORT.write_text("\n".join(lines))
+    (_DOCS / ("performance_gpu.md" if gpu else "performance.md")).write_text("\n".join(lines))
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,8 @@ def to_device(data: Any, device: torch.device) -> Any:
     neither tensor, array nor container stays as it is.
     """
     if isinstance(data, torch.Tensor):
-        return data if data.device == device else data.to(device, non_blocking=True)
+        # Only on its way to a GPU: whoever reads in host memory would not wait for it.
+        return data if data.device == device else data.to(device, non_blocking=device.type != "cpu")
     if isinstance(data, np.ndarray):
         # Texts and objects have no tensor.
         return torch.as_tensor(data, device=device) if data.dtype.kind in "biufc" else data

@@ -38,8 +38,8 @@ class Exchange(Protocol):
     def ask(self, *flags: bool) -> Callable[[], list[bool]]:
         """Begin to find out which flags are set on any rank; what is returned waits for the answer."""
 
-    def watched(self, work: Any) -> Any:
-        """Return the handle of an operation on the CPU whose ``wait()`` notices that it would never end."""
+    def watched(self, work: Any, *, on_gpu: bool = False) -> Any:
+        """Return the handle of an operation whose ``wait()`` notices that it would never end."""
 
 
 class OneProcess(Exchange):
@@ -60,7 +60,7 @@ class OneProcess(Exchange):
         """Answer with the flags themselves."""
         return lambda: list(flags)
 
-    def watched(self, work: Any) -> Any:
+    def watched(self, work: Any, *, on_gpu: bool = False) -> Any:
         """Return the handle as it is."""
         return work
 
@@ -140,9 +140,9 @@ class GroupExchange(Exchange):
 
         return answer
 
-    def watched(self, work: Any) -> Any:
-        """Return the handle of an operation on the CPU whose ``wait()`` notices that it would never end."""
-        return work if self._waits is None else self._waits.watched(work)
+    def watched(self, work: Any, *, on_gpu: bool = False) -> Any:
+        """Return the handle of an operation whose ``wait()`` notices that it would never end."""
+        return work if self._waits is None else self._waits.watched(work, on_gpu=on_gpu)
 
     def _wait(self, call: Callable[[], Any]) -> None:
         finish(self.watched(begin(call)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
@@ -19,6 +20,8 @@ from det_harness.waits import LONG_SECONDS, Waits
 from det_native.errors import PeerLostError, UnsupportedFeatureError
 from det_native.schema.job import Gang
 from det_native.schema.manifests import Framework
+
+logger = logging.getLogger("det_harness")
 
 MEETING_SECONDS = 300.0
 
@@ -75,14 +78,14 @@ def joined(
     import torch
     import torch.distributed as distributed
 
-    on_gpu = torch.cuda.is_available()
-    if on_gpu:
+    horovod_group.check(config or {})
+    if torch.cuda.is_available():
         torch.cuda.set_device(gang.local_rank % torch.cuda.device_count())
     with _on_loopback():
         store, secret = _meet(gang, deadline)
         with _translated():
             distributed.init_process_group(
-                "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
+                _backend(store, gang),
                 store=store,
                 rank=gang.rank,
                 world_size=gang.size,
@@ -97,6 +100,27 @@ def joined(
                 finish(begin(lambda: distributed.all_reduce(torch.zeros(1), async_op=True)))
         finally:
             distributed.destroy_process_group()
+
+
+def _backend(store: Any, gang: Gang) -> str:
+    """Return the backends of the group: NCCL for tensors on GPUs, unless two ranks are on one, which it refuses."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return "gloo"
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    store.set(f"gpu/{gang.rank}", str(properties.uuid))
+    gpus = {store.get(f"gpu/{rank}") for rank in range(gang.size)}
+    if len(gpus) == gang.size:
+        return "cpu:gloo,cuda:nccl"
+    if gang.rank == 0:
+        logger.warning(
+            "The %d slots of the trial share %d GPU(s), so their gradients go through the host's memory: give each "
+            "slot a GPU of its own, or train on fewer slots.",
+            gang.size,
+            len(gpus),
+        )
+    return "cpu:gloo,cuda:gloo"
 
 
 def _horovod(

@@ -27,6 +27,22 @@ def is_asked_for(config: Mapping[str, Any]) -> bool:
     return (config.get("distributed") or {}).get("backend") == "horovod"
 
 
+def check(config: Mapping[str, Any]) -> None:
+    """Refuse, before the processes of a trial meet, a configuration that Horovod is not there for.
+
+    Whoever left later would keep others waiting, which would say so instead.
+
+    Raises
+    ------
+    MissingDependencyError
+        If Horovod is wanted, and not installed or not built for PyTorch.
+    UnsupportedFeatureError
+        On GPUs, if it was built without NCCL.
+    """
+    if is_asked_for(config):
+        _library()
+
+
 @contextmanager
 def horovod_joined(
     gang: Gang, exchange: Exchange, config: Mapping[str, Any], *, interface: str, deadline: float

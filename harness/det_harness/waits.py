@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from datetime import timedelta
 from types import FrameType
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ class _Wait(NamedTuple):
 
 
 class Waits:
-    """Waits for operations on the CPU, and tells apart those that are long from those that never end.
+    """Waits for operations, and tells apart those that are long from those that never end.
 
     A rank that has waited long says so, with the place, in the store in which the ranks have met. Once all have, and
     none of them has moved for as long again, and the places differ, it will never end. In the same place they wait for
@@ -60,12 +61,12 @@ class Waits:
         self._period = timedelta(seconds=long_seconds)
         self._number = 0
 
-    def watched(self, work: Any) -> _Watched:
+    def watched(self, work: Any, *, on_gpu: bool = False) -> _Watched:
         """Return a handle of a ``torch.distributed.Work`` whose ``wait()`` is one of these."""
-        return _Watched(self, work)
+        return _Watched(self, work, on_gpu=on_gpu)
 
-    def wait(self, work: Any) -> None:
-        """Wait for an operation.
+    def wait(self, work: Any, *, on_gpu: bool = False) -> None:
+        """Wait for an operation; for one on a GPU too, until it has ended there.
 
         Raises
         ------
@@ -75,7 +76,7 @@ class Waits:
             Of the backend: another rank is gone.
         """
         seen: list[_Wait | None] = []
-        while not self._ends_soon(work):
+        while not (self._ends_soon_on_gpu(work) if on_gpu else self._ends_soon(work)):
             if not seen:
                 self._number += 1
                 self._say(_Wait(self._number, self._place(sys._getframe(1))))
@@ -92,6 +93,16 @@ class Waits:
             if work.is_completed():
                 raise
             return False
+        return True
+
+    def _ends_soon_on_gpu(self, work: Any) -> bool:
+        # A wait with a limit would have NCCL give up the connection at its end.
+        end = time.monotonic() + self._period.total_seconds()
+        while not work.is_completed():
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0)  # lets other threads run, those that load data say
+        work.wait()  # for the order of what the GPU does
         return True
 
     def _say(self, wait: _Wait | None) -> None:
@@ -134,10 +145,11 @@ class Waits:
 class _Watched:
     """An operation that is waited for with `Waits`."""
 
-    def __init__(self, waits: Waits, work: Any) -> None:
+    def __init__(self, waits: Waits, work: Any, *, on_gpu: bool) -> None:
         self._waits = waits
         self._work = work
+        self._on_gpu = on_gpu
 
     def wait(self) -> None:
         """Wait for the operation."""
-        self._waits.wait(self._work)
+        self._waits.wait(self._work, on_gpu=self._on_gpu)

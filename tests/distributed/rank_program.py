@@ -201,13 +201,15 @@ def wrapped_by_hand(folder: Path, exchange: Exchange, case: dict[str, Any]) -> d
     from det_native.pytorch import PyTorchTrialContext
 
     torch.manual_seed(5)
-    trial = trial_of(case)(PyTorchTrialContext(made.environment))
+    context = PyTorchTrialContext(made.environment)
+    trial = trial_of(case)(context)
     loader = trial.build_training_data_loader().get_data_loader(
         repeat=True, num_replicas=exchange.size, rank=exchange.rank, seed=5
     )
     model = torch.nn.parallel.DistributedDataParallel(trial.model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    for _, (images, labels) in zip(range(8), loader, strict=False):
+    for _, batch in zip(range(8), loader, strict=False):
+        images, labels = context.to_device(batch)
         rank_trials.classified(model(images), labels).backward()
         optimizer.step()
         optimizer.zero_grad()

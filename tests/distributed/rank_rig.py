@@ -70,7 +70,8 @@ def run_ranks(
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(PROGRAM.parents[1] / "pytorch"),
+        "PYTHONFAULTHANDLER": "1",
+        "PYTHONPATH": os.pathsep.join([str(PROGRAM.parents[1] / "pytorch"), os.environ.get("PYTHONPATH", "")]),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),  # else made in the temporary folder, by any optimizer
     }
     processes = [

@@ -35,8 +35,9 @@ _FOREIGN = ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN")
 class Cluster:
     """A home folder with a master of its own, which is no child of this process: it outlives whoever starts it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, slots: str = "2") -> None:
         self.folder = folder
+        self.slots = slots
         self.home = Home(folder / "home")
         self.temporary = folder / "temporary"
         self.temporary.mkdir(parents=True)
@@ -45,7 +46,7 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         """Variables of all that belongs to this cluster, which are also how its processes are found."""
         kept = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
-        settings = {"DET_HOME": str(self.home.path), "DET_SLOTS": "2", "TMPDIR": str(self.temporary)}
+        settings = {"DET_HOME": str(self.home.path), "DET_SLOTS": self.slots, "TMPDIR": str(self.temporary)}
         return kept | settings | {"TF_CPP_MIN_LOG_LEVEL": "3", "MPLBACKEND": "agg"}
 
     def script(self, source: str, *arguments: str) -> str:
@@ -352,9 +353,9 @@ def _line(process: psutil.Process) -> str:
 
 
 @contextmanager
-def running_cluster(folder: Path, framework: str) -> Iterator[Cluster]:
+def running_cluster(folder: Path, framework: str, slots: str = "2") -> Iterator[Cluster]:
     """Run a cluster for the block."""
-    cluster = Cluster(folder)
+    cluster = Cluster(folder, slots)
     try:
         cluster.start(framework)
         yield cluster

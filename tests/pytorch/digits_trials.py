@@ -199,7 +199,7 @@ class LocalRun:
 
 def bits(tensor: torch.Tensor) -> bytes:
     """Return the bytes of a tensor: what is not a number is equal to itself there."""
-    return tensor.detach().reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+    return tensor.detach().reshape(-1).view(torch.uint8).cpu().numpy().tobytes() if tensor.numel() else b""
 
 
 def same(first: Any, second: Any) -> bool:

@@ -70,7 +70,7 @@ class ReducedTrial(DigitsTrial):
     def evaluate_batch(self, batch: Any) -> dict[str, Any]:
         images, labels = batch
         scores = self.other(self.model(images)).softmax(1)[:, 3]
-        self.roc_auc.update(((labels == 3).numpy(), scores.numpy()))
+        self.roc_auc.update(((labels == 3).cpu().numpy(), scores.cpu().numpy()))
         self.my_avg.update([len(images)])
         return {"loss": scores.mean()}
 
@@ -278,7 +278,7 @@ class AsInTheDocument(ReducedTrial):
     def evaluate_batch(self, batch: Any) -> dict[str, Any]:
         images, labels = batch
         scores = self.other(self.model(images)).softmax(1)[:, 3]
-        self.roc_auc.update(((labels == 3).numpy(), scores.numpy()))
+        self.roc_auc.update(((labels == 3).cpu().numpy(), scores.cpu().numpy()))
         return {"loss": scores.mean()}
 
 

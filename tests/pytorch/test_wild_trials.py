@@ -62,7 +62,7 @@ class GANTrial(PyTorchTrial):
 
     def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, torch.Tensor]:
         images, _ = batch
-        valid, fake = torch.ones(len(images), 1), torch.zeros(len(images), 1)
+        valid, fake = self.context.to_device((torch.ones(len(images), 1), torch.zeros(len(images), 1)))
 
         # Train generator.
         for parameter in self.discriminator.parameters():
@@ -83,7 +83,7 @@ class GANTrial(PyTorchTrial):
         return {"g_loss": g_loss, "d_loss": d_loss}
 
     def evaluate_full_dataset(self, data_loader: torch.utils.data.DataLoader) -> dict[str, Any]:
-        images = torch.cat([images for images, _ in data_loader])
+        images = torch.cat([self.context.to_device(images) for images, _ in data_loader])
         made = self.sample(len(images))
         return {"distance": (made.mean(0) - images.mean(0)).abs().mean().item()}
 
@@ -154,8 +154,8 @@ class PerClassAccuracy(MetricReducer):
         self.counts = np.zeros((2, 10))
 
     def update(self, labels: torch.Tensor, predictions: torch.Tensor) -> None:
-        np.add.at(self.counts[0], labels.numpy(), 1)
-        np.add.at(self.counts[1], labels[labels == predictions].numpy(), 1)
+        np.add.at(self.counts[0], labels.cpu().numpy(), 1)
+        np.add.at(self.counts[1], labels[labels == predictions].cpu().numpy(), 1)
 
     def per_slot_reduce(self) -> Any:
         return self.counts
@@ -216,7 +216,7 @@ class ImageTrial(PyTorchTrial):
         self.context.backward(loss)
         self.context.step_optimizer(self.optimizer)
         self.scheduler.step()
-        return {"loss": loss, "half": float(output.dtype is torch.bfloat16)}
+        return {"loss": loss, "half": float(output.dtype in (torch.bfloat16, torch.float16))}
 
     def evaluate_batch(self, batch: Any) -> dict[str, Any]:
         images, labels = batch

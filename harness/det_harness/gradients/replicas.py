@@ -108,6 +108,7 @@ class Buffers:
 
 def _broadcast(tensor: torch.Tensor, exchange: Exchange) -> Any:
     work = begin(lambda: distributed.broadcast(tensor, 0, async_op=True))
+    # The processor does not wait for what a GPU does in its order; whatever holds that up is seen with the gradients.
     return work if tensor.is_cuda else exchange.watched(work)
 
 

@@ -11,13 +11,14 @@ import weakref
 from typing import Any
 
 import torch
+import torch.distributed as distributed
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from det_harness.exchange import Exchange
 from det_harness.gradients.replicas import check_alike, send_from_chief
-from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.gradients import Gradients
 
 # Layers under this are gathered with what is around them: a small message costs as long as a larger one.
@@ -51,7 +52,15 @@ class ShardedGradients(Gradients):
 
     @functools.cached_property
     def _mesh(self) -> Any:
-        return init_device_mesh("cuda" if torch.cuda.is_available() else "cpu", (self._exchange.size,))
+        if not torch.cuda.is_available():
+            return init_device_mesh("cpu", (self._exchange.size,))
+        mesh = init_device_mesh("cuda", (self._exchange.size,))
+        if "nccl" not in distributed.get_backend_config(mesh.get_group()):
+            raise UnsupportedFeatureError(
+                "distributed.strategy: fsdp shares a model among GPUs, and slots of this trial share one GPU: train "
+                "on fewer slots, or with distributed.strategy: ddp."
+            )
+        return mesh
 
     def prepare(self, model: nn.Module) -> None:
         """Shard a model, with the weights of the first rank; a collective call.

@@ -83,8 +83,9 @@ class _GroupLine(Line):
 
     def add_up(self, flat: torch.Tensor, number: int) -> Sum:
         work: Sum = begin(lambda: distributed.all_reduce(flat, group=self._group, async_op=True))
-        # What runs on a GPU is not waited for here.
-        return work if flat.is_cuda else self._exchange.watched(work)
+        # On a GPU too: whoever waits for gradients reads some of what came with them, for which all must be there.
+        watched: Sum = self._exchange.watched(work, on_gpu=flat.is_cuda)
+        return watched
 
 
 class HorovodWire(Wire):
