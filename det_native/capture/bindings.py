@@ -35,6 +35,8 @@ class Binding:
         Failed executions that may have changed the value while they failed.
     by_value : bool
         The value is sent; nothing has to run for it.
+    again : frozenset of int
+        Of an import: executions that have imported the same since, any of which would do.
     """
 
     definitions: frozenset[int] = frozenset()
@@ -46,6 +48,7 @@ class Binding:
     kind: str | None = None
     suspects: frozenset[int] = frozenset()
     by_value: bool = False
+    again: frozenset[int] = frozenset()
 
     def changed(self, execution: int, accumulates: bool) -> Binding:
         """Return the binding after `execution` changed the value in place."""
@@ -72,6 +75,7 @@ def join(first: Binding, second: Binding) -> Binding:
         first.kind if first.kind == second.kind else None,
         first.suspects | second.suspects,
         first.by_value and second.by_value,
+        first.again & second.again,
     )
 
 

@@ -223,9 +223,13 @@ class _Follower:
 
     def _need(self, name: str, binding: Binding, path: tuple[str, ...], line: int) -> None:
         makers = (binding.definitions | binding.changes) - {self.step.index}
+        again = binding.again - {self.step.index}
+        if again != binding.again:
+            makers -= binding.definitions  # it imports the name itself
         if makers or binding.by_value or len(binding.updates) > 1:
             loop = binding.origin.kind == "loop"
-            need = Need(name, makers, binding.updates, path, binding.by_value, loop, line, binding.suspects)
+            imported = again if len(makers) == 1 and not binding.changes else frozenset()
+            need = Need(name, makers, binding.updates, path, binding.by_value, loop, line, binding.suspects, imported)
             self.flow.needs[self.step.index].setdefault((name, makers), need)
 
     def _miss(self, name: str, path: tuple[str, ...], line: int, certain: bool) -> None:
@@ -247,6 +251,7 @@ class _Follower:
     def _bind(self, event: Bind) -> None:
         old = self.environment.get(event.name)
         if event.origin.kind == "import" and old is not None and old.origin == event.origin and not old.changes:
+            self._import_again(event.name, old)
             return
         kind = self.facts.kinds.get(event.name) if self.last_binder.get(event.name) == self.step.index else None
         codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
@@ -261,6 +266,12 @@ class _Follower:
             updates = old.updates if self.step.index in old.updates else (*old.updates, self.step.index)
         definitions = frozenset({self.step.index})
         self._set(event.name, Binding(definitions, frozenset(), updates, codes, tokens, event.origin, kind))
+
+    def _import_again(self, name: str, binding: Binding) -> None:
+        # Nothing is new, and who comes later may have it from here too; unless this is done in some cases only.
+        if not self.depth and not self.suspect and self.step.index not in binding.definitions:
+            self.environment[name] = replace(binding, again=binding.again | {self.step.index})
+            self.flow.binds[self.step.index].add(name)
 
     def _shared(self, event: Bind) -> Iterator[str]:
         yield from event.aliases

@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import FrameType
 from typing import Any
 
@@ -59,7 +60,7 @@ class LoggedExecution:
     source : str
         Raw text, magics and all.
     duration : float or None
-        Seconds; None while it runs and for executions before det_native was imported.
+        Seconds; None while it runs, and where it began before det_native was imported and nothing tells when.
     succeeded : bool or None
         None while it runs.
     recorded : bool
@@ -172,7 +173,11 @@ class ExecutionLog:
         metadata = _parent_metadata(self.shell)
         execution.cell_id = metadata.get("cellId")
         execution.tags |= frozenset(metadata.get("tags") or ())
-        execution.started, execution.clock = time.time(), time.perf_counter()
+        execution.started = time.time()
+        before = _seconds_since_request(self.shell) if execution.number == 1 else None
+        if before is not None:
+            execution.started -= before
+            execution.clock = time.perf_counter() - before
         self._running.append(execution)
 
     def _append(self, number: int | None, source: str, transformed: str) -> LoggedExecution:
@@ -235,7 +240,8 @@ def comment_tags(source: str) -> frozenset[str]:
     return frozenset({match[1]}) if match else frozenset()
 
 
-def _parent_metadata(shell: Any) -> dict[str, Any]:
+def _parent(shell: Any) -> dict[str, Any]:
+    """Return the front end's message that had the running cell executed; empty where there is no front end."""
     get_parent = getattr(shell, "get_parent", None)
     if get_parent is None:
         return {}
@@ -243,8 +249,26 @@ def _parent_metadata(shell: Any) -> dict[str, Any]:
         parent = get_parent()
     except LookupError:
         return {}
-    metadata = (parent or {}).get("metadata") or {}
+    return parent if isinstance(parent, dict) else {}
+
+
+def _parent_metadata(shell: Any) -> dict[str, Any]:
+    metadata = _parent(shell).get("metadata") or {}
     return metadata if isinstance(metadata, dict) else {}
+
+
+def _seconds_since_request(shell: Any) -> float | None:
+    """Return how long ago the running cell was asked for, None if nobody says.
+
+    For the first cell of a kernel that is when it began, but for what was left of the kernel's start: others may have
+    waited for cells before them. The front end may have another clock.
+    """
+    asked = (_parent(shell).get("header") or {}).get("date")
+    psutil = sys.modules.get("psutil")  # ipykernel's
+    if not isinstance(asked, datetime) or psutil is None:
+        return None
+    alive = time.time() - float(psutil.Process().create_time())
+    return min(max(time.time() - asked.timestamp(), 0.0), alive)
 
 
 def _top_line(error: BaseException, files: dict[str, int]) -> int | None:

@@ -44,7 +44,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Need:
-    """A value that an execution uses. `path` leads to the name through the functions that look it up."""
+    """A value that an execution uses. `path` leads to the name through the functions that look it up.
+
+    Of an import, one of `again`, executions that have imported the same since, does as well as the one of `makers`.
+    """
 
     name: str
     makers: frozenset[int]
@@ -54,6 +57,7 @@ class Need:
     loop: bool
     line: int
     suspects: frozenset[int] = frozenset()
+    again: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

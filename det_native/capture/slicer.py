@@ -119,6 +119,8 @@ class _Slicer:
         self.result = Slice()
         self.reasons: dict[int, dict[str, None]] = defaultdict(dict)
         self.reported: set[tuple[str, str]] = set()
+        self.imports: list[tuple[int, Need]] = []  # needs that any of several executions can fill
+        self.importers: dict[tuple[int, str], int] = {}  # the one that does, by user and name
 
     def run(self, needed: Collection[str], forced: Collection[int]) -> Slice:
         steps = [self._step(e) for e in self.executions.values() if not e.skipped or e.index == self.calling]
@@ -131,6 +133,7 @@ class _Slicer:
             if execution.forced and execution.index < self.calling:
                 self._include(execution.index, "tagged det-include")
         self._effects()
+        self._settle_imports()
         for index in sorted(self.reasons):
             self._check(index)
         self.result.included = {index: _listed(self.reasons[index]) for index in sorted(self.reasons)}
@@ -161,10 +164,31 @@ class _Slicer:
             if known:
                 continue
             for need in self.result.flow.needs.get(current, {}).values():
+                if need.again:
+                    self.imports.append((current, need))
+                    continue
                 self._use(current, need)
                 for maker in sorted(need.makers):
                     if self._usable(maker):
                         pending.append((maker, self._reason(maker, need.name)))
+
+    def _settle_imports(self) -> None:
+        """Take each import from an execution that is included anyhow; else from the first, or the last run of its cell.
+
+        A cell that was run again is not sent twice for what it imports.
+        """
+        while self.imports:
+            waiting, self.imports = sorted(self.imports, key=lambda one: one[0]), []
+            for user, need in waiting:
+                [first] = need.makers
+                able = [one for one in (first, *sorted(need.again)) if one < user and self._usable(one)]
+                there = [one for one in able if one in self.reasons]
+                same_cell = [one for one in able if self.executions[one].text == self.executions[first].text]
+                importer = (there or same_cell or able or [first])[-1]
+                self.importers[user, need.name] = importer
+                self.result.used.setdefault(importer, set()).add(need.name)
+                if self._usable(importer):
+                    self._include(importer, self._reason(importer, need.name))
 
     def _use(self, user: int, need: Need) -> None:
         if need.by_value:
@@ -234,7 +258,8 @@ class _Slicer:
             self.result.missing.append((missing, execution))
 
     def _check_need(self, user: Execution, need: Need) -> None:
-        for index in sorted(need.makers):
+        importer = self.importers.get((user.index, need.name))
+        for index in sorted(need.makers) if importer is None else [importer]:
             maker = self.executions[index]
             if maker.failed:
                 self._failed(user, need, maker)

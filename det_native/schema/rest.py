@@ -270,11 +270,15 @@ class Event(_Answer):
 
 
 class StartedReport(_Model):
-    """The harness has unpacked the bundle; training continues after `batch` batches."""
+    """The harness has unpacked the bundle; training continues after `batch` batches, to `length` if it is known.
+
+    Only where the data is can be told how many batches an epoch of a loader or of ``fit()`` has.
+    """
 
     type: Literal["started"] = "started"
     seq: int = Field(ge=1)
     batch: int = Field(ge=0)
+    length: int | None = Field(default=None, ge=1)
 
 
 class MetricsReport(_Model):

@@ -84,7 +84,7 @@ class SilentReporter:
 
     stop_requested = False
 
-    def started(self, batch: int) -> None:
+    def started(self, batch: int, length: int | None = None) -> None:
         """Report nothing."""
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:

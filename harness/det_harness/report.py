@@ -100,11 +100,11 @@ class SpoolReporter:
         """Whether the master asked for an early end, or no longer wants this run."""
         return self._stop
 
-    def started(self, batch: int) -> None:
-        """Report that training continues after `batch` batches."""
+    def started(self, batch: int, length: int | None = None) -> None:
+        """Report that training continues after `batch` batches of `length`."""
         with self._wake:
             seq = self._next()
-            self._append(StartedReport(seq=seq, batch=batch))
+            self._append(StartedReport(seq=seq, batch=batch, length=length))
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Report rows of training metrics by column; ``batches[i]`` counts the batches done, from 1."""

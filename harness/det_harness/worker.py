@@ -181,9 +181,13 @@ class _TrialRun:
             owner,
             self._reporter,
             resume=job.resume,
-            on_start=self._reporter.started,
+            on_start=self._started,
             journal=None if self._environment.ranks.rank else self._publications,
         )
+
+    def _started(self, batch: int) -> None:
+        length = self._schedule.periods.length if self._schedule is not None else None
+        self._reporter.started(batch, length)
 
     def _must_stop(self) -> bool:
         """Whether training is to end early, which the controller then knows."""

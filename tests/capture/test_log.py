@@ -38,6 +38,28 @@ def test_a_notebook_run_by_nbclient(tmp_path: Path) -> None:
     assert printed == "[(1, True, False), (3, True, True), (4, True, True)]\nTrue True 6\n"
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_the_cell_that_imports_det_native_took_all_its_time_or_none_is_known(tmp_path: Path, first: bool) -> None:
+    sources = [
+        "import time\ntime.sleep(0.5)\nimport det_native",
+        CHECKS,
+        "[cell] = [e for e in log.executions if e.source.startswith('import time')]\n"
+        "print(cell.duration, cell.number)",
+    ]
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in (sources if first else ["early = 1", *sources])]
+    )
+    NotebookClient(
+        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    duration, number = "".join(output["text"] for output in notebook.cells[-1].outputs).split()
+    if first:
+        assert float(duration) >= 0.5
+    else:
+        assert duration == "None", "it may have waited for the cell before it"
+    assert number == ("1" if first else "2")
+
+
 def test_a_terminal_shell() -> None:
     code = (
         "from IPython.core.interactiveshell import InteractiveShell\n"

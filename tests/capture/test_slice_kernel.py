@@ -23,6 +23,55 @@ def test_cells_run_out_of_order_and_again(kernel: Kernel, replayed: Replayed) ->
     assert replayed(found, "data", "labels") == kernel.live("data", "labels") == {"data": "[0, 2, 4]", "labels": "[10]"}
 
 
+LOADS = "import json\nimport math as m\ntrain = [json.dumps(m.floor(2.5))]"
+
+
+def test_a_cell_that_imports_and_loads_is_sent_once_however_often_it_ran(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run(LOADS, cell="a")
+    kernel.run(LOADS, cell="a")
+    kernel.run("model = [json.dumps(train)]", cell="b")
+    kernel.run("fit(model, train, m)")
+    found = kernel.found()
+    assert found.cells == [1, 3, 4, 5]
+    assert replayed(found, "model") == kernel.live("model")
+
+
+def test_all_cells_run_again_are_sent_once(kernel: Kernel, replayed: Replayed) -> None:
+    for _ in range(2):
+        kernel.run(LOADS, cell="a")
+        kernel.run("def make():\n    return json.dumps(train)", cell="b")
+        kernel.run("model = [make()]", cell="c")
+    kernel.run("fit(model, m)")
+    found = kernel.found()
+    assert found.cells == [1, 5, 6, 7, 8]
+    assert replayed(found, "model") == kernel.live("model")
+
+
+def test_imports_come_from_the_last_run_of_their_cell(kernel: Kernel) -> None:
+    kernel.run("import json", cell="a")
+    kernel.run("import json", cell="a")
+    kernel.run("import json\nheavy = list(range(9))", cell="b")
+    kernel.run("fit(json)")
+    assert kernel.found().cells == [1, 3, 5]
+
+
+def test_an_import_is_there_before_its_first_use(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("import json", cell="a")
+    kernel.run("model = json.loads('[1]')", cell="b")
+    kernel.run("import json\ntrain = json.loads('[2]')", cell="c")
+    kernel.run("fit(model, train, json)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5]
+    assert replayed(found, "model", "train") == kernel.live("model", "train")
+
+
+def test_an_import_that_may_not_have_been_done_is_none(kernel: Kernel) -> None:
+    kernel.cells("import json", "if len('') > 1:\n    import json\ntrain = [1]", "fit(train, json)")
+    assert kernel.found().cells == [1, 2, 3, 4]
+    kernel.cells("import json\nraise ValueError", "fit(json)")
+    assert kernel.found().cells == [1, 2, 6]
+
+
 def test_a_name_defined_twice_with_a_use_in_between(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("units = 4", "model = [units]", "units = 99", "fit(model)")
     found = kernel.found()

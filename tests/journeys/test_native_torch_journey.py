@@ -115,7 +115,7 @@ def trained(notebook: Notebook) -> dict[str, Ran]:
         "e.trials[0].metrics('training')",
         "e.trials[0].metrics('validation')",
         "[(c.batch, c.metrics) for c in e.checkpoints]",
-        "e.trials[0].detail().batches",
+        "[e.trials[0].detail().batches, e.trials[0].detail().target_batches]",
         "e.config['searcher']['max_length']",
         "[v.tolist() for v in e.top_checkpoint().load().state_dict().values()]",
         "[type(e).__name__, type(e.plot()).__name__]",
@@ -214,6 +214,7 @@ def test_an_exception_in_the_loop_names_its_cell(notebook: Notebook) -> None:
     assert failed.error.startswith("UserCodeError")
     assert f"cell [{number}], line 13" in failed.error
     assert "KeyError: 'six'" in failed.error
+    assert value(notebook, "experiment.trials[0].detail().target_batches") == 12, "with the smaller batch of each epoch"
 
 
 def test_ctrl_c_ends_a_local_loop_with_a_checkpoint(notebook: Notebook) -> None:

@@ -200,9 +200,9 @@ class Worker:
         assert response.status_code == 200, response.text
         return rest.ReportsAccepted.model_validate(response.json())
 
-    def start(self, batch: int = 0) -> rest.ReportsAccepted:
+    def start(self, batch: int = 0, **known: int) -> rest.ReportsAccepted:
         """Say that training begins."""
-        return self.send({"type": "started", "batch": batch})
+        return self.send({"type": "started", "batch": batch, **known})
 
     def train(self, first: int, last: int, **columns: list[float | None]) -> rest.ReportsAccepted:
         """Report training metrics of the batches `first` to `last`; a falling loss by default."""

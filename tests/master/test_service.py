@@ -167,6 +167,20 @@ def test_a_damaged_checkpoint_is_passed_over(master: Master) -> None:
     assert third.resume.uuid == good
 
 
+def test_how_long_a_trial_is_its_worker_knows_best(master: Master) -> None:
+    experiment = master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    worker = Worker(master, job)
+    worker.start(length=132)
+    assert master.get("/trials/1")["target_batches"] == 132
+    worker.train(1, 66)
+    worker.train(67, 90)
+    worker.exit(batch=90)
+    master.until_state(experiment["id"], "COMPLETED")
+    trial = master.get("/trials/1")
+    assert (trial["batches"], trial["target_batches"]) == (90, 90), "a loop that was left is done"
+
+
 def test_reports_that_a_dead_worker_left_on_disk_are_taken(master: Master) -> None:
     experiment = master.create()
     (job,) = master.world.wait_for_jobs(1)

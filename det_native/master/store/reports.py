@@ -17,7 +17,7 @@ from det_native.master.store.database import Transaction
 from det_native.master.store.tables import experiments, runs
 from det_native.master.store.tables import trials as trial_table
 from det_native.schema import rest
-from det_native.schema.states import ExperimentState, MetricKind, RunState, TrialState
+from det_native.schema.states import ExitReason, ExperimentState, MetricKind, RunState, TrialState
 
 if TYPE_CHECKING:
     from det_native.master.store.tables import AnyRow
@@ -238,6 +238,8 @@ def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedRepo
         transaction, run.run_id, state=RunState.RUNNING, start_batch=report.batch, batches=report.batch
     )
     trials.set_state(transaction, run.row.trial_id, TrialState.RUNNING)
+    if report.length is not None:
+        trials.update_row(transaction, run.row.trial_id, target_batches=report.length)
     if run.row.number > 1:
         refresh_best(transaction, run.row.trial_id)
     events.trial_changed(transaction, trials.get(transaction.connection, run.row.trial_id))
@@ -256,6 +258,9 @@ def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) ->
     run.changes["exit"] = report.model_dump(mode="json")
     run.batches = max(run.batches, report.batch)
     run.decisive = True
+    if report.reason is ExitReason.COMPLETED and report.batch > 0:
+        # A loop that was left has done all that it was to do.
+        trials.update_row(transaction, run.row.trial_id, target_batches=report.batch)
     if report.error is not None:
         data = report.error.model_dump(mode="json")
         events.emit(transaction, run.row.owner, "error", run.row.experiment_id, run.row.trial_id, data)

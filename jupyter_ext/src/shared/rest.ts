@@ -1313,11 +1313,15 @@ export interface components {
     };
     /**
      * StartedReport
-     * @description The harness has unpacked the bundle; training continues after `batch` batches.
+     * @description The harness has unpacked the bundle; training continues after `batch` batches, to `length` if it is known.
+     *
+     *     Only where the data is can be told how many batches an epoch of a loader or of ``fit()`` has.
      */
     StartedReport: {
       /** Batch */
       batch: number;
+      /** Length */
+      length?: number | null;
       /** Seq */
       seq: number;
       /**
