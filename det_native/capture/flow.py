@@ -270,7 +270,8 @@ class _Follower:
     def _import_again(self, name: str, binding: Binding) -> None:
         # Nothing is new, and who comes later may have it from here too; unless this is done in some cases only.
         if not self.depth and not self.suspect and self.step.index not in binding.definitions:
-            self.environment[name] = replace(binding, again=binding.again | {self.step.index})
+            kind = self.facts.kinds.get(name) if self.last_binder.get(name) == self.step.index else binding.kind
+            self.environment[name] = replace(binding, again=binding.again | {self.step.index}, kind=kind)
             self.flow.binds[self.step.index].add(name)
 
     def _shared(self, event: Bind) -> Iterator[str]:

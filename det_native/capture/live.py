@@ -11,7 +11,7 @@ from det_native.capture.calls import cell_line
 from det_native.capture.events import Bind, Branch, Change, Code, Event, Read, Star
 from det_native.capture.facts import kind_of
 from det_native.capture.log import ExecutionLog, LoggedExecution
-from det_native.capture.modules import is_local
+from det_native.capture.modules import is_local, is_submodule
 from det_native.capture.records import Facts
 from det_native.capture.slicer import Execution
 from det_native.capture.transform import Transformed, transform
@@ -94,8 +94,20 @@ def facts_of(executions: Sequence[Execution], namespace: Mapping[str, Any]) -> F
             _mentioned(statement.events, names, stars, modules)
     live = names & namespace.keys()
     kinds = {name: kind for name in live if (kind := kind_of(namespace[name])) is not None}
+    # Of a document's program nothing has run.
+    kinds |= dict.fromkeys(set(_submodules(executions)) - live, "module")
     local = frozenset(module for module in modules if is_local(module))
     return Facts(kinds, stars, local, frozenset(live - kinds.keys()))
+
+
+def _submodules(executions: Sequence[Execution]) -> Iterable[str]:
+    """Names that ``from package import name`` binds to a module."""
+    for execution in executions:
+        for event in flat(event for statement in execution.statements for event in statement.events):
+            origin = event.origin if isinstance(event, Bind) else None
+            if origin is not None and origin.kind == "import" and origin.attribute and not origin.level:
+                if is_submodule(origin.module, origin.attribute):
+                    yield event.name
 
 
 def _mentioned(

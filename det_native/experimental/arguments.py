@@ -53,6 +53,8 @@ MINIMAL_LOOP_NOTICE = (
 )
 
 _OFFICIAL = ("mode", "local", "test", "context_dir", "command", "master_url")
+#: What follows the configuration in ``init()`` and ``create()``, by name.
+NAMES = (*_OFFICIAL, "values", "include")
 _MODE_FIRST = ("mode", "context_dir", "command", "master_url")
 _LOCAL_FIRST = ("local", "test", "context_dir", "command", "master_url")
 
@@ -158,8 +160,13 @@ def _check_place_of_config(function: str, positional: Sequence[Any], leading: in
         )
 
 
-def _check_names(function: str, keywords: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a keyword argument that there is not, with the one that was probably meant."""
+def check_names(function: str, keywords: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a keyword argument that there is not, with the one that was probably meant.
+
+    Raises
+    ------
+    SignatureError
+    """
     for name in keywords:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
@@ -182,7 +189,7 @@ def any_documented_order(leading: int) -> Callable[[Callable[P, R]], Callable[P,
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             __tracebackhide__ = True  # of what goes wrong in the call, this frame says nothing
-            _check_names(function.__name__, kwargs, known)
+            check_names(function.__name__, kwargs, known)
             _check_place_of_config(function.__name__, args[leading:], leading)
             arranged = arrange(function.__name__, args[leading:], kwargs)
             rearranged: Callable[..., R] = function

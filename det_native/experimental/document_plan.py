@@ -10,8 +10,8 @@ from det_native.capture.cells import Request
 from det_native.capture.document import Document, call_title
 from det_native.capture.document_calls import FoundCall
 from det_native.capture.document_values import Class, Unknown, parts
-from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem
-from det_native.experimental.arguments import Place, arrange, resolve
+from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
+from det_native.experimental.arguments import NAMES, Place, arrange, check_names, resolve
 from det_native.experimental.document_place import with_slots
 from det_native.experimental.settings import Settings, check_before_fit, check_settings, left_to_fit, refuse
 from det_native.schema.config import ExperimentConfig
@@ -145,8 +145,9 @@ class _Planner:
         leading = ("trial_def", "config") if call.kind == "create" else ("config",)
         first = dict(zip(leading, call.positional, strict=False))
         try:
+            check_names(call.kind, call.keywords, (*leading, *NAMES))
             arranged = arrange(call.kind, call.positional[len(leading) :], call.keywords)
-        except ArgumentError as error:
+        except (ArgumentError, SignatureError) as error:
             self.result.problems.append(Problem(self._where(call), str(error)))
             return first
         trial = first.get("trial_def", arranged.get("trial_def"))

@@ -108,6 +108,25 @@ def test_what_only_running_tells_is_told_with_its_reason(
     assert why in answer["must_run"][-1]["why"]
 
 
+def test_calling_a_function_of_an_imported_module_changes_nothing_of_it(ask: Ask) -> None:
+    loss = "def loss(a, b):\n    return nn.functional.cross_entropy(a, b)"
+    answer = ask("from torch import nn", BUILD, loss, DATA, "start = loss(x, y)", CONFIG, INIT, f"nn, start\n{TRAIN}")
+    assert "defines `start`" in [row["note"] for row in answer["rows"]]
+    answer = ask("from torch import nn", BUILD, DATA, "nn.functional.relu(x)", CONFIG, INIT, f"nn\n{TRAIN}")
+    assert answer["here"]["cells"] == ["id-0", "id-1", "id-2", "id-4", "id-5", "id-6"]
+
+
+@pytest.mark.parametrize("asks", ["init(config, lokal=True)", "init(config, local=True, vales=['x'])"])
+def test_an_argument_that_there_is_not_is_found_without_a_run(ask: Ask, asks: str) -> None:
+    [problem] = ask(BUILD, CONFIG, INIT.replace("init(config)", asks), DATA, TRAIN)["problems"]
+    assert (problem["where"], problem["what"]) == (
+        "Code cell 3, line 2",
+        "init() takes no argument 'lokal'. Did you mean local?"
+        if "lokal" in asks
+        else "init() takes no argument 'vales'. Did you mean values?",
+    )
+
+
 def test_declared_values_are_made_by_running_their_cells(ask: Ask) -> None:
     answer = ask(BUILD, DATA, CONFIG, INIT.replace("(config)", "(config, values=['x'])"), TRAIN)
     assert "values=x" in answer["must_run"][-1]["why"]

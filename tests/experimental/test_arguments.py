@@ -1,5 +1,6 @@
 """What ``mode``, ``local`` and ``test`` mean together, in every documented order."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 import det_native as det
 from det_native.errors import ArgumentError, SignatureError
-from det_native.experimental.arguments import Mode, Place, any_documented_order, arrange, resolve
+from det_native.experimental.arguments import NAMES, Mode, Place, any_documented_order, arrange, resolve
 
 CLUSTER = (False, False)
 CLUSTER_TEST = (False, True)
@@ -124,3 +125,11 @@ def test_decorated_function_keeps_its_signature_and_leading_arguments() -> None:
     assert init({"a": 1}, True) == ({"a": 1}, None, True, "")
     assert init(None, "cluster", "code") == (None, "cluster", None, "code")
     assert init(config=3, context_dir="x") == (3, None, None, "x")
+
+
+@pytest.mark.parametrize(("path", "leading"), [("pytorch.init", 1), ("keras.init", 1), ("create", 2)])
+def test_what_a_document_is_checked_for_is_the_signature(path: str, leading: int) -> None:
+    function: Any = det.experimental
+    for part in path.split("."):
+        function = getattr(function, part)
+    assert tuple(inspect.signature(function).parameters)[leading:] == NAMES
