@@ -104,10 +104,10 @@ def _submodules(executions: Sequence[Execution]) -> Iterable[str]:
     """Names that ``from package import name`` binds to a module."""
     for execution in executions:
         for event in flat(event for statement in execution.statements for event in statement.events):
-            origin = event.origin if isinstance(event, Bind) else None
-            if origin is not None and origin.kind == "import" and origin.attribute and not origin.level:
-                if is_submodule(origin.module, origin.attribute):
-                    yield event.name
+            if not isinstance(event, Bind) or event.origin.kind != "import" or event.origin.level:
+                continue
+            if event.origin.attribute and is_submodule(event.origin.module, event.origin.attribute):
+                yield event.name
 
 
 def _mentioned(
