@@ -17,6 +17,7 @@ import {
   hasNumbers,
   hasPositive,
   isolated,
+  putFirst,
   putLast,
   valueAt
 } from './plotData';
@@ -109,10 +110,9 @@ export class Chart {
     const lines = this._curves.map(curve => asLine(curve, this._logarithmic));
     const { best, highlighted = null } = this._context;
     this._lines = putLast(lines, best, highlighted);
-    const isTold = (line: Line) => line.trialId === highlighted;
-    this._told = lines
-      .toSorted((one, other) => Number(isTold(other)) - Number(isTold(one)))
-      .map(line => this._lines.indexOf(line));
+    this._told = putFirst(lines, best, highlighted).map(line =>
+      this._lines.indexOf(line)
+    );
     this._styles = this._style();
     this._nothing.hidden = hasNumbers(this._curves);
     this._log.disabled = !this._logarithmic && !hasPositive(this._curves);
@@ -315,17 +315,11 @@ export class Chart {
   }
 
   private _describe(): void {
-    const { best, highlighted } = this._context;
-    const order = (index: number) =>
-      [best, highlighted].includes(this._lines[index]?.trialId) ? 0 : 1;
-    const words = this._told
-      .toSorted((one, other) => order(one) - order(other))
-      .slice(0, 4)
-      .map(index => {
-        const values = this._means[index] ?? [];
-        const last = valueAt(values, values.length - 1);
-        return `${this._styles[index]?.label} ${formatValue(last)}`;
-      });
+    const words = this._told.slice(0, 4).map(index => {
+      const values = this._means[index] ?? [];
+      const last = valueAt(values, values.length - 1);
+      return `${this._styles[index]?.label} ${formatValue(last)}`;
+    });
     const told = this._nothing.hidden
       ? `last values: ${words.join('; ')}`
       : TEXTS.noNumbers;

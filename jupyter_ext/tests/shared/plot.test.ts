@@ -109,7 +109,29 @@ describe('a chart', () => {
     expect(legend()).toEqual(['trial 5 (best) 1', '11 more curves']);
     found.setCurves(curves.slice(0, 3), { trials: [1, 2, 3], best: 2 });
     await frame();
-    expect(legend()).toEqual(['trial 1 1', 'trial 2 (best) 1', 'trial 3 1']);
+    expect(legend()).toEqual(['trial 2 (best) 1', 'trial 1 1', 'trial 3 1']);
+    found.dispose();
+  });
+
+  it('names the curves of the best trial first, where not all are named', async () => {
+    const trials = Array.from({ length: 8 }, (_, index) => index + 1);
+    const curves = (['training', 'validation'] as const).flatMap(kind =>
+      trials.map(trial_id => curve({ trial_id, kind, name: kind }))
+    );
+    const context = { trials, best: 7 };
+    const { chart: found, legend } = await chart(curves, context);
+    expect(legend().slice(0, 3)).toEqual([
+      'trial 7 (best), training 1',
+      'trial 7 (best), validation 1',
+      'trial 1, training 1'
+    ]);
+    expect(legend().slice(-1)).toEqual(['8 more curves']);
+    found.setCurves(curves, { ...context, highlighted: 5 });
+    await frame();
+    expect(legend().map(text => text.slice(0, 7))).toEqual([
+      ...['trial 5', 'trial 5', 'trial 7', 'trial 7'],
+      ...['trial 1', 'trial 2', 'trial 3', 'trial 4', '8 more ']
+    ]);
     found.dispose();
   });
 
