@@ -2,7 +2,14 @@
 
 import uPlot from 'uplot';
 
-import { axisWidth, powers, tickText, WHOLE_STEPS } from './axes';
+import {
+  axisWidth,
+  linearTicks,
+  logarithmicTicks,
+  powers,
+  tickText,
+  WHOLE_STEPS
+} from './axes';
 import { button, make } from './dom';
 import { formatValue } from './format';
 import { Legend } from './legend';
@@ -247,8 +254,14 @@ export class Chart {
           ...(this._logarithmic
             ? { grid: { ...axis.grid, filter: (_, ticks) => powers(ticks) } }
             : {}),
-          values: (_, ticks, __, ___, step) =>
-            ticks.map(tick => tickText(tick, this._logarithmic ? 0 : step))
+          incrs: () => [Infinity], // uPlot is to look for no step
+          splits: (_, __, min, max) =>
+            (this._logarithmic ? logarithmicTicks : linearTicks)(min, max),
+          values: (_, ticks) => {
+            const [first = 0, second = first] = ticks;
+            const step = this._logarithmic ? 0 : second - first;
+            return ticks.map(tick => tickText(tick, step));
+          }
         }
       ],
       cursor: {
