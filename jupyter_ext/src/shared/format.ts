@@ -50,7 +50,11 @@ export function formatValue(value: unknown): string {
   if (typeof value === 'number') {
     return formatNumber(value);
   }
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return shortened(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+/** A text, cut at 40 characters. */
+export function shortened(text: string): string {
   return text.length <= LONGEST_TEXT
     ? text
     : `${beginning(text, LONGEST_TEXT - 1)}…`;
