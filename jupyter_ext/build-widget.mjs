@@ -13,8 +13,8 @@ const FOLDER = process.argv[2] ?? '../det_native/display/static';
 
 /**
  * Shapes of lines besides the straight one, which uPlot hangs on itself, dates on axes, its own legend, scales that are
- * neither linear nor logarithmic, charts with an x for each line: no bundler can drop them. Each is a pattern and what
- * stands in its place.
+ * neither linear nor logarithmic, its ticks of those that are (axes.ts has ours) and all of powers of two, charts with
+ * an x for each line: no bundler can drop them. Each is a pattern and what stands in its place.
  */
 const UNUSED = [
   [/\(paths\.stepped\s*= stepped\);/, ''],
@@ -24,6 +24,8 @@ const UNUSED = [
   [/uPlot\.tzDate\s*= tzDate;/, ''],
   [/let isTime = [^;]*;/, ''],
   [/const showLegend = [^;]*;/, ''],
+  [/sc\.distr == 3 \? logAxisSplits :/, ''],
+  [/sc\.distr == 3 && sc\.log == 2 \? log2AxisValsFilt :/, ''],
   [/(?:\w+\.)?distr == (?:2|4|100)(?!\d)/, 'false'],
   [/\bmode == 2\b/, 'false'],
   [/\bmode == 1\b/, 'true'],

@@ -125,10 +125,10 @@ def _styles(panels: Mapping[str, Sequence[Curve]]) -> dict[int, _Style]:
 
 
 def _trial_legend(panels: Mapping[str, Sequence[Curve]], styles: Mapping[int, _Style]) -> list[Line2D]:
-    """Return an entry for each trial that has a colour, and one for each kind of line where there are both."""
+    """Return an entry for each trial that has a colour, the best one first, and one for each kind of line if both."""
     entries = [
         Line2D([], [], color=style.colour, linewidth=style.width, label=_trial_label(trial, style))
-        for trial, style in styles.items()
+        for trial, style in sorted(styles.items(), key=lambda item: not item[1].best)
         if style.colour != OTHER_TRIALS_COLOUR
     ]
     if styles and len(entries) < len(styles):

@@ -8,7 +8,8 @@ from html import escape
 
 from det_native.client.handles import Experiment, Trial
 from det_native.client.state_words import trial_word
-from det_native.display.text import experiment_facts, format_hparams, format_value, shown_trials, title_of, trial_facts
+from det_native.display.hparams import format_value, hparam_texts
+from det_native.display.text import experiment_facts, shown_trials, title_of, trial_facts
 from det_native.schema import rest
 
 _BOX = "font-size:13px;line-height:1.5;max-width:900px"
@@ -31,12 +32,17 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None, *, not
         Said after the facts, such as the time for which they are told.
     """
     detail = experiment.detail()
-    trials, more = shown_trials(experiment.trials)
+    handles = experiment.trials
+    hparams = hparam_texts(handles)
+    trials, more = shown_trials(handles)
     parts = [_heading(title_of(experiment.id, ""), detail.name), _facts(experiment_facts(detail), note)]
     if len(trials) > 1:
-        parts.append(_table(("trial", "state", "batches", "best", "hyperparameters"), map(_trial_row, trials)))
+        rows = [_trial_row(trial, hparams.own[trial.id]) for trial in trials]
+        parts.append(_table(("trial", "state", "batches", "best", "hyperparameters"), rows))
     if more:
-        parts.append(f'<div style="{_MUTED}">... and {more} more trials</div>')
+        parts.append(_muted(f"... and {more} more trials"))
+    if hparams.common:
+        parts.append(_muted(f"In all trials: {hparams.common}"))
     return _box([*parts, _error(detail.error), _picture(picture)])
 
 
@@ -61,10 +67,14 @@ def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return _table(titles, rows)
 
 
-def _trial_row(trial: rest.Trial) -> tuple[str, ...]:
+def _trial_row(trial: rest.Trial, hparams: str) -> tuple[str, ...]:
     best = "" if trial.best_validation is None else format_value(trial.best_validation)
     batches = f"{trial.batches}/{trial.target_batches}"
-    return str(trial.id), trial_word(trial), batches, best, format_hparams(trial.hparams)
+    return str(trial.id), trial_word(trial), batches, best, hparams
+
+
+def _muted(text: str) -> str:
+    return f'<div style="{_MUTED}">{escape(text)}</div>'
 
 
 def _box(parts: Iterable[str]) -> str:

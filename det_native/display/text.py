@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from det_native.client.handles import Experiment, Trial
 from det_native.client.state_words import experiment_word, failed_trials_text, trial_word
+from det_native.display.hparams import format_hparams, format_value, hparam_texts
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
 
 MAX_ROWS = 12
-
-
-def format_value(value: Any) -> str:
-    """Return a metric or a hyperparameter in a few characters."""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    text = str(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def format_hparams(hparams: dict[str, Any]) -> str:
-    """Return hyperparameters as ``name=value`` pairs."""
-    return ", ".join(f"{name}={format_value(value)}" for name, value in sorted(hparams.items()))
 
 
 def title_of(experiment_id: int | str, name: str) -> str:
@@ -43,13 +29,23 @@ def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
     return facts
 
 
-def trial_facts(trial: rest.Trial, metric: str) -> dict[str, str]:
-    """Return what is said of a trial, as label and value; `metric` is the searcher's."""
+def trial_facts(trial: rest.Trial, metric: str, hparams: str | None = None) -> dict[str, str]:
+    """Return what is said of a trial, as label and value.
+
+    Parameters
+    ----------
+    trial : Trial
+    metric : str
+        The searcher's.
+    hparams : str, optional
+        Its hyperparameters in words; all of them by default.
+    """
+    hparams = format_hparams(trial.hparams) if hparams is None else hparams
     facts = {"state": trial_word(trial), "batches": f"{trial.batches}/{trial.target_batches}"}
     if len(trial.slots) > 1:
         facts["slots"] = ", ".join(trial.slots)
-    if trial.hparams:
-        facts["hyperparameters"] = format_hparams(trial.hparams)
+    if hparams:
+        facts["hyperparameters"] = hparams
     if trial.best_validation is not None:
         facts[f"best {metric or 'validation'}"] = format_value(trial.best_validation)
     if trial.restarts:
@@ -115,9 +111,12 @@ def experiment_text(experiment: Experiment) -> str:
     detail = experiment.detail()
     lines = [title_of(experiment.id, detail.name)]
     lines += [f"  {label}: {value}" for label, value in experiment_facts(detail).items()]
-    trials, more = shown_trials(experiment.trials)
+    handles = experiment.trials
+    hparams = hparam_texts(handles)
+    lines += [f"  in all trials: {hparams.common}"] if hparams.common else []
+    trials, more = shown_trials(handles)
     for trial in trials:
-        facts = trial_facts(trial, detail.metric)
+        facts = trial_facts(trial, detail.metric, hparams.own[trial.id])
         said = ", ".join(f"{label} {value}" for label, value in facts.items() if label != "state")
         lines.append(f"  trial {trial.id}: {trial_word(trial)}, {said}")
     if more:

@@ -48,7 +48,7 @@ def test_each_trial_has_a_colour_of_its_own_and_the_best_one_stands_out(trials: 
     )
     assert list(widest.get_ydata()) == [1.0 / trials]
     others = [f"trial {number}" for number in range(1, trials)]
-    assert entries(figure) == [*others, f"trial {trials} (best)", "validation", "training"]
+    assert entries(figure) == [f"trial {trials} (best)", *others, "validation", "training"]
 
 
 def test_of_many_trials_only_the_best_one_has_a_colour() -> None:
@@ -61,7 +61,7 @@ def test_trials_without_validation_are_drawn_as_lines() -> None:
     lines = {"loss": [Curve("loss", False, [1, 2], [1.0, 0.5], trial=number, best=number == 2) for number in (1, 2)]}
     figure = draw(Curves("x", lines))
     assert {line.get_linestyle() for line in figure.axes[0].get_lines()} == {"-"}
-    assert entries(figure) == ["trial 1", "trial 2 (best)"]
+    assert entries(figure) == ["trial 2 (best)", "trial 1"]
 
 
 def test_chosen_metrics_and_an_unknown_one() -> None:

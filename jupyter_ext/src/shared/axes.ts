@@ -9,10 +9,41 @@ const MOST_POWERS = 16;
 /** More than any metric has that is kept in single precision. */
 const MOST_DIGITS = 10;
 
+/** There is room for the numbers of about so many steps. */
+const MOST_STEPS = 4;
+/** Share of a step by which a tick at the very end may seem to be beyond it. */
+const ROUNDING = 1e-9;
+
+/** Digits times powers of ten, ascending. */
+function multiples(digits: number[], power: number, powers: number): number[] {
+  return Array.from({ length: powers }, (_, more) =>
+    digits.map(digit => Number(`${digit}e${power + more}`))
+  ).flat();
+}
+
 /** Batches are counted: there is none between 1 and 2. */
-export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
-  [1, 2, 5].map(step => step * 10 ** power)
-).flat();
+export const WHOLE_STEPS = multiples([1, 2, 5], 0, 10);
+
+/** Ticks of a linear axis of metrics, of whatever size: those of uPlot end at 1e32, and at 17 digits. */
+export function linearTicks(min: number, max: number): number[] {
+  const least = max / MOST_STEPS - min / MOST_STEPS;
+  const step =
+    multiples([1, 2, 2.5, 5], Math.floor(Math.log10(least)), 2).find(
+      each => each >= least
+    ) ?? NaN;
+  const first = Math.ceil(min / step - ROUNDING);
+  const length = Math.floor(max / step + ROUNDING) - first + 1;
+  return Array.from({ length }, (_, at) => (first + at) * step);
+}
+
+/** Ticks of a logarithmic axis: 1, 2, ... 9 times each power of ten. */
+export function logarithmicTicks(min: number, max: number): number[] {
+  const power = Math.floor(Math.log10(min));
+  const digits = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+  return multiples(digits, power, Math.log10(max) - power + 2).filter(
+    tick => tick >= min && tick <= max
+  );
+}
 
 /** The ticks of a logarithmic axis that get a line; null in the place of the others. */
 export function powers(ticks: readonly number[]): Array<number | null> {

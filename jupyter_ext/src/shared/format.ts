@@ -1,7 +1,5 @@
 /** Numbers, sizes and times in few characters. */
 
-import type { Trial } from './model';
-
 /** `1:02:03`, `4:05`, `12 s`; an em dash if it is not known. */
 export function formatDuration(seconds: number | null | undefined): string {
   if (
@@ -52,7 +50,11 @@ export function formatValue(value: unknown): string {
   if (typeof value === 'number') {
     return formatNumber(value);
   }
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return shortened(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+/** A text, cut at 40 characters. */
+export function shortened(text: string): string {
   return text.length <= LONGEST_TEXT
     ? text
     : `${beginning(text, LONGEST_TEXT - 1)}…`;
@@ -86,14 +88,6 @@ export function cellName(cell: number | null, prompts: boolean): string {
 /** `Cell [3]` for `cell [3]`. */
 export function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-/** Hyperparameters as `name=value` pairs, in alphabetical order. */
-export function formatHparams(hparams: Trial['hparams']): string {
-  return Object.entries(hparams)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([name, value]) => `${name}=${formatValue(value)}`)
-    .join(', ');
 }
 
 /** From 0 to 100; never 100 before it is all done. */

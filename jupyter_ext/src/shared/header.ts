@@ -3,11 +3,11 @@
 import { button, make, setText } from './dom';
 import {
   formatDuration,
-  formatHparams,
   formatPercent,
   formatValue,
   wholePercent
 } from './format';
+import { formatHparams } from './hparams';
 import type {
   Action,
   ExperimentDetail,

@@ -2,7 +2,14 @@
 
 import uPlot from 'uplot';
 
-import { axisWidth, powers, tickText, WHOLE_STEPS } from './axes';
+import {
+  axisWidth,
+  linearTicks,
+  logarithmicTicks,
+  powers,
+  tickText,
+  WHOLE_STEPS
+} from './axes';
 import { button, make } from './dom';
 import { formatValue } from './format';
 import { Legend } from './legend';
@@ -17,6 +24,7 @@ import {
   hasNumbers,
   hasPositive,
   isolated,
+  putFirst,
   putLast,
   valueAt
 } from './plotData';
@@ -109,10 +117,9 @@ export class Chart {
     const lines = this._curves.map(curve => asLine(curve, this._logarithmic));
     const { best, highlighted = null } = this._context;
     this._lines = putLast(lines, best, highlighted);
-    const isTold = (line: Line) => line.trialId === highlighted;
-    this._told = lines
-      .toSorted((one, other) => Number(isTold(other)) - Number(isTold(one)))
-      .map(line => this._lines.indexOf(line));
+    this._told = putFirst(lines, best, highlighted).map(line =>
+      this._lines.indexOf(line)
+    );
     this._styles = this._style();
     this._nothing.hidden = hasNumbers(this._curves);
     this._log.disabled = !this._logarithmic && !hasPositive(this._curves);
@@ -247,8 +254,14 @@ export class Chart {
           ...(this._logarithmic
             ? { grid: { ...axis.grid, filter: (_, ticks) => powers(ticks) } }
             : {}),
-          values: (_, ticks, __, ___, step) =>
-            ticks.map(tick => tickText(tick, this._logarithmic ? 0 : step))
+          incrs: () => [Infinity], // uPlot is to look for no step
+          splits: (_, __, min, max) =>
+            (this._logarithmic ? logarithmicTicks : linearTicks)(min, max),
+          values: (_, ticks) => {
+            const [first = 0, second = first] = ticks;
+            const step = this._logarithmic ? 0 : second - first;
+            return ticks.map(tick => tickText(tick, step));
+          }
         }
       ],
       cursor: {
@@ -315,17 +328,11 @@ export class Chart {
   }
 
   private _describe(): void {
-    const { best, highlighted } = this._context;
-    const order = (index: number) =>
-      [best, highlighted].includes(this._lines[index]?.trialId) ? 0 : 1;
-    const words = this._told
-      .toSorted((one, other) => order(one) - order(other))
-      .slice(0, 4)
-      .map(index => {
-        const values = this._means[index] ?? [];
-        const last = valueAt(values, values.length - 1);
-        return `${this._styles[index]?.label} ${formatValue(last)}`;
-      });
+    const words = this._told.slice(0, 4).map(index => {
+      const values = this._means[index] ?? [];
+      const last = valueAt(values, values.length - 1);
+      return `${this._styles[index]?.label} ${formatValue(last)}`;
+    });
     const told = this._nothing.hidden
       ? `last values: ${words.join('; ')}`
       : TEXTS.noNumbers;

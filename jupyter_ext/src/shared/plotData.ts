@@ -103,6 +103,14 @@ export function putLast(
   return lines.toSorted((one, other) => place(one) - place(other));
 }
 
+/** Lines in the order in which they are told: those that lie on top first, each trial's in the order they have. */
+export function putFirst(
+  lines: readonly Line[],
+  ...trials: ReadonlyArray<number | null>
+): Line[] {
+  return putLast([...lines].reverse(), ...trials).reverse();
+}
+
 /** Indices of values with a gap, or nothing at all, on both sides: no line goes through them. */
 export function isolated(values: ArrayLike<Values[number]>): number[] {
   const found: number[] = [];

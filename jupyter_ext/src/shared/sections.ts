@@ -8,7 +8,9 @@ import {
   failuresOf,
   slotsText
 } from './facts';
-import { formatBytes, formatHparams, formatValue, shortUuid } from './format';
+import { formatBytes, formatValue, shortUuid } from './format';
+import type { HparamTexts } from './hparams';
+import { hparamTexts } from './hparams';
 import type { Column } from './keyedTable';
 import { KeyedTable } from './keyedTable';
 import type { Checkpoint, ExperimentView, Trial } from './model';
@@ -56,8 +58,10 @@ export class TrialsSection {
   readonly root: HTMLElement;
   private readonly _section: Section;
   private readonly _table: KeyedTable<Trial>;
+  private readonly _common = make('div', 'det-common');
   private _best: number | null = null;
   private _experiment: ExperimentView['experiment'] = null;
+  private _hparams: HparamTexts = hparamTexts([]);
 
   /** `onHighlight` is told the trial whose row is pointed at or held, null when it is none any more. */
   constructor(onHighlight: (trialId: number | null) => void) {
@@ -84,8 +88,8 @@ export class TrialsSection {
       },
       {
         title: 'Hyperparameters',
-        text: trial => formatHparams(trial.hparams) || '—',
-        tip: trial => formatHparams(trial.hparams)
+        text: trial => this._hparams.own.get(trial.id) || '—',
+        tip: trial => this._hparams.own.get(trial.id) ?? ''
       }
     ];
     this._table = new KeyedTable({
@@ -95,7 +99,8 @@ export class TrialsSection {
       emphasised: trial => trial.id === this._best,
       onHighlight: key => onHighlight(key === null ? null : Number(key))
     });
-    this._section = new Section(this._table.root, true);
+    const body = make('div', '', {}, this._table.root, this._common);
+    this._section = new Section(body, true);
     this.root = this._section.root;
   }
 
@@ -110,6 +115,9 @@ export class TrialsSection {
       `Trials (${view.trials.length})`,
       view.trials.length ? null : TEXTS.noTrials
     );
+    this._hparams = hparamTexts(view.trials);
+    const { common } = this._hparams;
+    setText(this._common, common && `In all trials: ${common}`);
     this._table.setItems(view.trials);
   }
 }

@@ -74,6 +74,32 @@ describe('the parts', () => {
     ]);
   });
 
+  it('list the hyperparameters that differ, and say once those that are the same', async () => {
+    const constants = { batch: 32, depth: 2 };
+    const hparams = (rate: number) => ({ ...constants, optimizer: { rate } });
+    const [first, second] = [
+      trial({ hparams: hparams(0.1) }),
+      trial({ id: 4, hparams: hparams(0.2) })
+    ];
+    const { root, text, show } = shown({
+      trials: [first],
+      experiment: detail({ trials: 2 })
+    });
+    const cells = () => text('[aria-label=Trials] td:last-child').split('|');
+    expect([cells(), text('.det-common')]).toEqual([
+      ['batch=32, depth=2, optimizer.rate=0.1'],
+      ''
+    ]);
+    await show({ trials: [first, second] });
+    expect(cells()).toEqual(['optimizer.rate=0.1', 'optimizer.rate=0.2']);
+    expect(text('.det-common')).toBe('In all trials: batch=32, depth=2');
+    expect(root.querySelector<HTMLElement>('td:last-child')!.title).toBe(
+      'optimizer.rate=0.1'
+    );
+    await show({ trials: [first, { ...first, id: 4 }] });
+    expect(cells()).toEqual(['—', '—']);
+  });
+
   it('leave out the table of a single trial', () => {
     const { text } = shown({ experiment: detail({ trials: 1 }) });
     expect(text('summary')).not.toContain('Trials');

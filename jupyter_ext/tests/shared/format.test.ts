@@ -5,7 +5,6 @@ import {
   formatBytes,
   formatClock,
   formatDuration,
-  formatHparams,
   formatPercent,
   formatValue,
   shortUuid,
@@ -99,13 +98,6 @@ describe('a value', () => {
     expect(text).toBe(`x${'🙂'.repeat(19)}…`);
     expect(formatValue('🙂'.repeat(30))).toBe(`${'🙂'.repeat(19)}…`);
   });
-});
-
-it('hyperparameters stand in alphabetical order, markup as the text it is', () => {
-  expect(formatHparams({ units: 32, act: '<b>', rate: 1e-4, none: null })).toBe(
-    'act=<b>, none=—, rate=1.00e-4, units=32'
-  );
-  expect(formatHparams({})).toBe('');
 });
 
 describe('a share', () => {

@@ -5,6 +5,7 @@ import { Widget } from '@lumino/widgets';
 
 import { ExperimentElement } from '../../shared/experimentView';
 import { ExperimentFeed } from '../../shared/feed';
+import { shortened } from '../../shared/format';
 import type { Checkpoint, ExperimentView } from '../../shared/model';
 import type { Transport } from '../../shared/transport';
 import { experimentsIcon } from '../icons';
@@ -73,7 +74,8 @@ export class ExperimentPage extends Widget {
 
   private _name({ experiment }: ExperimentView): void {
     if (experiment !== null) {
-      this.title.label = experiment.name;
+      // JupyterLab's status bar shows the label whole, and has room for no more.
+      this.title.label = shortened(experiment.name);
       this.title.caption = `Experiment ${experiment.id}: ${experiment.name}`;
     }
   }
