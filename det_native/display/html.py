@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from det_native.client.handles import Experiment, Trial
+from det_native.client.short_forms import format_value
 from det_native.client.state_words import trial_word
-from det_native.display.text import experiment_facts, format_hparams, format_value, shown_trials, title_of, trial_facts
+from det_native.display.text import experiment_facts, format_hparams, shown_trials, title_of, trial_facts
 from det_native.schema import rest
 
 _BOX = "font-size:13px;line-height:1.5;max-width:900px"
