@@ -15,7 +15,7 @@ from det_native.client.logs import Logs
 from det_native.client.notebook import write_notebook
 from det_native.client.source import Source
 from det_native.client.trial import Trial
-from det_native.errors import NotFoundError
+from det_native.errors import NotFoundError, interrupted
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState, ExperimentState
 
@@ -148,10 +148,10 @@ class Experiment:
                 self._source, self._id, view, timeout=timeout, after=self._last_event, shown=shown
             )
         except waiting.WaitInterrupt:
-            raise KeyboardInterrupt from None
+            raise interrupted() from None
         except KeyboardInterrupt:
             print(waiting.goes_on(self._id))
-            raise KeyboardInterrupt from None
+            raise interrupted() from None
 
     def logs(self) -> Logs:
         """Return the log lines of all trials; print them, or iterate over them."""
