@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
+from types import MethodType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,24 +17,40 @@ if TYPE_CHECKING:
 
 
 _OURS = frozenset({"det_native", "det_harness"})
+_RENDER = "_render_traceback_"  # what IPython looks for, in a class or an exception
 
 
 class DetError(Exception):
     """Base of every error raised on purpose by det_native."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows under a cell: the user's own lines and the message.
+        """Return what IPython shows under a cell: the user's own lines and the message."""
+        return _rendered(self)
 
-        Where the error was found inside this package, and what led to it there, says nothing to its reader.
-        """
-        chained = self.__cause__, self.__context__, self.__suppress_context__
-        self.__cause__ = self.__context__ = None
-        try:
-            view: Any = sys.modules["IPython"].get_ipython().InteractiveTB
-            lines: list[str] = view.structured_traceback(type(self), self, _without_ours(self.__traceback__))
-        finally:
-            self.__cause__, self.__context__, self.__suppress_context__ = chained
-        return lines
+
+def interrupted() -> KeyboardInterrupt:
+    """Return what is raised when Ctrl-C has ended a waiting: it is shown as errors of this package are.
+
+    No class of its own: IPython shows its name, and by this one Python knows how a script has ended.
+    """
+    interrupt = KeyboardInterrupt()
+    vars(interrupt)[_RENDER] = MethodType(_rendered, interrupt)
+    return interrupt
+
+
+def _rendered(error: BaseException) -> list[str]:
+    """Return an exception as IPython shows it, without the lines of this package.
+
+    Where the error was found inside this package, and what led to it there, says nothing to its reader.
+    """
+    chained = error.__cause__, error.__context__, error.__suppress_context__
+    error.__cause__ = error.__context__ = None
+    try:
+        view: Any = sys.modules["IPython"].get_ipython().InteractiveTB
+        lines: list[str] = view.structured_traceback(type(error), error, _without_ours(error.__traceback__))
+    finally:
+        error.__cause__, error.__context__, error.__suppress_context__ = chained
+    return lines
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
@@ -74,7 +90,7 @@ def show_without_ours() -> None:
 
 
 def _show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    if not isinstance(error, DetError):
+    if not isinstance(error, DetError) and _RENDER not in vars(error):
         sys.__excepthook__(kind, error, traceback)
         return
     from traceback import TracebackException

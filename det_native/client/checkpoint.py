@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from det_native.client.history import as_dictionary
+from det_native.client.short_forms import checkpoint_short
 from det_native.client.source import Source
 from det_native.errors import ArgumentError, CheckpointError, StorageError
 from det_native.schema import rest
@@ -21,11 +22,14 @@ class Checkpoint:
     source : Source
     checkpoint : rest.Checkpoint
         What is known of it.
+    metric : str
+        The metric that it was chosen by, or the searcher's; empty where that is not known.
     """
 
-    def __init__(self, source: Source, checkpoint: rest.Checkpoint) -> None:
+    def __init__(self, source: Source, checkpoint: rest.Checkpoint, metric: str = "") -> None:
         self._source = source
         self._known = checkpoint
+        self._metric = metric
 
     @property
     def uuid(self) -> str:
@@ -116,4 +120,4 @@ class Checkpoint:
             return self._source.load(self._known, Path(folder))
 
     def __repr__(self) -> str:
-        return f"Checkpoint({self.uuid!r}, batch={self.batch})"
+        return checkpoint_short(self._known, self._metric)

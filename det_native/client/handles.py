@@ -10,11 +10,12 @@ from typing import Any
 from det_native.client import rendering, selection, waiting
 from det_native.client.arguments import checked_limit, metric_names
 from det_native.client.checkpoint import Checkpoint
+from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.notebook import write_notebook
 from det_native.client.source import Source
 from det_native.client.trial import Trial
-from det_native.errors import NotFoundError
+from det_native.errors import NotFoundError, interrupted
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState, ExperimentState
 
@@ -36,6 +37,7 @@ class Experiment:
         self._source = source
         self._id = experiment_id
         self._ended: rest.ExperimentDetail | None = None
+        self._metric: str | None = None
         self._last_event = 0
 
     @property
@@ -71,7 +73,7 @@ class Experiment:
     @property
     def trials(self) -> list[Trial]:
         """Trials, oldest first."""
-        return [Trial(self._source, trial) for trial in self._source.trials(self._id)]
+        return Listing(Trial(self._source, trial, self._known_metric()) for trial in self._source.trials(self._id))
 
     @property
     def best_trial(self) -> Trial:
@@ -86,7 +88,7 @@ class Experiment:
         best = selection.best_trial(self._source.trials(self._id), smaller_is_better=smaller_is_better)
         if best is None:
             raise NotFoundError(f"Experiment {self._id} has no trial yet; experiment.wait() waits for its end.")
-        return Trial(self._source, best)
+        return Trial(self._source, best, self._known_metric())
 
     @property
     def history(self) -> dict[str, list[float]]:
@@ -146,10 +148,10 @@ class Experiment:
                 self._source, self._id, view, timeout=timeout, after=self._last_event, shown=shown
             )
         except waiting.WaitInterrupt:
-            raise KeyboardInterrupt from None
+            raise interrupted() from None
         except KeyboardInterrupt:
             print(waiting.goes_on(self._id))
-            raise KeyboardInterrupt from None
+            raise interrupted() from None
 
     def logs(self) -> Logs:
         """Return the log lines of all trials; print them, or iterate over them."""
@@ -175,7 +177,8 @@ class Experiment:
     def checkpoints(self) -> list[Checkpoint]:
         """Checkpoints that exist, oldest first."""
         found = self._source.checkpoints(experiment_id=self._id)
-        return [Checkpoint(self._source, each) for each in found if each.state is CheckpointState.COMPLETED]
+        existing = [each for each in found if each.state is CheckpointState.COMPLETED]
+        return Listing(Checkpoint(self._source, each, self._known_metric()) for each in existing)
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the best checkpoint.
@@ -220,7 +223,8 @@ class Experiment:
             limit=checked_limit(limit),
             per_trial=True,
         )
-        return [Checkpoint(self._source, checkpoint) for checkpoint in top]
+        metric = sort_by or self._known_metric()
+        return Listing(Checkpoint(self._source, checkpoint, metric) for checkpoint in top)
 
     def checkpoint(self, uuid: str) -> Checkpoint:
         """Return one checkpoint.
@@ -238,7 +242,8 @@ class Experiment:
             If several begin so.
         """
         found = self._source.checkpoints(experiment_id=self._id)
-        return Checkpoint(self._source, selection.checkpoint_named(uuid, found, owner=f"Experiment {self._id}"))
+        named = selection.checkpoint_named(uuid, found, owner=f"Experiment {self._id}")
+        return Checkpoint(self._source, named, self._known_metric())
 
     def kill(self) -> None:
         """End the experiment now; its trials become CANCELED."""
@@ -284,9 +289,14 @@ class Experiment:
         if self._ended is not None:
             return self._ended
         detail = self._source.experiment(self._id)
+        self._metric = detail.metric
         if detail.state.terminal:
             self._ended = detail
         return detail
+
+    def _known_metric(self) -> str:
+        """Return the searcher's metric, for the handles made here; it never changes, so it is asked for once."""
+        return self.detail().metric if self._metric is None else self._metric
 
     def __repr__(self) -> str:
         return f"Experiment({self._id!r})"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return rows below a head, in columns two spaces apart; numbers stand to the right."""
-    texts = [[_plain(str(cell)) for cell in row] for row in rows]
+    texts = [[plain(str(cell)) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [list(head), *texts]) for column in range(len(head))]
     numeric = [all(isinstance(row[column], int | float) for row in rows) and rows != [] for column in range(len(head))]
     lines = []
@@ -24,9 +24,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def facts(pairs: Sequence[tuple[str, object]]) -> str:
     """Return names and values, one pair a line."""
     width = max(len(name) for name, _ in pairs)
-    return "\n".join(f"{name.ljust(width)}  {_plain(str(value))}" for name, value in pairs)
+    return "\n".join(f"{name.ljust(width)}  {plain(str(value))}" for name, value in pairs)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Take out what would move a terminal's cursor: names come from users."""
     return "".join(character for character in text if unicodedata.category(character)[0] != "C")

@@ -9,7 +9,9 @@ from det_native.client import rendering, selection
 from det_native.client.arguments import checked_kind, metric_names
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.history import as_dictionary, history_of
+from det_native.client.listing import Listing
 from det_native.client.logs import Logs
+from det_native.client.short_forms import trial_short
 from det_native.client.source import Source
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState, MetricKind, TrialState
@@ -23,11 +25,14 @@ class Trial:
     source : Source
     trial : rest.Trial
         What is known of it.
+    metric : str, optional
+        Name of the searcher's metric; asked for when it is needed by default.
     """
 
-    def __init__(self, source: Source, trial: rest.Trial) -> None:
+    def __init__(self, source: Source, trial: rest.Trial, metric: str | None = None) -> None:
         self._source = source
         self._known = trial
+        self._metric = metric
 
     @property
     def source(self) -> Source:
@@ -67,7 +72,9 @@ class Trial:
     @property
     def metric(self) -> str:
         """Name of the searcher's metric; empty where there is none."""
-        return self._source.experiment(self.experiment_id).metric
+        if self._metric is None:
+            self._metric = self._source.experiment(self.experiment_id).metric
+        return self._metric
 
     def metrics(self, kind: str = "training") -> list[dict[str, Any]]:
         """Return the rows of metrics in order, as ``{"batch": n, "name": value, ...}``.
@@ -103,7 +110,8 @@ class Trial:
     def checkpoints(self) -> list[Checkpoint]:
         """Checkpoints that exist, oldest first."""
         found = self._source.checkpoints(trial_id=self.id)
-        return [Checkpoint(self._source, each) for each in found if each.state is CheckpointState.COMPLETED]
+        existing = [each for each in found if each.state is CheckpointState.COMPLETED]
+        return Listing(Checkpoint(self._source, each, self.metric) for each in existing)
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the trial's best checkpoint.
@@ -127,7 +135,7 @@ class Trial:
             limit=1,
             per_trial=False,
         )
-        return Checkpoint(self._source, top)
+        return Checkpoint(self._source, top, sort_by or self.metric)
 
     def plot(self, *metrics: str | Sequence[str]) -> Any:
         """Return a matplotlib figure with a panel for each metric; see ``Experiment.plot``."""
@@ -144,7 +152,7 @@ class Trial:
         return self._known
 
     def __repr__(self) -> str:
-        return f"Trial({self.id})"
+        return trial_short(self._known, self._metric or "")
 
     def __str__(self) -> str:
         return rendering.line_of(self)

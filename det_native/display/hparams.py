@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from det_native.client.handles import Trial
+from det_native.client.short_forms import format_value
 
 
 @dataclass(frozen=True)
@@ -17,14 +18,6 @@ class HparamTexts:
 
     own: Mapping[int, str]
     common: str
-
-
-def format_value(value: Any) -> str:
-    """Return a metric or a hyperparameter in a few characters."""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    text = str(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def format_hparams(hparams: Mapping[str, Any]) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from det_native.client.handles import Experiment, Trial
+from det_native.client.short_forms import format_value
 from det_native.client.state_words import trial_word
-from det_native.display.hparams import format_value, hparam_texts
+from det_native.display.hparams import hparam_texts
 from det_native.display.text import experiment_facts, shown_trials, title_of, trial_facts
 from det_native.schema import rest
 

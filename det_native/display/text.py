@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from det_native.client.handles import Experiment, Trial
+from det_native.client.short_forms import format_value, trial_words
 from det_native.client.state_words import experiment_word, failed_trials_text, trial_word
-from det_native.display.hparams import format_hparams, format_value, hparam_texts
+from det_native.display.hparams import format_hparams, hparam_texts
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
 
@@ -86,10 +87,7 @@ def experiment_line(experiment_id: int | str, detail: rest.ExperimentDetail, not
 
 def trial_line(trial: rest.Trial, experiment_id: int | str, metric: str, note: str = "") -> str:
     """Return a trial in one line; see ``experiment_line``."""
-    words = [trial_word(trial).lower(), f"{trial.batches}/{trial.target_batches} batches"]
-    if trial.best_validation is not None:
-        words.append(f"best {metric or 'validation'} {format_value(trial.best_validation)}")
-    return _line(f"Trial {trial.id} of experiment {experiment_id}", words, trial.error, note)
+    return _line(f"Trial {trial.id} of experiment {experiment_id}", trial_words(trial, metric), trial.error, note)
 
 
 def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, note: str) -> str:

@@ -63,11 +63,12 @@ def test_what_happens_after_the_report_is_said_in_one_place() -> None:
 def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
     write_experiment(name="digits & <b>bold</b>", trials=2)
     write_experiment(name="second")
-    _, shown, plotted, logged, waited = run(
+    _, shown, plotted, logged, listed, waited = run(
         "import det_native as det\nexperiment = det.attach('local-1')",
         "experiment",
         "experiment.plot('loss')",
         "experiment.logs()",
+        "experiment.trials",
         WAIT,
     )
     data = shown[-1]["data"]
@@ -76,6 +77,10 @@ def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     assert base64.b64decode(plotted[-1]["data"]["image/png"]).startswith(b"\x89PNG")
     assert "what a local run prints is in the cell" in logged[-1]["data"]["text/plain"]
+    assert listed[-1]["data"]["text/plain"].splitlines() == [
+        "[Trial(1: completed, 4/4 batches, best val_loss 1),",
+        " Trial(2: completed, 4/4 batches, best val_loss 0.5)]",
+    ]
     bar, shown_last = (output["data"] for output in waited if "data" in output)
     assert set(bar) == {"text/plain", "text/html"}, "no widget: a saved one is an error message in JupyterLab"
     assert bar["text/plain"].startswith("Experiment local-2: 100% completed")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+TESTS = Path(__file__).parent.parent
 
 WRONG = """
 import det_native as det
@@ -16,12 +19,12 @@ begin({"sercher": {}})
 """
 
 
-def shown(folder: Path, source: str) -> str:
+def shown(folder: Path, source: str, code: int = 1) -> str:
     (folder / "train.py").write_text(source)
     done = subprocess.run(
         [sys.executable, "train.py"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 1
+    assert done.returncode == code
     return done.stderr
 
 
@@ -54,6 +57,36 @@ def test_other_errors_are_shown_as_ever(tmp_path: Path) -> None:
     assert "ZeroDivisionError: division by zero" in text
     assert "During handling of the above exception" in text
     assert text.rstrip().endswith("KeyError: 'x'")
+
+
+INTERRUPTED = f"""
+import sys
+
+sys.path.insert(0, {str(TESTS)!r})
+import det_native as det
+from det_native.client import waiting
+from det_native.experimental.local_store import LocalStore
+from det_native.schema.states import ExperimentState
+from local_experiments import write_experiment
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+det.experimental.LOCAL
+waiting._follow = interrupt
+experiment = write_experiment()
+store = LocalStore.find(experiment.id)
+store.write_experiment(store.experiment().model_copy(update={{"state": ExperimentState.ACTIVE}}))
+with store.lock:
+    experiment.history
+"""
+
+
+def test_ctrl_c_while_a_script_waits_shows_the_users_lines_and_ends_it_as_ever(tmp_path: Path) -> None:
+    text = shown(tmp_path, INTERRUPTED, -signal.SIGINT)
+    assert "    experiment.history\n" in text
+    assert "handles.py" not in text
+    assert text.rstrip().endswith("KeyboardInterrupt")
 
 
 def test_a_hook_of_the_users_own_stays(tmp_path: Path) -> None:

@@ -106,6 +106,9 @@ def test_local_and_cluster_give_the_same_numbers_by_the_same_line(notebook: Note
         "COMPLETED",
         True,
     )
+    data = notebook.run("history").shown[-1]
+    assert re.fullmatch(r"Experiment local-\d+: .*: completed, best val_loss [\d.]+", data["text/plain"])
+    assert {"text/html", "image/png"} < data.keys()
     submitted = notebook.run(PRINTING + train(result="experiment"))
     # Neither the trial runs above nor the plain Keras baseline: three cells of preparation and this one.
     assert sent(submitted) == [1, 2, 3, int(re.findall(r"cell \[(\d+)\]", submitted.text)[-1])]

@@ -182,9 +182,12 @@ def test_the_stop_button_ends_a_local_trial_with_a_checkpoint(notebook: Notebook
 
 def test_the_stop_button_ends_the_waiting_only(notebook: Notebook) -> None:
     notebook.run("endless = det.experimental.create(Slow, one)")
-    waited = notebook.run("endless.wait()", watch=once("Experiment", notebook.interrupt), fails=True)
-    assert waited.error.startswith("KeyboardInterrupt")
-    assert "goes on running: experiment.wait() shows it again, experiment.kill() ends it." in waited.stdout
+    for asked in ("endless.wait()", "endless.history"):
+        waited = notebook.run(asked, watch=once("Experiment", notebook.interrupt), fails=True)
+        assert waited.error == "KeyboardInterrupt: "
+        assert "goes on running: experiment.wait() shows it again, experiment.kill() ends it." in waited.stdout
+        assert f"----> 1 {asked}" in waited.traceback
+        assert "det_native" not in waited.traceback
     assert value(notebook, "endless.state.value") == "ACTIVE"
     notebook.run("endless.kill()\nendless.wait()")
     assert value(notebook, "(endless.state.value, endless.trials[0].state.value)") == ("CANCELED", "CANCELED")

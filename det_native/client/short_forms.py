@@ -1,0 +1,71 @@
+"""Trials and checkpoints in a few words, out of what is known of them: nothing is asked for. Pure functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from det_native.client.history import as_number
+from det_native.client.state_words import trial_word
+from det_native.client.tables import plain
+from det_native.schema import rest
+
+LONGEST = 40
+# As many of a uuid's characters as tell the checkpoints of an experiment apart, for ``experiment.checkpoint(...)``.
+UUID_LENGTH = 8
+MAX_METRICS = 3
+
+
+def format_value(value: Any) -> str:
+    """Return a metric or a hyperparameter in a few characters."""
+    return f"{value:.4g}" if isinstance(value, float) else _shortened(str(value))
+
+
+def trial_words(trial: rest.Trial, metric: str, *, note: str = "") -> list[str]:
+    """Return how a trial stands: state, batches and best value of the searcher's metric.
+
+    Parameters
+    ----------
+    trial : rest.Trial
+    metric : str
+        The searcher's; empty where it is not known.
+    note : str
+        Said with the state, such as for which time it is told.
+    """
+    words = [f"{trial_word(trial).lower()}{note}", f"{trial.batches}/{trial.target_batches} batches"]
+    if trial.best_validation is not None:
+        words.append(f"best {metric or 'validation'} {format_value(trial.best_validation)}")
+    return words
+
+
+def trial_short(trial: rest.Trial, metric: str) -> str:
+    """Return a trial in short: ``Trial(3: completed, 44/44 batches, best val_loss 0.25)``.
+
+    What goes on may have gone on since it was asked for, and is said so.
+    """
+    note = "" if trial.state.terminal else " when asked"
+    return f"Trial({trial.id}: {', '.join(trial_words(trial, _name(metric), note=note))})"
+
+
+def checkpoint_short(checkpoint: rest.Checkpoint, metric: str) -> str:
+    """Return a checkpoint in short: ``Checkpoint(0b2f61aa: trial 3, batch 44, val_loss 0.25)``.
+
+    Parameters
+    ----------
+    checkpoint : rest.Checkpoint
+    metric : str
+        The one to tell. Where that is empty, or was not measured there, the first ones that were.
+    """
+    measured = {name: value for name, value in checkpoint.metrics.items() if value is not None}
+    names = [metric] if metric in measured else list(measured)[:MAX_METRICS]
+    values = [f"{_name(name)} {plain(format_value(as_number(measured[name])))}" for name in names]
+    words = [f"trial {checkpoint.trial_id}", f"batch {checkpoint.batch}", *(values or ["not validated"])]
+    return f"Checkpoint({checkpoint.uuid[:UUID_LENGTH]}: {', '.join(words)})"
+
+
+def _name(metric: str) -> str:
+    """Return the name of a metric on one line, whatever the user's code calls it."""
+    return _shortened(plain(metric))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
