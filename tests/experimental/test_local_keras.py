@@ -48,6 +48,13 @@ def test_without_a_configuration_it_trains_to_the_end_and_returns_kerass_history
     assert history.history["loss"][-1] < history.history["loss"][0]
 
 
+def test_a_trial_counts_the_smaller_last_batch_of_each_epoch() -> None:
+    context = det.experimental.keras.init({"records_per_epoch": 50}, local=True)
+    fit(make_model(context), epochs=2)  # 50 records in batches of 20
+    trial = context.experiment.trials[0].detail()
+    assert (trial.batches, trial.target_batches) == (6, 6)
+
+
 def test_the_history_shows_its_experiment_unless_its_files_are_gone() -> None:
     ipython = DisplayFormatter()
     context = det.experimental.keras.init({"name": "a <b>line</b>"}, local=True)
