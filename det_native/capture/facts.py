@@ -61,8 +61,8 @@ def kind_of(value: Any) -> str | None:
     """Return what kind of thing a value is, as far as that says how it can change; None if nothing is known.
 
     ``immutable``, ``callable``, ``module``, ``table`` (pandas), ``array`` (numpy, owning its memory), ``array view``,
-    ``tensor`` (torch), ``dataset`` (tf.data, whose methods return new ones), ``list``, ``dict``, ``set``, or
-    ``data list`` and so on if nothing in it can hold code.
+    ``tensor`` (torch), ``examples`` (torch's datasets and loaders), ``dataset`` (tf.data, whose methods return new
+    ones), ``list``, ``dict``, ``set``, or ``data list`` and so on if nothing in it can hold code.
     """
     if isinstance(value, types.ModuleType):
         return "module"
@@ -88,6 +88,8 @@ def _library_kind(value: Any) -> str | None:
         return "table"
     if "torch.Tensor" in names:
         return "tensor"
+    if any(name.startswith("torch.utils.data.") for name in names):
+        return "examples"
     if any(name.startswith("tensorflow.python.data.") and name.endswith("DatasetV2") for name in names):
         return "dataset"
     if any(name.startswith("tensorflow.python.framework.") and name.endswith("Tensor") for name in names):

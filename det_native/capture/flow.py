@@ -30,9 +30,11 @@ from det_native.capture.vocabulary import (
     BINDING_BUILTINS,
     DATA_KINDS,
     DISPLAY_LIBRARIES,
+    EXAMPLES_LIBRARY,
     LEARNING_METHODS,
     SHARING_BUILTINS,
     TRAINING_METHODS,
+    WITHOUT_GRADIENTS,
     chain_changes,
     effect_of,
     result_shares,
@@ -254,6 +256,8 @@ class _Follower:
             self._import_again(event.name, old)
             return
         kind = self.facts.kinds.get(event.name) if self.last_binder.get(event.name) == self.step.index else None
+        if kind is None and self._holds_examples(event):
+            kind = "examples"
         codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
         tokens = frozenset({next(self.tokens)})
         taken = any(self._is_taken(path, event.line) for path, _ in event.through)
@@ -266,6 +270,11 @@ class _Follower:
             updates = old.updates if self.step.index in old.updates else (*old.updates, self.step.index)
         definitions = frozenset({self.step.index})
         self._set(event.name, Binding(definitions, frozenset(), updates, codes, tokens, event.origin, kind))
+
+    def _holds_examples(self, event: Bind) -> bool:
+        """Whether a name is bound to what torch's classes of datasets and loaders make."""
+        made = [import_path(self.environment, path) for path, _ in event.through]
+        return any(path is not None and path[:3] == EXAMPLES_LIBRARY for path in made)
 
     def _import_again(self, name: str, binding: Binding) -> None:
         # Nothing is new, and who comes later may have it from here too; unless this is done in some cases only.
@@ -321,16 +330,29 @@ class _Follower:
         if event.how in {"attribute", "item"} and full is not None and full[0] not in DISPLAY_LIBRARIES:
             path = [event.name, *(name for _, name in event.chain if name)]
             self.flow.effects.setdefault(self.step.index, []).append(".".join(path))
-        self._spread(event.name, binding, event.accumulates, event.how == "augmented")
+        apart = WITHOUT_GRADIENTS if event.how == "call" and event.chain[-1][1] == "backward" else frozenset()
+        self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart)
 
-    def _spread(self, name: str, binding: Binding, accumulates: bool, augmented: bool = False) -> None:
-        """The value of `name` changes, and with it whatever may share state with it."""
+    def _spread(
+        self,
+        name: str,
+        binding: Binding,
+        accumulates: bool,
+        augmented: bool = False,
+        apart: frozenset[str] = frozenset(),
+    ) -> None:
+        """The value of `name` changes, and with it whatever may share state with it.
+
+        Of the kinds `apart` nothing does, nor of what they were made of.
+        """
         if binding.kind == "immutable":
             if augmented:
                 self._changed(name, binding, accumulates)
             return
+        of_apart = (present.tokens for present in self.environment.values() if present.kind in apart)
+        tokens = binding.tokens.difference(*of_apart)
         for other, present in list(self.environment.items()):
-            if other == name or (present.tokens & binding.tokens and present.kind != "immutable"):
+            if other == name or (present.tokens & tokens and present.kind != "immutable"):
                 self._changed(other, present, accumulates and other == name)
 
     def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:

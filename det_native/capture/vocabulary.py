@@ -15,6 +15,11 @@ TRAINING_METHODS = frozenset({"fit", "train", "create", "train_and_evaluate"})
 #: Kinds of values that are data and hold no code.
 DATA_KINDS = frozenset({"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"})
 
+#: Kinds of values that keep no gradients.
+WITHOUT_GRADIENTS = frozenset({"examples", "table", "array", "array view"})
+#: What torch's classes of datasets and loaders begin with.
+EXAMPLES_LIBRARY = ("torch", "utils", "data")
+
 #: Methods that only look, and whose result is a new thing.
 FRESH_METHODS = _words("""
     abs add_prefix add_suffix agg aggregate all any apply_map argmax argmin argsort as_integer_ratio as_posix astype

@@ -271,8 +271,9 @@ class Session:
         status = response.status_code
         if status == requests.codes.unauthorized:
             return AuthenticationError(
-                f"The master at {self.url} refuses the token. Set DET_TOKEN to the content of the file `token` "
-                "in the master's home."
+                f"The master at {self.url} refuses the token. Set DET_TOKEN to that master's own, the content of the "
+                "file `token` in its home; if it is the one of this machine, whose file has changed since it began, "
+                "`det down` and `det up` make them agree."
             )
         if status == _UPGRADE_REQUIRED:
             return ProtocolMismatchError(sentence)

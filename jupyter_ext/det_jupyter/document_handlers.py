@@ -46,12 +46,16 @@ class DocumentHandler(DetHandler):
         self.answer({"error": error, "problems": listed}, status)
 
     def _notebook(self, path: str) -> Path:
-        """Return where a notebook of this server lies; the front end's name of a drive is left out."""
+        """Return where a notebook of this server lies; the front end's name of a drive is left out.
+
+        Names of folders and files may have a colon too.
+        """
         server = self.serverapp
         assert server is not None, "a handler has a server"
         root = os.path.abspath(getattr(self.contents_manager, "root_dir", None) or server.root_dir)
-        within = path.partition(":")[2] if ":" in path.split("/")[0] else path
-        found = Path(os.path.abspath(to_os_path(ApiPath(within), root)))
+        found = Path(os.path.abspath(to_os_path(ApiPath(path), root)))
+        if ":" in path.split("/")[0] and not found.exists():
+            found = Path(os.path.abspath(to_os_path(ApiPath(path.partition(":")[2]), root)))
         if not found.is_relative_to(root) or not found.parent.is_dir():
             raise ProblemsError(
                 HEADLINE,

@@ -127,6 +127,22 @@ def test_an_argument_that_there_is_not_is_found_without_a_run(ask: Ask, asks: st
     )
 
 
+LOADER = (
+    "from torch.utils.data import DataLoader, TensorDataset as Examples\nfrom torch import nn\ndata = Examples(x, y)"
+)
+
+
+@pytest.mark.parametrize("kept", ["loss.backward()", "model.seen.append(loss)"])
+def test_a_loop_of_ones_own_trains_a_model_and_changes_no_examples(ask: Ask, kept: str) -> None:
+    make = "def loss_of(model, batch):\n    return nn.functional.mse_loss(model(batch[0]), 1)\nmodel = nn.Linear(1, 1)"
+    loop = f"for batch in DataLoader(data, batch_size=4):\n    loss = loss_of(model, batch)\n    {kept}"
+    train = f"len(data)\n{TRAIN}"
+    cells = (BUILD, CONFIG, DATA, LOADER, make, loop, INIT, train)
+    assert ask(*cells)["here"]["cells"] == ["id-0", "id-1", "id-2", "id-3", "id-6", "id-7"]
+    uses = ask(*cells[:-1], f"start = model\n{train}")["here"]["cells"]
+    assert "id-5" in uses, "a model that was trained is another one"
+
+
 def test_declared_values_are_made_by_running_their_cells(ask: Ask) -> None:
     answer = ask(BUILD, DATA, CONFIG, INIT.replace("(config)", "(config, values=['x'])"), TRAIN)
     assert "values=x" in answer["must_run"][-1]["why"]

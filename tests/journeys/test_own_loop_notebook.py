@@ -30,7 +30,14 @@ def test_the_loop_learns_the_digits_here_on_the_cluster_and_searched(ran: list[R
     assert isinstance(found, tuple)
     assert min(found) > 0.95
     assert value(notebook, "cluster_experiment.history == experiment.history") is True
-    assert any("the same history as here: True" in one.stdout for one in ran)
+    assert any("largest difference to the history here: 0e+00" in one.stdout for one in ran), "both have one thread"
+
+
+def test_the_loop_without_det_native_is_not_sent(ran: list[Ran], notebook: Notebook) -> None:
+    notebook.run("cluster_experiment.notebook('sent.ipynb')")
+    sent = (notebook.folder / "sent.ipynb").read_text()
+    assert "def loss_of" in sent
+    assert "loss.backward()" not in sent
 
 
 def test_the_search_has_a_trial_for_each_rate_and_a_figure(ran: list[Ran], notebook: Notebook) -> None:

@@ -170,6 +170,17 @@ print(json.dumps(dict(ok=True, given=given, folder=os.getcwd(), extra=os.environ
         assert told["given"]["place"] == "cluster"
 
 
+async def test_a_colon_in_the_name_of_a_folder_is_no_name_of_a_drive(jupyter: Jupyter, install_kernel: Any) -> None:
+    install_kernel("own", """exec python3 -c 'import json, os; print(json.dumps(dict(ok=True, folder=os.getcwd())))'""")
+    folder = jupyter.root / "lr: 0.1"
+    folder.mkdir()
+    (folder / "line.ipynb").write_text("{}")
+    body = request("x", path="lr: 0.1/line.ipynb", kernelspec="own")
+    answer = await jupyter.post("document/inspect", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["folder"] == str(folder)
+
+
 async def test_a_kernel_that_is_not_there_is_named_with_those_that_are(jupyter: Jupyter) -> None:
     for name in ("gone", "no/name"):
         found = problem(await jupyter.post("document/inspect", json=request("x", kernelspec=name)))
