@@ -63,7 +63,7 @@ class ExperimentProgress:
         if self.experiment.best_validation is not None and self.experiment.trials > 1:
             words.append(f"best {self.experiment.metric} {self.experiment.best_validation:.4g}")
         else:
-            words.append(newest_metrics(self.metrics))
+            words.append(newest_metrics(self.metrics, self.experiment.metric))
         return ", ".join(word for word in words if word)
 
     def update_trials(self, trials: list[rest.Trial]) -> None:
@@ -99,8 +99,9 @@ class ExperimentProgress:
         self.metrics |= data.get("metrics") or {}
 
 
-def newest_metrics(metrics: Mapping[str, Any]) -> str:
-    """Return the first numbers among metrics in a few words."""
-    numbers = [(name, as_number(value)) for name, value in metrics.items()]
+def newest_metrics(metrics: Mapping[str, Any], searched: str | None) -> str:
+    """Return the first numbers among metrics in a few words, the searcher's metric before all others."""
+    names = sorted(metrics, key=lambda name: name != searched)
+    numbers = [(name, as_number(metrics[name])) for name in names]
     shown = [f"{name} {value:.4g}" for name, value in numbers if isinstance(value, int | float)]
     return ", ".join(shown[:3])

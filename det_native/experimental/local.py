@@ -232,7 +232,9 @@ class LocalExperiment:
         self._store.write_trial(trial)
         if self._planned > 1:
             print(f"Trial {trial.id} of {self._planned}: {hparams}")
-        progress = None if test or self._framework == "keras" else _Progress(trial)  # Keras has a bar of its own
+        progress = (
+            None if test or self._framework == "keras" else _Progress(trial, self._metric)
+        )  # Keras has a bar of its own
         reporter = LocalReporter(
             self._metric or None,
             smaller_is_better=self._smaller_is_better,
@@ -368,10 +370,13 @@ class _Progress:
     Parameters
     ----------
     trial : rest.Trial
+    metric : str or None
+        The searcher's.
     """
 
-    def __init__(self, trial: rest.Trial) -> None:
+    def __init__(self, trial: rest.Trial, metric: str | None) -> None:
         self._trial = trial
+        self._metric = metric
         self._metrics: dict[str, Any] = {}
 
     def __enter__(self) -> None:
@@ -385,7 +390,8 @@ class _Progress:
     def observe(self, batches: int, metrics: Mapping[str, Any]) -> None:
         """Show how far the trial is, and its newest metrics."""
         self._metrics |= metrics
-        self._view.update(min(batches / max(self._trial.target_batches, 1), 1.0), newest_metrics(self._metrics))
+        fraction = min(batches / max(self._trial.target_batches, 1), 1.0)
+        self._view.update(fraction, newest_metrics(self._metrics, self._metric))
 
 
 def describe(error: BaseException) -> rest.UserErrorInfo:

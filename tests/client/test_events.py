@@ -272,3 +272,10 @@ def test_progress_of_a_search_counts_all_trials() -> None:
     )
     assert progress.fraction == pytest.approx(1.5 / 4)
     assert "1/4 trials" in progress.text
+
+
+def test_of_many_metrics_the_searchers_own_is_shown_first() -> None:
+    progress = ExperimentProgress(experiment(ExperimentState.ACTIVE, metric="val_accuracy"))
+    row = {"loss": 0.1, "accuracy": 0.2, "val_loss": 0.3, "val_accuracy": 0.4}
+    progress.apply(rest.Event(id=9, type="metrics", experiment_id=1, trial_id=1, data={"batch": 3, "metrics": row}))
+    assert progress.text.endswith("val_accuracy 0.4, loss 0.1, accuracy 0.2")
