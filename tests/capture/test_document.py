@@ -140,7 +140,7 @@ def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
     assert answer["config"]["name"] == "second"
     assert answer["here"]["cells"] == ["id-0", "id-1", "id-3"]
     [warning] = answer["warnings"]
-    assert "not sent: Code cell 3 (create)" in warning
+    assert "not sent: code cell 3 (create)" in warning
 
 
 def test_a_cell_that_is_sent_and_trains_too_is_named(ask: Ask) -> None:
