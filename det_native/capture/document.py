@@ -168,7 +168,7 @@ class _DocumentCapture(CellCapture):
             if index <= self.calling:
                 self.warnings.append(f"{self.document.label(index)} is not valid Python ({why}) and is left out.")
         others = [call for call in self.document.calls if call is not self.document.call]
-        labels = dict.fromkeys(f"{self.document.label(call.running)} ({call.kind})" for call in others)
+        labels = dict.fromkeys(f"{_lower(self.document.label(call.running))} ({call.kind})" for call in others)
         if labels:
             self.warnings.append(
                 f"Only the last training call is sent, {call_title(self.document)}; not sent: {', '.join(labels)}."

@@ -24,8 +24,9 @@ The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answ
      "prompts": bool,                          # whether a cell's number is the one that the notebook shows
      "call": {"cell": int|null, "id": str, "line": int, "kind": "fit"|"train"|"create", "framework": "keras"|"torch"},
      "rows": [{"what","how","size","cell","status","note"}],   # CaptureRow: what travels, and what does not
-     "total": bytes, "new": bytes,             # new: what the master lacks; all of it if none runs
-     "master": str|null,                       # address of the master that was asked
+     "total": bytes, "new": bytes,             # new: what the master lacks; all of it if none answers
+     "master": str|null,                       # address of the master that was asked; null if none answers
+     "master_problem": str,                    # why it cannot be used; empty if submit would start one
      "warnings": [str],
      "changed": [{"cell": int|null, "id": str, "why": str}],   # of the cells that are sent
      "must_run": [{"cell": int|null, "id": str, "why": str}],  # not empty: submit first runs these, in a process of

@@ -16,7 +16,7 @@ from det_native.capture.document import Collected, Document, collect_document, r
 from det_native.capture.document_log import DocumentCell
 from det_native.capture.model import Bundle, BundleRow
 from det_native.capture.script import capture_script
-from det_native.client.connect import connect
+from det_native.client.connect import connect, locate
 from det_native.client.handles import Experiment
 from det_native.client.session import Session
 from det_native.errors import CaptureError, DetError, MasterError, NotFoundError, Problem, ProblemsError, RequestError
@@ -118,7 +118,7 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
     reading = Reading(request, folder)
     document, plan = reading.document, reading.plan
     bundle, problems = _assembled(reading)
-    master = _mark(bundle, plan.settings.master_url) if bundle is not None else None
+    master, master_problem = _mark(bundle, plan.settings.master_url) if bundle is not None else (None, "")
     total, new = _sizes(bundle) if bundle is not None else (0, 0)
     call = document.call
     return {
@@ -134,6 +134,7 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
         "total": total,
         "new": new,
         "master": master,
+        "master_problem": master_problem,
         "warnings": reading.collected.capture.warnings,
         "changed": _changed(document, reading.collected.included),
         "must_run": _must_run(reading) if reading.must_run else [],
@@ -169,18 +170,20 @@ def _assembled(reading: Reading) -> tuple[Bundle | None, list[Problem]]:
     return bundle, reading.problems
 
 
-def _mark(bundle: Bundle, master_url: str | None) -> str | None:
-    """Mark in the report what the master has; return its address, None if there is none to ask."""
+def _mark(bundle: Bundle, master_url: str | None) -> tuple[str | None, str]:
+    """Mark in the report what the master has; return its address or None, and why one cannot be used."""
     try:
+        if locate(master_url) is None:
+            return None, ""  # it is started when the document is submitted
         session = connect(master_url, start=False)
         existed, missing = _lacking(session, bundle)
-    except MasterError:
-        return None  # it is started, or its absence reported, when the document is submitted
+    except MasterError as error:
+        return None, str(error)
     for row in bundle.report:
         if row.status != "not sent" and row.how != "requirement":
             there = existed or (isinstance(row, BundleRow) and not row.hashes & missing)
             row.status = "already there" if there else "new"
-    return session.url
+    return session.url, ""
 
 
 def _lacking(session: Session, bundle: Bundle) -> tuple[bool, set[str]]:

@@ -72,7 +72,16 @@ def test_a_document_with_literals_needs_no_run(ask: Ask) -> None:
     assert answer["here"]["cells"] == ["id-0", "id-2", "id-3", "id-4", "id-6"]
     assert answer["config"]["searcher"]["metric"] == "val_loss"
     assert answer["slots"] == 1
-    assert answer["master"] is None
+    assert (answer["master"], answer["master_problem"]) == (None, "")
+    assert answer["total"] == answer["new"] > 0
+
+
+def test_a_master_that_cannot_be_used_is_told_from_none(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DET_MASTER", "https://master.example:8080")
+    monkeypatch.delenv("DET_TOKEN", raising=False)
+    answer = ask(BUILD, CONFIG, INIT, DATA, TRAIN)
+    assert (answer["master"], answer["problems"]) == (None, [])
+    assert answer["master_problem"].startswith("There is no token for the master at https://master.example:8080")
     assert answer["total"] == answer["new"] > 0
 
 
@@ -156,7 +165,7 @@ def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
     assert answer["config"]["name"] == "second"
     assert answer["here"]["cells"] == ["id-0", "id-1", "id-3"]
     [warning] = answer["warnings"]
-    assert "not sent: Code cell 3 (create)" in warning
+    assert "not sent: code cell 3 (create)" in warning
 
 
 def test_a_cell_that_is_sent_and_trains_too_is_named(ask: Ask) -> None:

@@ -121,6 +121,16 @@ def handle(answer: dict[str, Any]) -> Experiment:
     return Experiment(HttpSource(connect(start=False)), answer["experiment"]["id"])
 
 
+def test_a_refused_token_is_told_before_sending(send: Send, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = read_runtime(home)
+    assert runtime is not None
+    monkeypatch.setenv("DET_MASTER", runtime.url)
+    monkeypatch.setenv("DET_TOKEN", "wrong")
+    answer = send("inspect", SETUP, TRIAL, CONFIG, CREATE)
+    assert (answer["master"], answer["problems"]) == (None, [])
+    assert f"{runtime.url} refuses the token" in answer["master_problem"]
+
+
 def test_a_literal_document_is_submitted_without_running_it(send: Send, tmp_path: Path) -> None:
     first = send("inspect", SETUP, TRIAL, CONFIG, EXPLORED, CREATE)
     assert first["must_run"] == []

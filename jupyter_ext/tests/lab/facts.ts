@@ -93,6 +93,7 @@ export function inspection(change: Partial<Inspection> = {}): Inspection {
     total: 1600,
     new: 1600,
     master: 'http://127.0.0.1:1',
+    master_problem: '',
     warnings: [],
     changed: [],
     must_run: [],

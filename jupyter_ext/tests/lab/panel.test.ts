@@ -204,6 +204,13 @@ describe('the screen', () => {
     const clock = new Date(NOW).toTimeString().slice(0, 8);
     expect(screen).toHaveProperty(
       'notice.text',
+      `Connection lost since ${clock}. The master does not answer. Look at its log. The list is as it was then.`
+    );
+    const bare = { ...LOST, remedy: '' };
+    expect(
+      screenOf(listView({ experiments, connection: bare }), '0.1.0')
+    ).toHaveProperty(
+      'notice.text',
       `Connection lost since ${clock}. The master does not answer. The list is as it was then.`
     );
   });

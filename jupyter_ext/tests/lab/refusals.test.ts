@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { SubmitController } from '../../src/lab/submission/controller';
 import type { DialogModel } from '../../src/lab/submission/dialogModel';
-import { refusalOf } from '../../src/lab/submission/refusals';
+import { LastingError, refusalOf } from '../../src/lab/submission/refusals';
 import { RequestError } from '../../src/shared/transport';
 import { held, ScriptedTransport } from '../shared/scriptedTransport';
 import { inspection } from './facts';
@@ -94,10 +94,10 @@ describe('a refusal', () => {
     await dialog.begin();
     dialog.take({ type: 'chosen', choice: { place: 'here' } });
     kernel.answer = () =>
-      Promise.reject(new Error('The notebook has no kernel.'));
+      Promise.reject(new Error('The kernel could not be prepared.'));
     expect(await dialog.submit()).toBeNull();
     expect(dialog.model.refusal).toMatchObject({
-      message: 'The notebook has no kernel.',
+      message: 'The kernel could not be prepared.',
       canRetry: true
     });
     dialog.take({ type: 'chosen', choice: { place: 'cluster' } });
@@ -106,6 +106,22 @@ describe('a refusal', () => {
       experiment: { id: 9, name: 'x' }
     });
     expect(await dialog.submit()).toMatchObject({ kind: 'submitted' });
+  });
+
+  it('for want of a kernel is not tried again, but another choice may be accepted', async () => {
+    const { dialog, kernel } = dialogWith({ [INSPECT]: inspection() });
+    await dialog.begin();
+    dialog.take({ type: 'chosen', choice: { place: 'here' } });
+    kernel.answer = () =>
+      Promise.reject(new LastingError('No kernel.', 'Close this dialog.'));
+    expect(await dialog.submit()).toBeNull();
+    expect(dialog.model.refusal).toMatchObject({
+      message: 'No kernel.',
+      remedy: 'Close this dialog.',
+      canRetry: false
+    });
+    dialog.take({ type: 'chosen', choice: { place: 'cluster' } });
+    expect(dialog.model).toMatchObject({ phase: 'ready', refusal: null });
   });
 
   it('does not open a notebook with problems by another choice', async () => {

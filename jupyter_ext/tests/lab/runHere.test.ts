@@ -90,6 +90,17 @@ describe('training in the kernel', () => {
     expect(executed).toEqual([]);
   });
 
+  it('says to close the dialog where there is no kernel', async () => {
+    const { panel } = notebook();
+    Object.assign(panel.sessionContext, { session: null });
+    const running = runHere(panel, HERE, new AbortController().signal);
+    await expect(running).rejects.toMatchObject({
+      message: 'The notebook has no kernel.',
+      remedy: expect.stringContaining('Close this dialog') as string
+    });
+    expect(runCells).not.toHaveBeenCalled();
+  });
+
   it.each([
     ['error', 'NameError: no such name'],
     ['aborted', 'a cell that ran before has failed']

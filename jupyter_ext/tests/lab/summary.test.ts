@@ -29,6 +29,13 @@ describe('what the dialog says', () => {
     );
   });
 
+  it('says why a master that is there cannot be used', () => {
+    const master_problem = 'The master at http://x refuses the token.';
+    expect(totalText(inspection({ master: null, master_problem }))).toBe(
+      '1.6 kB in all. The master at http://x refuses the token.'
+    );
+  });
+
   it('says that all is new where nothing was there', () => {
     expect(totalText(inspection({ total: 34_000, new: 34_000 }))).toBe(
       '34 kB in all, all of it new to the master.'

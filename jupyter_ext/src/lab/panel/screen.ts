@@ -152,9 +152,12 @@ function lostNotice(
   lost: Lost,
   status: MasterStatus | null
 ): Listing['notice'] {
+  const since = `Connection lost since ${formatClock(lost.since)}.`;
   const reason = lost.message.replace(/\.?$/, '.');
   return {
-    text: `Connection lost since ${formatClock(lost.since)}. ${reason} The list is as it was then.`,
+    text: [since, reason, lost.remedy, 'The list is as it was then.']
+      .filter(part => part !== '')
+      .join(' '),
     action: status?.state === 'none' && status.can_start ? 'start' : 'retry'
   };
 }

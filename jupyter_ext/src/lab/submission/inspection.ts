@@ -41,10 +41,12 @@ export interface Inspection {
   rows: CaptureRow[];
   /** Bytes. */
   total: number;
-  /** Bytes that the master lacks; all if none runs. */
+  /** Bytes that the master lacks; all if none answers. */
   new: number;
-  /** Address of the master that was asked; null if none runs. */
+  /** Address of the master that was asked; null if none answers. */
   master: string | null;
+  /** Why the master cannot be used; empty if none runs, and submitting starts one. An older det_native says nothing. */
+  master_problem?: string;
   warnings: string[];
   changed: CellRemark[];
   must_run: CellRemark[];

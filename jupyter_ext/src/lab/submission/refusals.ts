@@ -11,11 +11,26 @@ export interface Refusal {
   canRetry: boolean;
 }
 
+/** An error that stays while the dialog is open, and what to do once it is closed. */
+export class LastingError extends Error {
+  constructor(
+    message: string,
+    readonly remedy: string
+  ) {
+    super(message);
+    this.name = 'LastingError';
+  }
+}
+
 /** HTTP status where something in the notebook is wrong. */
 const BAD_NOTEBOOK = 400;
 
 /** Put an error into words. */
 export function refusalOf(error: unknown): Refusal {
+  if (error instanceof LastingError) {
+    const { message, remedy } = error;
+    return { message, remedy, problems: [], canRetry: false };
+  }
   if (!(error instanceof RequestError)) {
     const message = error instanceof Error ? error.message : String(error);
     return { message, remedy: '', problems: [], canRetry: true };

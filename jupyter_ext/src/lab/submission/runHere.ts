@@ -5,6 +5,7 @@ import { NotebookActions, type NotebookPanel } from '@jupyterlab/notebook';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 
 import type { Inspection } from './inspection';
+import { LastingError } from './refusals';
 
 /**
  * Make the kernel train locally, and run the cells of the experiment as a user does.
@@ -21,8 +22,9 @@ export async function runHere(
   await panel.sessionContext.ready;
   const kernel = panel.sessionContext.session?.kernel;
   if (!kernel) {
-    throw new Error(
-      'The notebook has no kernel. Choose one at the right of its toolbar.'
+    throw new LastingError(
+      'The notebook has no kernel.',
+      'Close this dialog, choose a kernel at the right of the toolbar of the notebook, and press Submit again.'
     );
   }
   await prepare(kernel, here, gone);

@@ -27,6 +27,9 @@ export function callText(inspection: Inspection, place: Place): string {
 /** One sentence: how much travels. */
 export function totalText(inspection: Inspection): string {
   const total = `${formatBytes(inspection.total)} in all`;
+  if (inspection.master_problem) {
+    return `${total}. ${inspection.master_problem}`;
+  }
   if (inspection.master === null) {
     return `${total}. No master runs yet: submitting starts one on this machine.`;
   }
