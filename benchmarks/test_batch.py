@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from det_harness.controllers.torch import PyTorchTrialController
-from det_harness.local import run_local
+from timed_trials import per_batch
 from tiny import BATCHES, Clock, InMemory, as_fetched, made_dataset
 from torch import nn
 
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
-from det_native.schema.loading import load_config
 
 TINY_ROUNDS = 15
 PEERS = Path(__file__).with_name("loop_peers.py")
@@ -71,31 +69,6 @@ class TinyTrial(PyTorchTrial):
 def _epochs(loader: torch.utils.data.DataLoader[Any]) -> Iterator[Any]:
     while True:
         yield from loader
-
-
-def _ours(folder: Path, trial_class: type[TinyTrial], batches: int) -> float:
-    clock = Clock()
-
-    class Timed(trial_class):  # type: ignore[valid-type, misc]
-        tick = staticmethod(clock.tick)
-
-    config = load_config(
-        {
-            "hyperparameters": {"global_batch_size": 32},
-            "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": batches}},
-            "checkpoint_policy": "none",
-        },
-        local=True,
-    ).model_dump(mode="json")
-    run_local(
-        lambda services: PyTorchTrialController(Timed, services),
-        config=config,
-        hparams={"global_batch_size": 32},
-        trial_seed=0,
-        directory=folder,
-        framework="torch",
-    )
-    return clock.per_batch
 
 
 def _bare(trial_class: type[TinyTrial], batches: int) -> float:
@@ -193,7 +166,7 @@ def test_tiny(paired: Any, tmp_path: Path, tiny_ratios: dict[str, float]) -> Non
     folders = iter(range(1000))
     found = paired(
         "one batch, tiny MLP, over a bare loop",
-        lambda: _ours(tmp_path / str(next(folders)), TinyTrial, BATCHES),
+        lambda: per_batch(tmp_path / str(next(folders)), TinyTrial, BATCHES, 32),
         lambda: _bare(TinyTrial, BATCHES),
         goal=1.05,
         rounds=TINY_ROUNDS,
@@ -227,7 +200,7 @@ def test_medium(paired: Any, tmp_path: Path) -> None:
     folders = iter(range(1000))
     paired(
         "one batch, medium transformer, over a bare loop",
-        lambda: _ours(tmp_path / str(next(folders)), MediumTrial, 20),
+        lambda: per_batch(tmp_path / str(next(folders)), MediumTrial, 20, 32),
         lambda: _bare(MediumTrial, 20),
         goal=1.01,
         rounds=11,

@@ -11,14 +11,12 @@ import pytest
 import torch
 import torch.distributed as distributed
 import torch.distributed.checkpoint as torch_checkpoint
-from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.host_copy import HostMemory
-from det_harness.local import run_local
+from timed_trials import per_batch
 from tiny import Clock, InMemory, as_fetched
 from torch import nn
 
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
-from det_native.schema.loading import load_config
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -73,31 +71,6 @@ class DeepTrial(PyTorchTrial):
         return {"val_loss": nn.functional.cross_entropy(self.model(inputs), labels)}
 
 
-def _ours(folder: Path) -> float:
-    clock = Clock()
-
-    class Timed(DeepTrial):
-        tick = staticmethod(clock.tick)
-
-    config = load_config(
-        {
-            "hyperparameters": {"global_batch_size": 256},
-            "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": BATCHES}},
-            "checkpoint_policy": "none",
-        },
-        local=True,
-    ).model_dump(mode="json")
-    run_local(
-        lambda services: PyTorchTrialController(Timed, services),
-        config=config,
-        hparams={"global_batch_size": 256},
-        trial_seed=0,
-        directory=folder,
-        framework="torch",
-    )
-    return clock.per_batch
-
-
 def _bare() -> float:
     loader = _loader().get_data_loader(repeat=True)
     model = _layers().cuda()
@@ -116,7 +89,14 @@ def _bare() -> float:
 
 def test_batch(paired: Any, tmp_path: Path) -> None:
     what = "a batch of a PyTorchTrial on the GPU, its loss kept, over a bare loop that keeps none"
-    paired(what, lambda: _ours(tmp_path), _bare, goal=1.05, rounds=7, value=lambda seconds, _: float(seconds))
+    paired(
+        what,
+        lambda: per_batch(tmp_path, DeepTrial, BATCHES, 256),
+        _bare,
+        goal=1.05,
+        rounds=7,
+        value=lambda seconds, _: float(seconds),
+    )
 
 
 def _state() -> dict[str, Any]:
