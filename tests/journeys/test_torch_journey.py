@@ -94,7 +94,7 @@ def test_a_local_search_shows_how_far_it_is(notebook: Notebook) -> None:
     bars = [data["text/plain"] for data in local.shown]
     assert len(bars) == 2
     for number, bar in enumerate(bars, start=1):
-        assert re.fullmatch(rf"Trial {number}: 100% loss [\d.e-]+, error [\d.e-]+", bar)
+        assert re.fullmatch(rf"Trial {number}: 100% error [\d.e-]+, loss [\d.e-]+", bar)
 
 
 def test_only_the_cells_that_the_class_needs_are_sent(notebook: Notebook) -> None:
