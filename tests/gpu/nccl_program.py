@@ -1,6 +1,6 @@
-"""Trains one trial twice: with its gradients exchanged by NCCL in a group of one, and alone. It takes a GPU each else.
+"""Trains one trial twice: with its gradients exchanged by NCCL in a group of one, and alone.
 
-Started as ``python nccl_program.py <folder> <ddp or fsdp>``; see `test_gpu_ranks`.
+NCCL wants a GPU for each process. Started as ``python nccl_program.py <folder> <ddp or fsdp>``; see `test_gpu_ranks`.
 """
 
 from __future__ import annotations
