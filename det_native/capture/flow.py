@@ -26,18 +26,15 @@ from det_native.capture.events import (
 )
 from det_native.capture.existence import existence_only
 from det_native.capture.records import Facts, Flow, Missing, Need, Step
+from det_native.capture.sharing import holds_examples, is_taken_over, shared_names, with_state_of
 from det_native.capture.vocabulary import (
     BINDING_BUILTINS,
     DATA_KINDS,
     DISPLAY_LIBRARIES,
-    EXAMPLES_LIBRARY,
     LEARNING_METHODS,
-    SHARING_BUILTINS,
-    TRAINING_METHODS,
     WITHOUT_GRADIENTS,
     chain_changes,
     effect_of,
-    result_shares,
     risk_of,
     stream_of,
 )
@@ -144,7 +141,10 @@ class _Follower:
 
     def _passed_on(self, events: Iterable[Event]) -> frozenset[str]:
         """Names that are given to training calls which were taken over."""
-        taken = [event for event in events if isinstance(event, Call) and self._is_taken(event.callee, event.line)]
+        lines = self.step.taken
+        taken = [
+            event for event in events if isinstance(event, Call) and is_taken_over(event.callee, event.line, lines)
+        ]
         return frozenset(name for event in taken for _, names in event.arguments for name in names)
 
     def _exists(self, event: Event) -> None:
@@ -256,11 +256,11 @@ class _Follower:
             self._import_again(event.name, old)
             return
         kind = self.facts.kinds.get(event.name) if self.last_binder.get(event.name) == self.step.index else None
-        if kind is None and self._holds_examples(event):
+        if kind is None and holds_examples(event, self.environment):
             kind = "examples"
         codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
         tokens = frozenset({next(self.tokens)})
-        taken = any(self._is_taken(path, event.line) for path, _ in event.through)
+        taken = any(is_taken_over(path, event.line, self.step.taken) for path, _ in event.through)
         if kind not in DATA_KINDS and not taken:
             codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
         if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
@@ -271,11 +271,6 @@ class _Follower:
         definitions = frozenset({self.step.index})
         self._set(event.name, Binding(definitions, frozenset(), updates, codes, tokens, event.origin, kind))
 
-    def _holds_examples(self, event: Bind) -> bool:
-        """Whether a name is bound to what torch's classes of datasets and loaders make."""
-        made = [import_path(self.environment, path) for path, _ in event.through]
-        return any(path is not None and path[:3] == EXAMPLES_LIBRARY for path in made)
-
     def _import_again(self, name: str, binding: Binding) -> None:
         # Nothing is new, and who comes later may have it from here too; unless this is done in some cases only.
         if not self.depth and not self.suspect and self.step.index not in binding.definitions:
@@ -284,33 +279,7 @@ class _Follower:
             self.flow.binds[self.step.index].add(name)
 
     def _shared(self, event: Bind) -> Iterator[str]:
-        yield from event.aliases
-        for path, names in event.through:
-            if not self._is_taken(path, event.line):
-                yield from self._through(path, names)
-
-    def _is_taken(self, path: tuple[str, ...], line: int) -> bool:
-        """Whether a call of the cell's top level is a training call that was taken over.
-
-        It changes none of its arguments, runs them in a process or with random numbers of their own, and its result, a
-        handle or a history, holds none of them.
-        """
-        return path[-1] in TRAINING_METHODS and line in self.step.taken
-
-    def _through(self, path: tuple[str, ...], names: frozenset[str]) -> frozenset[str]:
-        binding = self.environment.get(path[0])
-        full = import_path(self.environment, path)
-        if full is not None or binding is None:
-            if full is None:
-                shares = path[0] in SHARING_BUILTINS
-            else:
-                shares = self._is_local(full) or result_shares(path[-1], True)
-            return names - {path[0]} if shares else frozenset()
-        if binding.origin.kind in {"def", "class"}:
-            return names - {path[0]} if len(path) == 1 else frozenset()
-        if len(path) > 1 and not binding.codes:
-            return names & {path[0]}
-        return names
+        return shared_names(event, self.environment, self.facts.local_modules, self.step.taken)
 
     # Changing.
 
@@ -341,18 +310,14 @@ class _Follower:
         augmented: bool = False,
         apart: frozenset[str] = frozenset(),
     ) -> None:
-        """The value of `name` changes, and with it whatever may share state with it.
-
-        Of the kinds `apart` nothing does, nor of what they were made of.
-        """
+        """The value of `name` changes, and with it whatever may share state with it, but for the kinds `apart`."""
         if binding.kind == "immutable":
             if augmented:
                 self._changed(name, binding, accumulates)
             return
-        of_apart = (present.tokens for present in self.environment.values() if present.kind in apart)
-        tokens = binding.tokens.difference(*of_apart)
+        sharing = with_state_of(binding, self.environment, apart)
         for other, present in list(self.environment.items()):
-            if other == name or (present.tokens & tokens and present.kind != "immutable"):
+            if other == name or other in sharing:
                 self._changed(other, present, accumulates and other == name)
 
     def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:
@@ -370,9 +335,6 @@ class _Follower:
 
     # Calls.
 
-    def _is_local(self, path: tuple[str, ...]) -> bool:
-        return bool(path) and path[0] in self.facts.local_modules
-
     def _call(self, event: Call, parameters: frozenset[str] = frozenset(), inside: bool = False) -> None:
         full = event.callee if event.imported else import_path(self.environment, event.callee)
         root = event.callee[0]
@@ -381,7 +343,7 @@ class _Follower:
                 self.flow.dynamic.add(self.step.index)
         elif full is not None:
             self._library(event, full)
-        if not inside and self._is_taken(event.callee, event.line):
+        if not inside and is_taken_over(event.callee, event.line, self.step.taken):
             return
         learns = event.callee[-1] in LEARNING_METHODS
         for position, names in event.arguments:

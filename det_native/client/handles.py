@@ -73,7 +73,7 @@ class Experiment:
     @property
     def trials(self) -> list[Trial]:
         """Trials, oldest first."""
-        return Listing(Trial(self._source, trial, self._known_metric()) for trial in self._source.trials(self._id))
+        return Listing(Trial(self._source, trial, self.metric) for trial in self._source.trials(self._id))
 
     @property
     def best_trial(self) -> Trial:
@@ -88,7 +88,7 @@ class Experiment:
         best = selection.best_trial(self._source.trials(self._id), smaller_is_better=smaller_is_better)
         if best is None:
             raise NotFoundError(f"Experiment {self._id} has no trial yet; experiment.wait() waits for its end.")
-        return Trial(self._source, best, self._known_metric())
+        return Trial(self._source, best, self.metric)
 
     @property
     def history(self) -> dict[str, list[float]]:
@@ -104,6 +104,11 @@ class Experiment:
         """
         self.wait()
         return self.best_trial.history
+
+    @property
+    def metric(self) -> str:
+        """Name of the searcher's metric; empty where there is none."""
+        return self.detail().metric if self._metric is None else self._metric
 
     def metrics(self, kind: str = "validation") -> list[dict[str, Any]]:
         """Return the rows of all trials as ``{"trial": id, "batch": n, "name": value, ...}``.
@@ -136,13 +141,14 @@ class Experiment:
             If it has not ended after `timeout` seconds; it goes on.
         """
         shown: set[str] = set()
-        if not self.detail().state.terminal:
-            self._wait(timeout, shown)
+        self._wait(timeout, shown)
         waiting.raise_failure(self._source, self._id, self.detail(), shown)
         return self
 
     def _wait(self, timeout: float | None, shown: set[str]) -> None:
         try:
+            if self.detail().state.terminal:
+                return
             view = rendering.current().progress(f"Experiment {self._id}")
             self._last_event = waiting.wait(
                 self._source, self._id, view, timeout=timeout, after=self._last_event, shown=shown
@@ -178,7 +184,7 @@ class Experiment:
         """Checkpoints that exist, oldest first."""
         found = self._source.checkpoints(experiment_id=self._id)
         existing = [each for each in found if each.state is CheckpointState.COMPLETED]
-        return Listing(Checkpoint(self._source, each, self._known_metric()) for each in existing)
+        return Listing(Checkpoint(self._source, each, self.metric) for each in existing)
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the best checkpoint.
@@ -223,7 +229,7 @@ class Experiment:
             limit=checked_limit(limit),
             per_trial=True,
         )
-        metric = sort_by or self._known_metric()
+        metric = sort_by or self.metric
         return Listing(Checkpoint(self._source, checkpoint, metric) for checkpoint in top)
 
     def checkpoint(self, uuid: str) -> Checkpoint:
@@ -243,7 +249,7 @@ class Experiment:
         """
         found = self._source.checkpoints(experiment_id=self._id)
         named = selection.checkpoint_named(uuid, found, owner=f"Experiment {self._id}")
-        return Checkpoint(self._source, named, self._known_metric())
+        return Checkpoint(self._source, named, self.metric)
 
     def kill(self) -> None:
         """End the experiment now; its trials become CANCELED."""
@@ -293,10 +299,6 @@ class Experiment:
         if detail.state.terminal:
             self._ended = detail
         return detail
-
-    def _known_metric(self) -> str:
-        """Return the searcher's metric, for the handles made here; it never changes, so it is asked for once."""
-        return self.detail().metric if self._metric is None else self._metric
 
     def __repr__(self) -> str:
         return f"Experiment({self._id!r})"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from det_native.client.handles import Experiment, Trial
-from det_native.client.history import validation_name
 
 MAX_POINTS = 2_000
 MAX_TRIALS = 50
@@ -18,9 +17,9 @@ Points = tuple[list[int], list[float]]
 
 @dataclass(frozen=True)
 class Curve:
-    """One line: `values` measured after `batches` batches of `trial`, which is 0 where there is only one."""
+    """One line: values of the metric `name` after so many batches of `trial`, which is 0 where there is only one."""
 
-    label: str
+    name: str
     validation: bool
     batches: list[int]
     values: list[float]
@@ -32,22 +31,29 @@ class Curve:
 class Curves:
     """The curves of each panel; training and validation of one metric share a panel.
 
-    `notice` says what was left out.
+    `metric` is the searcher's; `notice` says what was left out.
     """
 
     title: str
     panels: dict[str, list[Curve]] = field(default_factory=dict)
     notice: str = ""
+    metric: str = ""
+
+    @property
+    def ordered(self) -> dict[str, list[Curve]]:
+        """The panels as they are shown: that of the searcher's metric first."""
+        first = panel_of(self.metric)
+        return dict(sorted(self.panels.items(), key=lambda panel: panel[0] != first))
 
 
 def curves_of(handle: Experiment | Trial) -> Curves:
     """Collect the curves of an experiment (of up to 50 trials, newest left out) or of a trial."""
     if isinstance(handle, Trial):
-        curves = Curves(title=f"Trial {handle.id}")
+        curves = Curves(title=f"Trial {handle.id}", metric=handle.metric)
         _add_trial(curves, handle, several=False, best=False)
         return curves
     trials = handle.trials
-    curves = Curves(title=f"Experiment {handle.id}")
+    curves = Curves(title=f"Experiment {handle.id}", metric=handle.metric)
     best = handle.best_trial.id if trials else None
     for trial in trials[:MAX_TRIALS]:
         _add_trial(curves, trial, several=len(trials) > 1, best=trial.id == best)
@@ -88,10 +94,9 @@ def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> No
         if not _repeats(points, training.get(name))
     }
     for kind in (training, validation):
-        for name, (batches, values) in kind.items():
-            validated = kind is validation
+        for name, (batches, values) in sorted(kind.items()):
             number = trial.id if several else 0
-            curve = Curve(_label(name, validated), validated, *thin(batches, values), trial=number, best=best)
+            curve = Curve(name, kind is validation, *thin(batches, values), trial=number, best=best)
             curves.panels.setdefault(panel_of(name), []).append(curve)
 
 
@@ -101,10 +106,6 @@ def _repeats(points: Points, others: Points | None) -> bool:
         return False
     known = dict(zip(*others, strict=True))
     return all(known.get(batch) == value for batch, value in zip(*points, strict=True))
-
-
-def _label(name: str, validation: bool) -> str:
-    return validation_name(name) if validation else name
 
 
 def _series(rows: Iterable[dict[str, Any]]) -> Iterable[tuple[str, Points]]:

@@ -7,7 +7,6 @@ from base64 import b64encode
 from typing import Any
 
 from det_native.client.handles import Experiment
-from det_native.client.history import validation_name
 from det_native.client.trial import Trial
 from det_native.display.curves import Curve, Curves, panel_of
 from det_native.display.feed import read_curves
@@ -61,10 +60,10 @@ def _reduced_curves(handle: Experiment | Trial) -> Curves:
     source = handle.source
     if isinstance(handle, Trial):
         found = read_curves(source, handle.experiment_id, [handle.detail()], handle.id)
-        return _as_curves(found, Curves(title=f"Trial {handle.id}"), None, several=False)
+        return _as_curves(found, Curves(title=f"Trial {handle.id}", metric=handle.metric), None, several=False)
     trials = source.trials(handle.id)
     found = read_curves(source, handle.id, trials)
-    curves = Curves(title=f"Experiment {handle.id}")
+    curves = Curves(title=f"Experiment {handle.id}", metric=handle.metric)
     shown = len({curve.trial_id for curve in found})
     if shown < len(trials) and shown > 1:
         curves.notice = f"{shown} of {len(trials)} trials"
@@ -84,9 +83,8 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
         twin = training.get((curve.trial_id, curve.name))
         if not points or (validated and twin is not None and all(twin.get(batch) == value for batch, value in points)):
             continue
-        label = validation_name(curve.name) if validated else curve.name
         line = Curve(
-            label,
+            curve.name,
             validated,
             [batch for batch, _ in points],
             [value for _, value in points],

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
@@ -56,12 +57,12 @@ async def find_interpreter(manager: Any, kernelspec: str) -> Interpreter:
     try:
         spec = await ensure_async(manager.get_kernel_spec(kernelspec))
     except (NoSuchKernel, ValueError) as error:  # ValueError: a name that no kernelspec can have
-        known = ", ".join(sorted(await ensure_async(manager.get_all_specs()))) or "none"
-        raise ProblemsError(
-            HEADLINE,
-            [Problem(where, "is not installed on this Jupyter server.", f"Choose one for the notebook: {known}.")],
-        ) from error
-    if str(spec.language).lower() != "python" or not spec.argv or not _PYTHON.fullmatch(Path(spec.argv[0]).name):
+        specs = await ensure_async(manager.get_all_specs())
+        usable = ", ".join(sorted(name for name, known in specs.items() if _is_python(known["spec"])))
+        remedy = f"Choose one for the notebook: {usable}." if usable else "Install one: python -m ipykernel install."
+        problem = Problem(where, "is not installed on this Jupyter server.", remedy)
+        raise ProblemsError(HEADLINE, [problem]) from error
+    if not _is_python(spec.to_dict()):
         raise ProblemsError(
             HEADLINE,
             [Problem(where, "is not started by a Python interpreter.", "Choose a Python kernel for the notebook.")],
@@ -73,3 +74,9 @@ async def find_interpreter(manager: Any, kernelspec: str) -> Interpreter:
         )
     added = {str(name): Template(str(value)).safe_substitute(os.environ) for name, value in (spec.env or {}).items()}
     return Interpreter(kernelspec, executable, added)
+
+
+def _is_python(spec: Mapping[str, Any]) -> bool:
+    """Tell whether a kernelspec's own command is a Python interpreter."""
+    argv = spec.get("argv") or [""]
+    return str(spec.get("language")).lower() == "python" and bool(_PYTHON.fullmatch(Path(str(argv[0])).name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -15,6 +16,14 @@ def start_master(home: Home) -> None:
     """Start a master as from a shell."""
     environment = {**os.environ, "DET_HOME": str(home.path), "DET_SLOTS": "cpu:2", "TMPDIR": str(home.path.parent)}
     subprocess.run([sys.executable, "-m", "det_native.client.command", "up"], check=True, env=environment, timeout=60)
+
+
+def kill_master(home: Home) -> int:
+    """End a master without a warning, as a machine that goes down does; return what was its process."""
+    runtime = read_runtime(home)
+    assert runtime is not None
+    os.kill(runtime.pid, signal.SIGKILL)
+    return runtime.pid
 
 
 def stop_master(home: Home) -> None:

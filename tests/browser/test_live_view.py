@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import pytest
-from browser_masters import start_master
+from browser_masters import kill_master, start_master
 from browser_parts import Keep, Lab, Screen, number_in, wait_until
 from playwright.sync_api import Locator, expect
 from training_notebook import training_cells, write_notebook
 from view_parts import batches_of
 
 from det_native.client.session import Session
-from det_native.schema.home import Home, read_runtime
+from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
 
@@ -117,9 +114,7 @@ def test_it_comes_through_a_reload_a_loss_of_the_master_and_a_restart_of_the_ker
     assert batches_of(view) >= shown
     moves(view)
 
-    runtime = read_runtime(home)
-    assert runtime is not None
-    os.kill(runtime.pid, signal.SIGKILL)
+    kill_master(home)
     notice = view.locator(".det-notice", has_text="Connection lost since")
     expect(notice.first).to_be_visible(timeout=30_000)
     shown = batches_of(view)

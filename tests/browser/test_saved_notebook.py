@@ -12,6 +12,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from browser_masters import kill_master, start_master
 from browser_parts import CHROMIUM_ARGUMENTS, Keep, Lab, Opened, Screen, chromium, wait_until
 from playwright.sync_api import Locator, Page, expect
 from training_notebook import CONFIG, CREATE, training_cells, write_notebook
@@ -85,7 +86,7 @@ FINISHED, GOING_ON = 2, 4  # the cells of the notebook below
 
 
 def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_the_time(
-    opened: Opened, lab: Lab, viewer: Page, tmp_path: Path, keep: Keep
+    opened: Opened, lab: Lab, home: Home, viewer: Page, tmp_path: Path, keep: Keep
 ) -> None:
     screen = opened(lab)
     cells = (*training_cells("finished", batches=60), CONFIG.format(name="going-on", batches=100_000), CREATE)
@@ -102,6 +103,22 @@ def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_th
     for bundle in (finished, going_on):
         check_saved(path, bundle, displays=2)
     lab.end_kernels()
+
+    # Where nobody can be asked, it says so; and goes on by itself, as soon as something else of the page is answered.
+    kill_master(home)
+    screen.open(path)
+    screen.show(GOING_ON)
+    output = screen.cell(GOING_ON).locator(".jp-OutputArea-output").last
+    notice = output.get_by_role("status").filter(has_text="As it was saved, not live: No master")
+    expect(notice).to_be_visible(timeout=30_000)
+    shows_last_state(output, "going-on", "as of 20")
+    expect(screen.cell(FINISHED).get_by_text("not live")).to_have_count(0)
+    keep(screen, "saved-without-a-master")
+    panel = screen.open_panel()
+    panel.get_by_role("button", name="Start a master").wait_for()
+    start_master(home)
+    expect(output.locator(".det-view .det-badge")).to_have_text("Running", timeout=60_000)
+    expect(notice).to_have_count(0)
 
     # Where the master is at hand, what goes on is live, and its end is saved without the kernel.
     screen.open(path)

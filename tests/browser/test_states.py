@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browser_masters import start_master, stop_master
+from browser_masters import kill_master, start_master, stop_master
 from browser_parts import Keep, Lab, Opened, Screen, number_in, wait_until
 from contrast import check_contrast
 from playwright.sync_api import Locator, Route, expect
 from stand_in import StandIn
 from training_notebook import training_cells, write_notebook
-from view_parts import batches_of
+from view_parts import batches_of, open_dialog
 
 from det_native import __version__
 from det_native.client.session import Session
@@ -138,27 +136,19 @@ def starts_the_master_that_it_has_lost(screen: Screen, home: Home, keep: Keep) -
     expect(view.locator(".det-badge")).to_have_text("Stopped")
 
 
-def kill_master(home: Home) -> int:
-    """End a master without a warning, as a machine that goes down does; return what was its process."""
-    runtime = read_runtime(home)
-    assert runtime is not None
-    os.kill(runtime.pid, signal.SIGKILL)
-    return runtime.pid
-
-
 def test_a_master_that_cannot_be_used_is_explained_and_tried_again(
     opened: Opened, lab_elsewhere: Lab, stand_in: StandIn, both_themes: Both
 ) -> None:
     screen = opened(lab_elsewhere)
-    screen.open()
+    screen.open(write_notebook(lab_elsewhere.root / "unsent.ipynb", *training_cells("unsent")))
     panel = screen.open_panel()
     message = panel.locator(".det-Panel-message")
     again = panel.get_by_role("button", name="Try again")
-    for mode, title, words in (
-        ("master", "The master refuses access", ["refuses the token", "DET_TOKEN"]),
-        ("newer", "Versions do not match", ["9.9.9", "Upgrade det_native here"]),
-        ("older", "Versions do not match", ["9.9.9", "det up"]),
-        ("page", "The master does not answer", ["is no det_native master", "DET_MASTER"]),
+    for mode, title, words, in_the_dialog in (
+        ("master", "The master refuses access", ["refuses the token", "DET_TOKEN"], ["refuses the token", "DET_TOKEN"]),
+        ("newer", "Versions do not match", ["9.9.9", "Upgrade det_native here"], ["9.9.9", "Upgrade here"]),
+        ("older", "Versions do not match", ["9.9.9", "det up"], ["9.9.9", "det up"]),
+        ("page", "The master does not answer", ["is no det_native master", "DET_MASTER"], ["is no det_native master"]),
     ):
         stand_in.mode = mode
         if again.is_visible():
@@ -169,6 +159,11 @@ def test_a_master_that_cannot_be_used_is_explained_and_tried_again(
             expect(message).to_contain_text(word)
         expect(again).to_be_visible()
         both_themes(screen, f"panel-{mode}", panel)
+        dialog = open_dialog(screen)
+        for word in in_the_dialog:
+            expect(dialog).to_contain_text(word)
+        screen.page.keyboard.press("Escape")
+        dialog.wait_for(state="detached")
 
 
 def test_a_page_of_another_version_than_its_server_says_so_and_is_reloaded(
@@ -258,11 +253,10 @@ def acts_by_keyboard(screen: Screen, view: Locator, master: Session) -> None:
     expect(badge).to_have_text("Paused")
     experiment = number_in(view.locator(".det-title").inner_text())
     assert master.get(f"/experiments/{experiment}")["state"] == "PAUSED"
-    resume = view.get_by_role("button", name="Resume")
-    resume.focus()
+    expect(view.get_by_role("button", name="Resume")).to_be_focused()
     screen.page.keyboard.press("Space")
     expect(badge).to_have_text("Running")
-    view.get_by_role("button", name="Pause").focus()
+    expect(view.get_by_role("button", name="Pause")).to_be_focused()
     screen.page.keyboard.press("Tab")
     stop = view.get_by_role("button", name="Stop", exact=True)
     expect(stop).to_be_focused()

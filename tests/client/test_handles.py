@@ -1,6 +1,7 @@
 """Experiments, trials and checkpoints over a local experiment on disk."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from local_experiments import write_experiment
@@ -224,6 +225,18 @@ def test_a_run_that_goes_on_can_be_waited_for_and_given_up() -> None:
             handle.wait(timeout=0.05)
         store.write_experiment(done)
     assert handle.wait(timeout=30).state is ExperimentState.COMPLETED
+
+
+def test_an_interrupt_of_the_first_request_ends_the_waiting_with_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_experiment()
+    source = LocalSource(LocalStore.find("local-1"))
+    monkeypatch.setattr(source, "experiment", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        Experiment(source, "local-1").wait()
+    assert caught.value.__suppress_context__
+    assert "goes on running" in capsys.readouterr().out
 
 
 def test_unknown_local_experiment() -> None:

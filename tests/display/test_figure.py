@@ -26,7 +26,7 @@ def test_training_and_validation_share_a_panel() -> None:
     training, validation = sorted(axis.get_lines(), key=lambda line: -len(line.get_xdata()))
     assert list(training.get_xdata()) == [1, 2, 3, 4]
     assert list(validation.get_ydata()) == [1.0]
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["loss", "val_loss"]
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["training", "validation"]
 
 
 def entries(figure: CurvesFigure) -> list[str]:
@@ -37,8 +37,8 @@ def entries(figure: CurvesFigure) -> list[str]:
 def test_each_trial_has_a_colour_of_its_own_and_the_best_one_stands_out(trials: int) -> None:
     figure = write_experiment(trials=trials).plot()
     axis = figure.axes[0]
-    validation = [line for line in axis.get_lines() if line.get_label() == "val_loss"]
-    training = [line for line in axis.get_lines() if line.get_label() == "loss"]
+    validation = [line for line in axis.get_lines() if line.get_label() == "validation"]
+    training = [line for line in axis.get_lines() if line.get_label() == "training"]
     assert len({line.get_color() for line in validation}) == len(validation) == trials
     assert sorted(line.get_color() for line in training) == sorted(line.get_color() for line in validation)
     assert {line.get_linestyle() for line in training} == {"--"}
@@ -55,6 +55,17 @@ def test_of_many_trials_only_the_best_one_has_a_colour() -> None:
     figure = write_experiment(trials=9).plot()
     assert entries(figure) == ["trial 9 (best)", "8 other trials", "validation", "training"]
     assert len({line.get_color() for line in figure.axes[0].get_lines()}) == 2
+
+
+def test_the_panel_of_the_searchers_metric_comes_first_and_names_tell_lines_of_one_kind_apart() -> None:
+    lines = {
+        name: [Curve(each, each != name, [1, 2], [1.0, 0.5]) for each in (name, f"val_{name}", f"validation_{name}")]
+        for name in ("accuracy", "error", "loss")
+    }
+    figure = draw(Curves("Experiment 1", lines, metric="val_error"))
+    assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == ["error", "accuracy", "loss"]
+    legend = figure.axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["training", "val_error", "validation_error"]
 
 
 def test_trials_without_validation_are_drawn_as_lines() -> None:

@@ -181,11 +181,15 @@ async def test_a_colon_in_the_name_of_a_folder_is_no_name_of_a_drive(jupyter: Ju
     assert answer.json()["folder"] == str(folder)
 
 
-async def test_a_kernel_that_is_not_there_is_named_with_those_that_are(jupyter: Jupyter) -> None:
+async def test_a_kernel_that_is_not_there_is_named_with_those_that_would_do(
+    jupyter: Jupyter, install_kernel: Any
+) -> None:
+    install_kernel("julia", "exit 1", language="julia")
+    install_kernel("by-shell", argv=["/bin/sh", "-c", "python"])
     for name in ("gone", "no/name"):
         found = problem(await jupyter.post("document/inspect", json=request("x", kernelspec=name)))
         assert name in found["where"]
-        assert "python3" in found["remedy"]
+        assert found["remedy"] == "Choose one for the notebook: python3."
 
 
 async def test_a_kernel_of_another_language_is_refused(jupyter: Jupyter) -> None:

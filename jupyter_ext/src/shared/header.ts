@@ -140,6 +140,8 @@ class Actions {
     () => void this._askStop()
   );
   private _asking = false;
+  /** The button that was pressed, until the focus is elsewhere. */
+  private _pressed: HTMLElement | null = null;
   /** What failed, and the sentences that say why. */
   private _failed: { action: Action; why: readonly string[] } | null = null;
   private _state = '';
@@ -160,7 +162,7 @@ class Actions {
     this._pause.hidden = experiment.state !== 'ACTIVE';
     this._resume.hidden = experiment.state !== 'PAUSED';
     const disabled = this._asking || experiment.state.startsWith('STOPPING');
-    for (const each of [this._pause, this._resume, this._stop]) {
+    for (const each of this._all()) {
       each.disabled = disabled;
     }
     setText(this._pause, `Pause${words}`);
@@ -176,6 +178,24 @@ class Actions {
     this._state = experiment.state;
     this._live = live;
     this._showProblem(view);
+    if (!disabled) {
+      this._keepFocus();
+    }
+  }
+
+  private _all(): HTMLButtonElement[] {
+    return [this._pause, this._resume, this._stop];
+  }
+
+  /** A browser takes the focus from what is disabled or hidden: who presses Pause is then at Resume. */
+  private _keepFocus(): void {
+    const { activeElement: active, body } = document;
+    if (active !== body && active !== this._pressed) {
+      this._pressed = null;
+    } else if (this._pressed) {
+      const next = this._pause.hidden ? this._resume : this._pause;
+      (this._pressed.hidden ? next : this._pressed).focus();
+    }
   }
 
   /** What the notice of a lost connection says already is not said twice. */
@@ -223,6 +243,8 @@ class Actions {
 
   private async _ask(action: Action): Promise<void> {
     this._asking = true;
+    this._pressed =
+      this._all().find(each => each === document.activeElement) ?? null;
     this._failed = null;
     this._refresh();
     try {

@@ -86,6 +86,12 @@ export function connectionText(connection: Connection): string {
   return `${what} ${reason} ${remedy} ${next}`.replace(/\s+/g, ' ').trim();
 }
 
+/** What is said above what a notebook has saved of an experiment, while nobody can be asked how it goes on. */
+export function awayText(error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return `As it was saved, not live: ${reason.replace(/\.?$/, '.')} The Experiments panel says what can be done; then this view goes on by itself.`;
+}
+
 /** What is said instead of an experiment that the master does not know. */
 export function missingText({
   id,

@@ -117,7 +117,7 @@ describe('ViewOutput', () => {
 
   it('does not look for a view that is there, or that the file names wrongly', async () => {
     vi.useFakeTimers();
-    const find = vi.fn(() => Promise.reject(new Error('no master')));
+    const find = vi.fn(() => Promise.resolve(null));
     const other = new ViewOutput(registry, asking(find));
     const { withdraw } = offer('there');
     await other.renderModel(model({}, 'there'));
@@ -197,6 +197,10 @@ describe('ViewOutput', () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(find).toHaveBeenCalledTimes(4);
     expect(hopes.size).toBe(1);
+    const notices = other.node.querySelectorAll('[role=status]');
+    expect(notices).toHaveLength(1);
+    expect(notices[0]?.textContent).toContain('not live: no master. ');
+    expect(other.node.textContent).toMatch(/^As it was saved.*text\/plain: a/);
     find.mockImplementation(() => Promise.resolve(known('found')));
     hopes.forEach(hope => hope());
     await vi.advanceTimersByTimeAsync(2000);

@@ -109,6 +109,26 @@ describe('the buttons of each state', () => {
     expect(text('.det-header [role=alert]')).toBe('');
   });
 
+  it('keep the focus at what can be done next', async () => {
+    const { root, source, show } = shown();
+    let answer: () => void = () => undefined;
+    source.act = () => new Promise(resolve => (answer = resolve));
+    const pause = buttonOf(root, 'Pause');
+    pause.focus();
+    pause.click();
+    pause.blur(); // as browsers do with what is disabled
+    answer();
+    await frame();
+    expect(document.activeElement).toBe(pause);
+    await show({ experiment: detail({ state: 'PAUSED' }) });
+    expect(document.activeElement).toBe(buttonOf(root, 'Resume'));
+    const other = document.body.appendChild(document.createElement('button'));
+    other.focus();
+    await show({ experiment: detail({ state: 'ACTIVE' }) });
+    expect(document.activeElement).toBe(other);
+    other.remove();
+  });
+
   it('stop only after a question, which begins with the harmless answer', async () => {
     const { root, source, text } = shown();
     buttonOf(root, 'Stop').click();

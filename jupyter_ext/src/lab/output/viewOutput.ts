@@ -2,8 +2,10 @@
 import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { Panel, Widget } from '@lumino/widgets';
 
+import { make } from '../../shared/dom';
 import { ENDED_EVENT, KNOWN_EVENT } from '../../shared/experimentView';
 import { type Attach, liveViews } from '../../shared/liveViews';
+import { awayText } from '../../shared/texts';
 import { keep } from './keep';
 import { VIEW_MIME_TYPE } from './mimeType';
 import {
@@ -45,6 +47,8 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   private _saved: IRenderMime.IRenderer | null = null;
   private _savedType = '';
   private _live: Widget | null = null;
+  /** Why what was saved is all there is, while the experiment may go on. */
+  private _away: Widget | null = null;
   private _detach: () => void = () => undefined;
   private _unwatch: () => void = () => undefined;
   private _timer: ReturnType<typeof setTimeout> | undefined;
@@ -68,6 +72,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     const named = namedView(model);
     if (named.view_id !== this._id) {
       this._id = named.view_id;
+      this._sayAway('');
       this._unwatch();
       this._changed(null);
       this._unwatch = liveViews().watch(
@@ -104,11 +109,11 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 
   private async _findView(named: NamedView, look: number): Promise<void> {
     let attach: Attach | null = null;
-    let answered = true;
+    let away = '';
     try {
       attach = await this._views.find(named);
-    } catch {
-      answered = false; // neither the server nor the master can be asked: what was saved stays
+    } catch (error) {
+      away = awayText(error);
     }
     if (this._live !== null || this._id !== named.view_id || this.isDisposed) {
       return;
@@ -119,8 +124,9 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
       this._showLive(attach);
       return;
     }
+    this._sayAway(away);
     this._findSoon(named, look + 1);
-    if (!answered) {
+    if (away) {
       this._endHope = this._views.onHope(() => this._findSoon(named));
     }
   }
@@ -166,7 +172,18 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     }
   }
 
+  private _sayAway(text: string): void {
+    this._away?.dispose();
+    this._away = null;
+    if (text) {
+      const notice = make('p', 'det-Output-away', { role: 'status' }, text);
+      this._away = new Widget({ node: notice });
+      this.insertWidget(0, this._away);
+    }
+  }
+
   private _showLive(attach: Attach): void {
+    this._sayAway('');
     this._live = new Widget();
     this.insertWidget(0, this._live);
     this._detach = attach(this._live.node);
