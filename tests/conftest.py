@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import tempfile
 import threading
@@ -17,6 +18,7 @@ from hypothesis import settings
 
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("det_native", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)
 settings.load_profile("det_native")
 
 # Threads that a library keeps for the whole process once used; they hold no resource of a test.
@@ -33,6 +35,7 @@ _LIBRARY_THREADS = (
 )
 # Files that a library keeps for the whole process: the source of functions that TensorFlow has converted.
 _LIBRARY_FILES = ("__autograph_generated_file",)
+_SLOW_FILE = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
 _LIMIT = pytest.StashKey[Any]()
 _VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
 
@@ -57,6 +60,13 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("det-home")))
     for name in ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN", "DET_SLOTS"):
         monkeypatch.delenv(name, raising=False)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import, for the quick tests, a file of which every test is slow."""
+    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+        return None
+    return bool(_SLOW_FILE.search(collection_path.read_text())) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,10 @@ def _imports_of(module: str, node: ast.AST, *, in_call: bool, for_types: bool) -
             yield from _imports_of(module, child, in_call=call, for_types=types)
 
 
-ALL_IMPORTS = [found for package, root in SOURCES.items() for found in _imports(package, root)]
+@cache
+def all_imports() -> list[Import]:
+    """Return every import of every room: read by the first test that asks, since that takes seconds."""
+    return [found for package, root in SOURCES.items() for found in _imports(package, root)]
 
 
 def _within(module: str, allowed: set[str]) -> bool:
@@ -160,13 +164,13 @@ def _of_ours(module: str) -> bool:
 
 
 def test_every_module_is_read() -> None:
-    assert len({found.importer for found in ALL_IMPORTS}) > 20
+    assert len({found.importer for found in all_imports()}) > 20
 
 
 @pytest.mark.parametrize("room", sorted(ALLOWED))
 def test_room_imports_only_what_its_row_allows(room: str) -> None:
     wrong = []
-    for found in ALL_IMPORTS:
+    for found in all_imports():
         if _room(found.importer) != room or not _of_ours(found.imported) or found.for_types:
             continue
         own = found.imported != "det_native" and _room(found.imported) == room and room != "det_native"
@@ -182,7 +186,7 @@ def test_room_uses_only_its_third_party_packages(room: str) -> None:
 
     wrong = [
         f"{found.importer}:{found.line} imports {found.imported}"
-        for found in ALL_IMPORTS
+        for found in all_imports()
         if _room(found.importer) == room
         and not _of_ours(found.imported)
         and not found.for_types
@@ -204,7 +208,7 @@ def test_no_framework_is_imported_at_module_level_outside_its_room() -> None:
     )
     wrong = [
         f"{found.importer}:{found.line} imports {found.imported}"
-        for found in ALL_IMPORTS
+        for found in all_imports()
         if found.imported.split(".")[0] in FRAMEWORKS
         and not found.in_call
         and not found.for_types

@@ -21,6 +21,8 @@ from det_native.errors import MissingDependencyError, UnsupportedFeatureError
 from det_native.pytorch.gradients import LocalGradients
 from det_native.schema.job import Gang
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).with_name("horovod_program.py")
 HOROVOD: dict[str, Any] = {"backend": "horovod"}
 TUNED = {"tensor_fusion_threshold": 3, "tensor_fusion_cycle_time": 2, "auto_tune_tensor_fusion": False}
@@ -56,7 +58,6 @@ def tuning_of(found: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in found["at_init"]["variables"].items() if name in names}
 
 
-@pytest.mark.slow
 @NEEDS_HOROVOD
 def test_it_is_tuned_as_told_listens_on_loopback_only_and_leaves_nothing(pair: Run) -> None:
     ranks = pair(TUNED)
@@ -76,7 +77,6 @@ def test_it_is_tuned_as_told_listens_on_loopback_only_and_leaves_nothing(pair: R
     assert ["horovod-rendezvous" in found["at_init"]["threads"] for found in ranks] == [True, False]
 
 
-@pytest.mark.slow
 @NEEDS_HOROVOD
 def test_it_may_tune_itself(pair: Run) -> None:
     for found in pair({**TUNED, "auto_tune_tensor_fusion": True}):
@@ -85,7 +85,6 @@ def test_it_may_tune_itself(pair: Run) -> None:
         assert found["sum"] == [3.0]
 
 
-@pytest.mark.slow
 def test_where_it_is_not_installed_every_process_says_what_to_run(pair: Run) -> None:
     for found in pair({}, missing=True):
         assert found["error"] == "MissingDependencyError"
@@ -138,7 +137,6 @@ def test_variables_of_the_users_own_count_more_than_defaults(monkeypatch: pytest
     assert horovod_group._tuning({}) == {"HOROVOD_AUTOTUNE": "1"}
 
 
-@pytest.mark.slow
 @NEEDS_HOROVOD
 def test_an_optimizer_of_horovods_own_is_refused() -> None:
     """In a process of its own: it wants Horovod to have begun."""

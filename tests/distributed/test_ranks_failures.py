@@ -20,6 +20,8 @@ from rank_rig import NEEDS_HOROVOD, largest_difference, run_ranks
 from det_native.errors import PeerLostError, UnsupportedFeatureError
 from det_native.schema.job import Gang
 
+pytestmark = pytest.mark.slow
+
 STEP = "        self.context.step_optimizer(self.optimizer)"
 
 
@@ -28,7 +30,6 @@ def gang(tmp_path: Path, rank: int, **changed: Any) -> Gang:
     return Gang(rank=rank, **{**made, **changed})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "code", "strategy", "backend"),
     [
@@ -53,7 +54,6 @@ def test_who_loses_a_peer_says_so_at_once(tmp_path: Path, how: str, code: int, s
     assert ("KeyError: 'lost label'" in ended.outputs[1]) is (how == "exception")
 
 
-@pytest.mark.slow
 def test_a_slot_that_leaves_out_the_step_of_a_batch_is_told_in_the_next(tmp_path: Path) -> None:
     ended = run_ranks(tmp_path, {"leaves_out": {"trial": "LeavesOut", "made": {"hparams": {"left_out": 2}}}})
     assert ended.codes == [3, 3], "\n".join(ended.outputs)
@@ -63,7 +63,6 @@ def test_a_slot_that_leaves_out_the_step_of_a_batch_is_told_in_the_next(tmp_path
         assert kind == "PeerLostError" or "met that of another batch on another slot" in text
 
 
-@pytest.mark.slow
 def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path) -> None:
     case = {"trial": "LeavesOut", "made": {"batches": 8, "hparams": {"left_out": 7}}}
     ended = run_ranks(tmp_path, {"leaves_out": case}, long_seconds=1.0)
@@ -76,14 +75,12 @@ def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path)
         assert kind == "PeerLostError" or places in text
 
 
-@pytest.mark.slow
 def test_a_slot_that_is_only_slow_is_waited_for(tmp_path: Path) -> None:
     ended = run_ranks(tmp_path, {"slow": {"trial": "Slow", "made": {"batches": 4}}}, long_seconds=0.5)
     assert ended.codes == [0, 0], "\n".join(ended.outputs)
     assert largest_difference(*(one["models"] for one in ended.results("slow"))) == 0
 
 
-@pytest.mark.slow
 def test_the_first_process_does_not_wait_for_ever(tmp_path: Path) -> None:
     ended = run_ranks(tmp_path, {"plain": {"trial": "PlainTrial"}}, deadline=1.0, ranks=[0])
     assert ended.error(0)[0] == "PeerLostError"

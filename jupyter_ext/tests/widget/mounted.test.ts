@@ -1,4 +1,5 @@
 // @vitest-environment jsdom
+import { ReadableStream } from 'node:stream/web'; // jsdom has none
 import {
   observing,
   scrolled,
@@ -49,7 +50,7 @@ function answerOf(url: string, init: RequestInit): Promise<Response> {
           controller.error(new Error('aborted'))
         )
     });
-    return Promise.resolve(new Response(body));
+    return Promise.resolve(new Response(body as BodyInit));
   }
   const answer = server.answers[path];
   return answer === undefined
