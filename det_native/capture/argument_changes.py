@@ -13,6 +13,7 @@ from det_native.capture.vocabulary import (
     MUTATING_BUILTINS,
     TRAINING_METHODS,
     VIEW_METHODS,
+    WRAPPING_METHODS,
     chain_changes,
     changes_first_argument,
 )
@@ -68,7 +69,7 @@ class ArgumentChanges:
             if binding.origin.kind == "def":
                 return any(self._in_function(environment, number, position, active) for number in binding.codes)
             return False
-        if last in ARGUMENT_CHANGING_METHODS:
+        if last in ARGUMENT_CHANGING_METHODS or last in WRAPPING_METHODS:
             return True
         return bool(binding.codes) and last not in FRESH_METHODS | VIEW_METHODS | KEEPING_METHODS
 

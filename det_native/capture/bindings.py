@@ -31,6 +31,8 @@ class Binding:
         Functions and methods that can be reached from the value.
     tokens : frozenset of int
         Abstract objects that the value may be, or share state with.
+    classes : frozenset of int
+        Tokens of classes that it may have instances of.
     suspects : frozenset of int
         Failed executions that may have changed the value while they failed.
     by_value : bool
@@ -49,6 +51,7 @@ class Binding:
     suspects: frozenset[int] = frozenset()
     by_value: bool = False
     again: frozenset[int] = frozenset()
+    classes: frozenset[int] = frozenset()
 
     def changed(self, execution: int, accumulates: bool) -> Binding:
         """Return the binding after `execution` changed the value in place."""
@@ -76,6 +79,7 @@ def join(first: Binding, second: Binding) -> Binding:
         first.suspects | second.suspects,
         first.by_value and second.by_value,
         first.again & second.again,
+        first.classes | second.classes,
     )
 
 

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from det_native.capture.events import Link
-from det_native.capture.vocabulary import FRESH_METHODS, IDEMPOTENT
+from det_native.capture.vocabulary import FRESH_METHODS, IDEMPOTENT, PASSING_FUNCTIONS, REACHING_BUILTINS
 
 Roots = Callable[[str], frozenset[str]]
 
 
 def chain_of(node: ast.expr) -> tuple[ast.expr, tuple[Link, ...]]:
-    """Return the expression that a chain of attributes, items and calls starts from, and the chain."""
+    """Return the expression that a chain of attributes, items and calls starts from, and the chain.
+
+    ``vars(args).update(rate=1)`` and ``getattr(model, "add")(layer)`` start from `args` and `model`.
+    """
     links: list[Link] = []
     while True:
         if isinstance(node, ast.Attribute):
@@ -23,7 +26,9 @@ def chain_of(node: ast.expr) -> tuple[ast.expr, tuple[Link, ...]]:
             links.append(("item", ""))
             node = node.value
         elif isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute):
+            if links and node.args and dotted(node.func)[:1] and dotted(node.func)[0] in REACHING_BUILTINS:
+                node = node.args[0]
+            elif isinstance(node.func, ast.Attribute):
                 links.append(("call", node.func.attr))
                 node = node.func.value
             else:
@@ -57,7 +62,8 @@ class Sharing:
 
 def sharing_of(node: ast.expr, roots: Roots) -> Sharing:
     """Return what the value of `node` may share state with; `roots` translates local names."""
-    sharing = Sharing(same=isinstance(node, ast.Name))
+    passed = isinstance(node, ast.Call) and dotted(node.func)[-1:] and dotted(node.func)[-1] in PASSING_FUNCTIONS
+    sharing = Sharing(same=isinstance(node, ast.Name) or bool(passed))
     _collect_sharing(node, roots, sharing)
     return sharing
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import dis
 import enum
 import fractions
 import os
@@ -67,7 +68,7 @@ def kind_of(value: Any) -> str | None:
     if isinstance(value, types.ModuleType):
         return "module"
     if isinstance(value, _CALLABLE):
-        return "callable"
+        return None if _keeps_state(value) else "callable"
     if isinstance(value, _IMMUTABLE):
         return "immutable"
     if isinstance(value, tuple | frozenset):
@@ -76,6 +77,17 @@ def kind_of(value: Any) -> str | None:
         kind = _CONTAINERS[type(value)]
         return f"data {kind}" if _is_data(value, 0) else kind
     return _library_kind(value)
+
+
+def _keeps_state(function: Any) -> bool:
+    """Whether calling a function may change what it is bound to, or what it closes over."""
+    if isinstance(function, types.MethodType | types.BuiltinMethodType):
+        return type(function.__self__) in _CONTAINERS
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, types.CodeType) or not code.co_freevars:
+        return False
+    stored = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_DEREF"}
+    return not stored.isdisjoint(code.co_freevars)
 
 
 def _library_kind(value: Any) -> str | None:

@@ -26,13 +26,16 @@ from det_native.capture.events import (
 )
 from det_native.capture.existence import existence_only
 from det_native.capture.records import Facts, Flow, Missing, Need, Step
-from det_native.capture.sharing import holds_examples, is_taken_over, shared_names, with_state_of
+from det_native.capture.sharing import classes_in, is_taken_over, kind_made, shared_names, with_state_of
 from det_native.capture.vocabulary import (
     BINDING_BUILTINS,
+    CONTAINER_CHANGES,
     DATA_KINDS,
     DISPLAY_LIBRARIES,
+    DRAWING_METHODS,
     LEARNING_METHODS,
     WITHOUT_GRADIENTS,
+    WRAPPING_METHODS,
     chain_changes,
     effect_of,
     risk_of,
@@ -256,12 +259,13 @@ class _Follower:
             self._import_again(event.name, old)
             return
         kind = self.facts.kinds.get(event.name) if self.last_binder.get(event.name) == self.step.index else None
-        if kind is None and holds_examples(event, self.environment):
-            kind = "examples"
+        kind = kind or kind_made(event, self.environment)
         codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
         tokens = frozenset({next(self.tokens)})
         taken = any(is_taken_over(path, event.line, self.step.taken) for path, _ in event.through)
+        classes: frozenset[int] = frozenset()
         if kind not in DATA_KINDS and not taken:
+            classes = classes_in(event, self.environment)
             codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
         if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
             tokens = tokens.union(*(self.environment[a].tokens for a in self._shared(event) if a in self.environment))
@@ -269,7 +273,8 @@ class _Follower:
         if event.updates and old is not None:
             updates = old.updates if self.step.index in old.updates else (*old.updates, self.step.index)
         definitions = frozenset({self.step.index})
-        self._set(event.name, Binding(definitions, frozenset(), updates, codes, tokens, event.origin, kind))
+        binding = Binding(definitions, frozenset(), updates, codes, tokens, event.origin, kind, classes=classes)
+        self._set(event.name, binding)
 
     def _import_again(self, name: str, binding: Binding) -> None:
         # Nothing is new, and who comes later may have it from here too; unless this is done in some cases only.
@@ -343,23 +348,45 @@ class _Follower:
                 self.flow.dynamic.add(self.step.index)
         elif full is not None:
             self._library(event, full)
+            if self._sets_module(full):
+                self._change_modules(full[0])
+        elif len(event.callee) > 1 and root in self.environment and event.callee[-1] in DRAWING_METHODS:
+            self._library(event, DRAWING_METHODS[event.callee[-1]])
         if not inside and is_taken_over(event.callee, event.line, self.step.taken):
             return
         learns = event.callee[-1] in LEARNING_METHODS
         for position, names in event.arguments:
             if learns:
                 names = frozenset(name for name in names if not self._is_learnt_from(name))
+            elif event.callee[-1] in WRAPPING_METHODS:
+                names = frozenset(name for name in names if not self._is_code(name))
             if names and self.arguments.changes(self.environment, event, full, position):
                 before = {**self.flow.touched, **self.flow.supposed}
                 self._change_names(names, parameters)
                 if not self.known.changes(self.environment, event, full, position):
                     self._supposed(before)
 
+    def _sets_module(self, full: tuple[str, ...]) -> bool:
+        """Whether a call changes what one of the user's own modules keeps."""
+        if full[0] not in self.facts.local_modules:
+            return False
+        return full in self.facts.setters or (len(full) > 2 and full[-1] in CONTAINER_CHANGES)
+
+    def _change_modules(self, package: str) -> None:
+        """Whatever is imported from a package of the user's may see what was changed in it."""
+        for name, binding in list(self.environment.items()):
+            if binding.origin.kind == "import" and binding.origin.module.partition(".")[0] == package:
+                self._changed(name, binding, accumulates=False)
+
     def _supposed(self, before: Mapping[str, int]) -> None:
         """Remember which names have been touched only because nothing is known of what a local module does."""
         for name, index in self.flow.touched.items():
             if index == self.step.index and before.get(name) != index:
                 self.flow.supposed[name] = before.get(name, -1)
+
+    def _is_code(self, name: str) -> bool:
+        """Whether a name is that of a function or class: what it makes is wrapped, not itself."""
+        return name in self.environment and self.environment[name].origin.kind in {"def", "class"}
 
     def _is_learnt_from(self, name: str) -> bool:
         """Whether the value is data to learn from, or gone: what stays and is no data may be a model to be trained."""
@@ -377,7 +404,7 @@ class _Follower:
         if risk is not None:
             self.flow.risks.setdefault(index, []).append(f"{risk}: {'.'.join(full)}()")
         stream = stream_of(full)
-        if stream is None or "random_state" in event.keywords:
+        if stream is None or not event.keywords.isdisjoint({"random_state", "generator"}):
             return
         name, seeds = f"<{stream[0]} random numbers>", stream[1]
         binding = self.environment.get(name)

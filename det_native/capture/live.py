@@ -11,6 +11,7 @@ from det_native.capture.calls import cell_line
 from det_native.capture.events import Bind, Branch, Change, Code, Event, Read, Star
 from det_native.capture.facts import kind_of
 from det_native.capture.log import ExecutionLog, LoggedExecution
+from det_native.capture.module_state import setters_in
 from det_native.capture.modules import is_local, is_submodule
 from det_native.capture.records import Facts
 from det_native.capture.slicer import Execution
@@ -97,7 +98,19 @@ def facts_of(executions: Sequence[Execution], namespace: Mapping[str, Any]) -> F
     # Of a document's program nothing has run.
     kinds |= dict.fromkeys(set(_submodules(executions)) - live, "module")
     local = frozenset(module for module in modules if is_local(module))
-    return Facts(kinds, stars, local, frozenset(live - kinds.keys()))
+    setters = setters_in(module for module in _imported(executions) if module.partition(".")[0] in local)
+    return Facts(kinds, stars, local, setters, frozenset(live - kinds.keys()))
+
+
+def _imported(executions: Sequence[Execution]) -> set[str]:
+    """Full names of what is imported, of which some may be no modules."""
+    found: set[str] = set()
+    for event in flat(e for execution in executions for s in execution.statements for e in s.events):
+        if isinstance(event, Star):
+            found.add(event.module)
+        elif isinstance(event, Bind) and event.origin.kind == "import":
+            found |= {event.origin.module, f"{event.origin.module}.{event.origin.attribute}".rstrip(".")}
+    return found
 
 
 def _submodules(executions: Sequence[Execution]) -> Iterable[str]:

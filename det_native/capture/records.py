@@ -86,6 +86,8 @@ class Facts:
         What ``from module import *`` binds.
     local_modules : frozenset of str
         Top-level names of modules that are the user's own files.
+    setters : frozenset of tuple of str
+        Dotted paths of functions of such modules that change what their module keeps, see ``module_state``.
     others : frozenset of str
         Names of live values of which no kind is known: models and the like.
     """
@@ -93,6 +95,7 @@ class Facts:
     kinds: Mapping[str, str] = field(default_factory=dict)
     stars: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     local_modules: frozenset[str] = frozenset()
+    setters: frozenset[tuple[str, ...]] = frozenset()
     others: frozenset[str] = frozenset()
 
 

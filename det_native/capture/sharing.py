@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from det_native.capture.bindings import Binding, Environment, import_path
 from det_native.capture.events import Bind
-from det_native.capture.vocabulary import EXAMPLES_LIBRARY, SHARING_BUILTINS, TRAINING_METHODS, result_shares
+from det_native.capture.vocabulary import KINDS_MADE, SHARING_BUILTINS, TRAINING_METHODS, result_shares
 
 
 def is_taken_over(path: tuple[str, ...], line: int, taken: Collection[int]) -> bool:
@@ -18,10 +18,14 @@ def is_taken_over(path: tuple[str, ...], line: int, taken: Collection[int]) -> b
     return path[-1] in TRAINING_METHODS and line in taken
 
 
-def holds_examples(event: Bind, environment: Environment) -> bool:
-    """Whether a name is bound to what torch's classes of datasets and loaders make."""
-    made = [import_path(environment, path) for path, _ in event.through]
-    return any(path is not None and path[:3] == EXAMPLES_LIBRARY for path in made)
+def kind_made(event: Bind, environment: Environment) -> str | None:
+    """Return the kind of what a name is bound to, if a call of a library tells it; see ``KINDS_MADE``."""
+    for path, _ in event.through:
+        full = import_path(environment, path) or ()
+        for beginning, kind in KINDS_MADE.items():
+            if full[: len(beginning)] == beginning:
+                return kind
+    return None
 
 
 def shared_names(
@@ -42,16 +46,30 @@ def shared_names(
     yield from event.aliases
     for path, names in event.through:
         if not is_taken_over(path, event.line, taken):
-            yield from _through(path, names, environment, local_modules)
+            for name in _through(path, names, environment, local_modules):
+                # A function or class that was called, or handed on, is no part of the result's state.
+                if name not in environment or environment[name].origin.kind not in {"def", "class"}:
+                    yield name
 
 
 def with_state_of(binding: Binding, environment: Environment, apart: Collection[str]) -> frozenset[str]:
     """Return names whose values may share state with one, but for the kinds `apart` and what those are made of."""
     of_apart = (present.tokens for present in environment.values() if present.kind in apart)
     tokens = binding.tokens.difference(*of_apart)
+    # What a class is patched with, its instances have too; what changes one of them does not change the class.
+    made = binding.tokens if binding.origin.kind == "class" else frozenset()
     return frozenset(
-        name for name, present in environment.items() if present.tokens & tokens and present.kind != "immutable"
+        name
+        for name, present in environment.items()
+        if (present.tokens & tokens or present.classes & made) and present.kind != "immutable"
     )
+
+
+def classes_in(event: Bind, environment: Environment) -> frozenset[int]:
+    """Return the tokens of the classes that what is bound may have instances of, or be derived from."""
+    sources = [environment[name] for name in event.sources if name in environment]
+    own = (binding.tokens for binding in sources if binding.origin.kind == "class")
+    return frozenset().union(*own, *(binding.classes for binding in sources))
 
 
 def _through(
@@ -65,6 +83,8 @@ def _through(
         return names - {path[0]} if shares else frozenset()
     if binding is None:
         return names - {path[0]} if path[0] in SHARING_BUILTINS else frozenset()
+    if binding.kind == "keras context":
+        return names - {path[0]} if path[-1].startswith("wrap_") else frozenset()
     if binding.origin.kind in {"def", "class"}:
         return names - {path[0]} if len(path) == 1 else frozenset()
     if len(path) > 1 and not binding.codes:

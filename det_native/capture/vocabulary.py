@@ -17,8 +17,12 @@ DATA_KINDS = frozenset({"immutable", "table", "array", "array view", "tensor", "
 
 #: Kinds of values that keep no gradients.
 WITHOUT_GRADIENTS = frozenset({"examples", "table", "array", "array view"})
-#: What torch's classes of datasets and loaders begin with.
-EXAMPLES_LIBRARY = ("torch", "utils", "data")
+#: Kinds of what calls of libraries make, by the beginning of their dotted paths: torch's datasets and loaders, and the
+#: context of tf.keras code, which remembers nothing of what it wraps.
+KINDS_MADE = {
+    ("torch", "utils", "data"): "examples",
+    ("det_native", "experimental", "keras", "init"): "keras context",
+}
 
 #: Methods that only look, and whose result is a new thing.
 FRESH_METHODS = _words("""
@@ -73,10 +77,14 @@ _IN_PLACE_BY_KIND: dict[str, frozenset[str]] = {
     "module": frozenset(),
     "callable": frozenset(),
     "dataset": frozenset(),
+    "keras context": frozenset(),
 }
 for _kind in ("list", "dict", "set"):
     _IN_PLACE_BY_KIND[f"data {_kind}"] = _IN_PLACE_BY_KIND[_kind]
 _IN_PLACE_BY_KIND["array view"] = _IN_PLACE_BY_KIND["array"]
+
+#: Methods by which lists, dictionaries and sets are changed.
+CONTAINER_CHANGES = _IN_PLACE_BY_KIND["list"] | _IN_PLACE_BY_KIND["dict"] | _IN_PLACE_BY_KIND["set"]
 
 #: Attributes of tables whose methods only look.
 _ACCESSORS = _words("plot str dt cat")
@@ -94,11 +102,20 @@ MUTATING_BUILTINS = {"next": 0, "anext": 0, "setattr": 0, "delattr": 0}
 #: Builtins whose result is, or shares state with, an argument.
 SHARING_BUILTINS = _words("iter zip map filter enumerate reversed next getattr vars super")
 
+#: Builtins through which a value itself is reached: ``vars(args)["rate"] = 1``.
+REACHING_BUILTINS = frozenset({"vars", "getattr"})
+
+#: Functions that may return the very thing that they are given.
+PASSING_FUNCTIONS = _words("asarray asanyarray ascontiguousarray asfortranarray as_tensor")
+
 #: Builtins that may bind names out of sight.
 BINDING_BUILTINS = frozenset({"exec"})
 
 #: Methods of arbitrary objects that change what they are given.
 ARGUMENT_CHANGING_METHODS = _words("shuffle minimize apply_gradients inject patch monkeypatch")
+
+#: Methods of a context, which change what they are given: it trains as the context says from then on.
+WRAPPING_METHODS = _words("wrap_model wrap_optimizer wrap_lr_scheduler")
 
 #: Methods of models and the like that learn from the data which they are given, and leave those as they are.
 LEARNING_METHODS = _words("fit fit_generator fit_transform partial_fit train_on_batch train_step test_step")
@@ -147,6 +164,14 @@ _DRAWS: dict[Stream, frozenset[str]] = {
     "tensorflow": _words("normal uniform truncated_normal gamma poisson shuffle categorical stateless_uniform"),
 }
 _GLOBAL_NUMPY_DRAWS = _words("train_test_split resample")
+#: Methods that draw from a global stream, of whatever they are methods: of tables, of tensors.
+DRAWING_METHODS: dict[str, tuple[str, ...]] = {
+    "sample": ("numpy", "random", "sample"),
+    **dict.fromkeys(
+        _words("normal_ uniform_ bernoulli_ exponential_ random_ geometric_ cauchy_ log_normal_"),
+        ("torch", "normal"),
+    ),
+}
 
 
 def effect_of(path: tuple[str, ...]) -> str | None:
@@ -171,7 +196,7 @@ def stream_of(path: tuple[str, ...]) -> tuple[Stream, bool] | None:
         return "numpy", seeds
     if path[0] == "random" and len(path) == 2 and last not in {"Random", "SystemRandom"}:
         return "random", seeds
-    if path[0] == "torch" and (seeds or last in _DRAWS["torch"]):
+    if path[0] == "torch" and (seeds or last in _DRAWS["torch"] or path[1:3] == ("nn", "init")):
         return "torch", seeds
     if path[0] == "tensorflow" and (seeds or (len(path) > 2 and path[-2] == "random" and last in _DRAWS["tensorflow"])):
         return "tensorflow", seeds

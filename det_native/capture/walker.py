@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from det_native.capture.events import Call, Change, Code, Event, Read, flat, name_of
 from det_native.capture.expressions import chain_of, dotted, shared_names, target_names
 from det_native.capture.scopes import Frame, bound_names, declared_global
-from det_native.capture.vocabulary import ACCUMULATING_METHODS
+from det_native.capture.vocabulary import ACCUMULATING_METHODS, DRAWING_METHODS
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -145,6 +145,8 @@ class ExpressionWalker(ast.NodeVisitor):
             self._call(node, (*imported, *path[1:]), imported=True)
         elif path and self._is_global(path[0]):
             self._call(node, path)
+        elif not path and isinstance(node.func, ast.Attribute) and node.func.attr in DRAWING_METHODS:
+            self._call(node, DRAWING_METHODS[node.func.attr], imported=True)
         start, chain = chain_of(node)
         if isinstance(start, ast.Name) and chain:
             in_place = any(keyword.arg == "inplace" and _is_true(keyword.value) for keyword in node.keywords)

@@ -194,7 +194,12 @@ def _rows_kind(leaves: list[Any], where: str) -> Kind:
 
 
 def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, np.ndarray | tf.Tensor | tf.Variable) or type(leaf).__module__.startswith("pandas.")
+    return isinstance(leaf, np.ndarray | tf.Tensor | tf.Variable) or is_of_pandas(leaf)
+
+
+def is_of_pandas(leaf: Any) -> bool:
+    """Whether it is a table or a column of pandas, whose public classes are in ``pandas`` itself since version 3."""
+    return type(leaf).__module__.partition(".")[0] == "pandas"
 
 
 def _is_sparse(leaf: Any) -> bool:

@@ -152,6 +152,21 @@ def test_a_loop_of_ones_own_trains_a_model_and_changes_no_examples(ask: Ask, kep
     assert "id-5" in uses, "a model that was trained is another one"
 
 
+def test_what_was_wrapped_before_for_other_trainings_is_not_sent(ask: Ask) -> None:
+    other = TRAIN.replace("model =", "other =").replace("model.", "other.")
+    before = (BUILD, CONFIG, INIT, DATA)
+    kept = ["id-0", "id-1", "id-2", "id-3"]
+    assert ask(*before, TRAIN, other)["here"]["cells"] == [*kept, "id-5"]
+    assert ask(*before, TRAIN, "rate = context.get_hparam('global_batch_size')", other)["here"]["cells"] == [
+        *kept,
+        "id-6",
+    ]
+    wraps, compiles, fits = TRAIN.split("\n")
+    assert ask(*before, wraps, compiles, fits)["here"]["cells"] == [*kept, "id-4", "id-5", "id-6"]
+    in_place = ("model = build()", "context.wrap_model(model)", f"{compiles}\n{fits}")
+    assert ask(*before, TRAIN, *in_place)["here"]["cells"] == [*kept, "id-5", "id-6", "id-7"]
+
+
 def test_declared_values_are_made_by_running_their_cells(ask: Ask) -> None:
     answer = ask(BUILD, DATA, CONFIG, INIT.replace("(config)", "(config, values=['x'])"), TRAIN)
     assert "values=x" in answer["must_run"][-1]["why"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from string import Template
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from kernels import Kernel
 
 pytestmark = pytest.mark.slow
 Replayed = Callable[..., dict[str, Any]]
+NUMBERS = count(1)
 
 
 def test_cells_run_out_of_order_and_again(kernel: Kernel, replayed: Replayed) -> None:
@@ -113,6 +117,31 @@ def test_functions_see_the_names_that_hold_when_they_are_called(kernel: Kernel, 
         ("things = []\ndef note(where):\n    where.append(1)", "note(things)", "things"),
         ("things = []\ndef note():\n    things.append(1)", "note()", "things"),
         ("total = 0\ndef count():\n    global total\n    total += 1", "count()", "total"),
+        ("model = Model()", "Model.size = 3", "model.size"),
+        ("model = Model()", "def size(self):\n    return len(self.layers)\nModel.size = size", "model.size()"),
+        ("class Net:\n    pass\nmodel = [Net()]", "setattr(Net, 'depth', 5)", "model[0].depth"),
+        (
+            "class Base:\n    pass\nclass Net(Base):\n    pass\nmodel = [Net()]",
+            "Base.depth = 2",
+            "model[0].depth",
+        ),
+        (
+            "class Net:\n    pass\nmodel = Net()\n"
+            "def patch(cls):\n    def put(f):\n        setattr(cls, f.__name__, f)\n        return f\n    return put",
+            "@patch(Net)\ndef go(self):\n    return 4",
+            "model.go()",
+        ),
+        ("import types\nargs = types.SimpleNamespace(n=1)", "vars(args).update(n=2)", "args.n"),
+        ("import types\nargs = types.SimpleNamespace(n=1)", "vars(args)['n'] += 1", "args.n"),
+        ("things = [1]", "getattr(things, 'append')(5)", "things"),
+        ("things = [1]\nadd = things.append", "add(5)", "things"),
+        ("import numpy as np\nx = np.arange(3.0)\nv = np.asarray(x)", "v -= v.mean()", "x.tolist()"),
+        (
+            "def counter():\n    n = 0\n    def up():\n        nonlocal n\n        n += 1\n        return n\n"
+            "    return up\ntick = counter()",
+            "tick()",
+            "tick()",
+        ),
     ],
 )
 def test_changes_in_place_belong_to_the_slice(
@@ -360,3 +389,108 @@ def test_a_model_that_a_trainer_fits_is_changed(kernel: Kernel, replayed: Replay
     found = kernel.found()
     assert found.cells == [1, 2, 3, 4, 5, 6]
     assert replayed(found, "net.weight") == {"net.weight": "1"}
+
+
+CONF = """
+_values = {"scale": 1.0}
+LIST = []
+_cache = {}
+rate = 0.5
+
+
+def set_config(**values):
+    _values.update(values)
+
+
+def set_rate(value):
+    global rate
+    rate = value
+
+
+def reset():
+    set_rate(0.25)
+
+
+def get(name):
+    return _values[name]
+
+
+def current():
+    return [rate, Settings.depth, len(LIST)]
+
+
+def double(x):
+    total = {}
+    total["x"] = x
+    return 2 * x
+
+
+class Settings:
+    depth = 1
+
+    @classmethod
+    def set(cls, value):
+        cls.depth = value
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "change", "shown"),
+    [
+        ("import $SETTINGS as conf", "conf.set_config(scale=10.0)", "conf.get('scale')"),
+        ("from $SETTINGS import get, set_config", "set_config(scale=10.0)", "get('scale')"),
+        ("import $SETTINGS as conf", "conf.set_rate(2)", "conf.current()"),
+        ("import $SETTINGS as conf", "conf.reset()", "conf.current()"),
+        ("from $SETTINGS import *", "Settings.set(3)", "current()"),
+        ("import $SETTINGS\nfrom $SETTINGS import current", "$SETTINGS.LIST.append(5)", "current()"),
+        ("from $PARTS import get, put", "put(scale=7.0)", "get('scale')"),
+        ("from $PARTS import inner", "inner.put(scale=8.0)", "inner.get('scale')"),
+    ],
+)
+def test_what_a_module_of_the_users_keeps_belongs_to_the_slice(
+    kernel: Kernel, replayed: Replayed, imports: str, change: str, shown: str
+) -> None:
+    settings, package = f"conf{next(NUMBERS)}", f"parts{next(NUMBERS)}"  # the kernel has the modules of earlier tests
+    write_modules(kernel.folder, settings, package)
+    names = {"SETTINGS": settings, "PARTS": package}
+    imports, change, shown = (Template(text).substitute(names) for text in (imports, change, shown))
+    kernel.cells(imports, "unrelated = 1", change, f"seen = {shown}", "fit(seen)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 4, 5, 6]
+    assert replayed(found, "seen") == kernel.live("seen")
+
+
+def write_modules(folder: Path, settings: str, package: str) -> None:
+    """Write a module that keeps something, and a package that passes it on."""
+    (folder / f"{settings}.py").write_text(CONF)
+    (folder / package).mkdir()
+    (folder / package / "__init__.py").write_text("from . import inner\nfrom .inner import get, put\n")
+    (folder / package / "inner.py").write_text(f"from {settings} import get, set_config as put\n")
+
+
+def test_a_function_of_a_module_that_keeps_nothing_is_not_sent(kernel: Kernel) -> None:
+    settings = f"conf{next(NUMBERS)}"
+    (kernel.folder / f"{settings}.py").write_text(CONF)
+    kernel.cells(
+        f"import {settings} as conf",
+        "shown = conf.double(3)",
+        "print(conf.get('scale'))",
+        "x = conf.double(1)",
+        "fit(x)",
+    )
+    assert kernel.found().cells == [1, 2, 5, 6]
+
+
+@pytest.mark.parametrize("peek", ["df.sample(3)", "df[df.a > 2].sample(3)", "print(df.sample(n=2))"])
+def test_a_look_at_some_rows_draws_from_a_seeded_stream(kernel: Kernel, replayed: Replayed, peek: str) -> None:
+    kernel.cells(
+        "import numpy as np, pandas as pd\ndf = pd.DataFrame({'a': range(20)})",
+        "np.random.seed(1)",
+        peek,
+        "df.sample(3, random_state=0)",
+        "rows = list(df.sample(frac=0.5).index)",
+        "fit(rows)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 6, 7]
+    assert replayed(found, "rows") == kernel.live("rows")

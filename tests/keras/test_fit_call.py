@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
+from det_harness.controllers.keras_arrays import packed
 
 from det_native.errors import ArgumentError, InvalidDataError, SignatureError, TrialDefinitionError
 from det_native.keras import FitCall, TFKerasNativeContext
@@ -54,6 +56,7 @@ def fit(*args: Any, **kwargs: Any) -> FitCall:
 FILLS: dict[str, tuple[dict[str, Any], tuple[int, int, int, str]]] = {
     "defaults": ({"x": X, "y": Y}, (1, 100, 32, "loss")),
     "epochs and batch size": ({"x": X, "y": Y, "epochs": 4, "batch_size": 50}, (4, 100, 50, "loss")),
+    "tables": ({"x": pd.DataFrame(X), "y": pd.Series(Y), "epochs": 2}, (2, 100, 32, "loss")),
     "validation": ({"x": X, "y": Y, "validation_data": (X, Y)}, (1, 100, 32, "val_loss")),
     "split": ({"x": X, "y": Y, "validation_split": 0.2}, (1, 80, 32, "val_loss")),
     "initial epoch": ({"x": X, "y": Y, "initial_epoch": 2, "epochs": 5}, (3, 100, 32, "loss")),
@@ -78,6 +81,19 @@ def test_a_call_fills_what_the_configuration_leaves_open(name: str) -> None:
         "hyperparameters.global_batch_size": batch_size,
         "records_per_epoch": records,
     }
+
+
+def test_tables_are_trained_as_their_arrays_are() -> None:
+    rows, labels = np.random.default_rng(0).normal(size=(100, 4)), Y + 3
+    table, column = pd.DataFrame(rows, columns=list("abcd")), pd.Series(labels, index=range(100, 200))
+    call = fit(x=table, y=column, validation_split=0.25)
+    expected = fit(x=rows, y=labels[:, None], validation_split=0.25)
+    for found, same in ((call.training, expected.training), (call.validation, expected.validation)):
+        assert found is not None
+        assert same is not None
+        for one, other in zip(packed(found), packed(same), strict=True):
+            assert one.dtype == other.dtype
+            assert np.array_equal(one, other)
 
 
 def test_looking_at_a_sequence_draws_no_random_numbers_of_the_process() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.controllers.keras_sequences import permutation
-from det_native.keras.data import Data
+from det_native.keras.data import Data, is_of_pandas
 
 _FOREVER = np.iinfo(np.int64).max
 
@@ -96,7 +96,7 @@ def _tensors(part: Any) -> Any:
         return {name: _tensors(value) for name, value in part.items()}
     if isinstance(part, list | tuple):
         return tuple(_tensors(value) for value in part)
-    if type(part).__module__.startswith("pandas."):
+    if is_of_pandas(part):
         array = part.to_numpy()
         part = array[:, None] if array.ndim == 1 else array
     if type(part).__module__.startswith("scipy.sparse"):
