@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from det_native.capture.bindings import Binding, CodeRegistry, Environment, import_path
 from det_native.capture.events import Call, Change, flat
 from det_native.capture.vocabulary import (
     ARGUMENT_CHANGING_METHODS,
+    DATA_KINDS,
     FRESH_METHODS,
     KEEPING_METHODS,
+    LEARNING_METHODS,
     MUTATING_BUILTINS,
     TRAINING_METHODS,
     VIEW_METHODS,
@@ -93,6 +95,35 @@ class ArgumentChanges:
                     if names.intersection(named) and self.changes(environment, event, full, inner, active):
                         return True
         return False
+
+
+def exposed(
+    event: Call, names: frozenset[str], environment: Environment, may_be_model: Callable[[str], bool]
+) -> frozenset[str]:
+    """Return those of the names given to a call whose values it may change.
+
+    Methods that learn leave data as they are; of a function or class, what it makes is wrapped, not itself.
+
+    Parameters
+    ----------
+    event : Call
+    names : frozenset of str
+        What is given at one position.
+    environment : Environment
+    may_be_model : callable
+        Whether a bound value of which no kind is known may be a model.
+    """
+    last = event.callee[-1]
+    if last in WRAPPING_METHODS:
+        return frozenset(n for n in names if n not in environment or environment[n].origin.kind not in {"def", "class"})
+    if last not in LEARNING_METHODS:
+        return names
+    return frozenset(
+        name
+        for name in names
+        if name not in environment
+        or (environment[name].kind not in DATA_KINDS and (environment[name].kind is not None or may_be_model(name)))
+    )
 
 
 def call_changes(event: Change, binding: Binding, taken: bool) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 
 from det_native.capture.analysis import Statement
-from det_native.capture.argument_changes import ArgumentChanges, call_changes
+from det_native.capture.argument_changes import ArgumentChanges, call_changes, exposed
 from det_native.capture.bindings import ALWAYS_THERE, Binding, CodeRegistry, Environment, import_path, merge
 from det_native.capture.events import (
     Bind,
@@ -33,9 +33,7 @@ from det_native.capture.vocabulary import (
     DATA_KINDS,
     DISPLAY_LIBRARIES,
     DRAWING_METHODS,
-    LEARNING_METHODS,
     WITHOUT_GRADIENTS,
-    WRAPPING_METHODS,
     chain_changes,
     effect_of,
     risk_of,
@@ -354,12 +352,8 @@ class _Follower:
             self._library(event, DRAWING_METHODS[event.callee[-1]])
         if not inside and is_taken_over(event.callee, event.line, self.step.taken):
             return
-        learns = event.callee[-1] in LEARNING_METHODS
-        for position, names in event.arguments:
-            if learns:
-                names = frozenset(name for name in names if not self._is_learnt_from(name))
-            elif event.callee[-1] in WRAPPING_METHODS:
-                names = frozenset(name for name in names if not self._is_code(name))
+        for position, given in event.arguments:
+            names = exposed(event, given, self.environment, self._may_be_model)
             if names and self.arguments.changes(self.environment, event, full, position):
                 before = {**self.flow.touched, **self.flow.supposed}
                 self._change_names(names, parameters)
@@ -384,16 +378,10 @@ class _Follower:
             if index == self.step.index and before.get(name) != index:
                 self.flow.supposed[name] = before.get(name, -1)
 
-    def _is_code(self, name: str) -> bool:
-        """Whether a name is that of a function or class: what it makes is wrapped, not itself."""
-        return name in self.environment and self.environment[name].origin.kind in {"def", "class"}
-
-    def _is_learnt_from(self, name: str) -> bool:
-        """Whether the value is data to learn from, or gone: what stays and is no data may be a model to be trained."""
-        binding = self.environment.get(name)
-        if binding is None or binding.kind is not None:
-            return binding is not None and binding.kind in DATA_KINDS
-        return name not in self.facts.others or self.last_binder.get(name) not in binding.definitions
+    def _may_be_model(self, name: str) -> bool:
+        """Whether a value of which no kind is known is still there: what is gone was data, most likely."""
+        binding = self.environment[name]
+        return name in self.facts.others and self.last_binder.get(name) in binding.definitions
 
     def _library(self, event: Call, full: tuple[str, ...]) -> None:
         index = self.step.index
