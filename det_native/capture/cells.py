@@ -342,7 +342,7 @@ class CellCapture:
         modules = collect_modules(names, self._roots(), self.request.include, self.request.context_dir)
         self.problems.extend(modules.problems)
         self.warnings.extend(modules.warnings)
-        self.warnings.extend(stale_modules(modules.names, self.log))
+        self.warnings.extend(stale_modules(modules.names, self.log, self.namespace, found.flow.final))
         code = [
             *sources,
             *((file.path.read_text("utf-8"), file.target) for file in modules.files if _is_python(file.path)),

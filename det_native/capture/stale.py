@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from det_native.capture.bindings import Binding
+from det_native.capture.facts import kind_of
 from det_native.capture.log import ExecutionLog
 from det_native.capture.modules import module_file
 
+_LONGEST = 40
 _AUTORELOAD = re.compile(r"^\s*%autoreload\s+(\w+)", re.M)
 
 
-def stale_modules(names: Sequence[str], log: ExecutionLog) -> list[str]:
-    """Return a warning for each module whose file is newer than its import, unless autoreload is on."""
+def stale_modules(
+    names: Sequence[str], log: ExecutionLog, namespace: Mapping[str, Any], bindings: Mapping[str, Binding]
+) -> list[str]:
+    """Return a warning for each module whose file is newer than its import.
+
+    Where autoreload is on, modules are as their files are, but plain values imported from one keep what they were.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Modules that travel.
+    log : ExecutionLog
+    namespace, bindings : mapping of name
+        The live values, and how their names came to be.
+    """
     if _autoreload_is_on(log):
-        return []
+        return [warning for name in names for warning in _stale_values(name, namespace, bindings)]
     warnings = []
     for name in names:
         file = module_file(name)
@@ -27,6 +45,26 @@ def stale_modules(names: Sequence[str], log: ExecutionLog) -> list[str]:
             f"the earlier one. Restart the kernel, or use importlib.reload({name}) or %autoreload 2."
         )
     return warnings
+
+
+def _stale_values(name: str, namespace: Mapping[str, Any], bindings: Mapping[str, Binding]) -> Iterator[str]:
+    """Warn of numbers, texts and the like that ``from module import`` gave, and the reloaded module has otherwise."""
+    module = sys.modules.get(name)
+    for bound, binding in bindings.items():
+        origin = binding.origin
+        if origin.kind != "import" or origin.module != name or not hasattr(module, origin.attribute):
+            continue
+        kept, present = namespace.get(bound), getattr(module, origin.attribute)
+        if kind_of(kept) == kind_of(present) == "immutable" and kept != present:
+            yield (
+                f"`{bound}` was imported from {name}, which was edited since: here it is {_brief(kept)}, on the "
+                f"worker {_brief(present)}. Run the cell that imports it again."
+            )
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _autoreload_is_on(log: ExecutionLog) -> bool:

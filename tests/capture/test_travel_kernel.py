@@ -263,6 +263,24 @@ def test_a_module_edited_after_its_import(kernel: Kernel) -> None:
     kernel.run("%autoreload 0")
 
 
+def test_a_value_imported_from_a_module_that_was_edited_and_reloaded(kernel: Kernel) -> None:
+    module = kernel.folder / "reloaded.py"
+    module.write_text("SCALE = 16.0\ndef twice(x):\n    return 2 * x\n")
+    kernel.run("%load_ext autoreload\n%autoreload 2")
+    kernel.run("from reloaded import *", cell="import")
+    kernel.run("y = twice(SCALE)")
+    module.write_text("SCALE = 8.0\ndef twice(x):\n    return x + x\n")
+    after = module.stat().st_mtime + 100
+    os.utime(module, (after, after))
+    kernel.run("fit(y)")
+    [warning] = kernel.found().warnings
+    assert "`SCALE` was imported from reloaded, which was edited since: here it is 16.0, on the worker 8.0" in warning
+    kernel.run("from reloaded import *", cell="import")
+    kernel.run("fit(y)")
+    assert kernel.found().warnings == []
+    kernel.run("%autoreload 0")
+
+
 def test_a_cloud_key_in_a_cell_is_not_sent_and_not_shown(kernel: Kernel) -> None:
     key = "AKIA" + "IOSFODNN7EXAMPLE"
     kernel.cells("bucket = 'data'", f"session = dict(\n    key='{key}')", "fit(session)")
