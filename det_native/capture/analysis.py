@@ -321,6 +321,8 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
                 path = dotted(decorator)
                 if path and self._is_global(path[0]):
                     self.events.append(Call(path, decorator.lineno))
+                    if len(path) > 1:
+                        self._changed(self._roots(path[0]), decorator, "call", (("call", path[-1]),))
 
 
 def _renamed(code: Code, name: str) -> Code:

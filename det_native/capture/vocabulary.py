@@ -75,7 +75,7 @@ _IN_PLACE_BY_KIND: dict[str, frozenset[str]] = {
         "add discard remove pop clear update difference_update intersection_update symmetric_difference_update"
     ),
     "module": frozenset(),
-    "callable": frozenset(),
+    "callable": _words("register"),
     "dataset": frozenset(),
     "keras context": frozenset(),
 }
