@@ -11,11 +11,15 @@ from pathlib import Path
 from det_native.capture.facts import human_size
 from det_native.capture.files import environment_file_row
 from det_native.capture.model import SourceFile
-from det_native.capture.path_texts import path_literals, path_patterns
+from det_native.capture.path_texts import changed_folders, path_literals, path_patterns
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.schema.home import Home
 from det_native.schema.rest import CaptureRow
 
+#: Label of what the command line names.
+COMMAND_LINE = "command line"
+_FOR_RESULTS = re.compile(r"(?i)(^|[-_])(out|output|outputs|save|log|logs|results?|runs?|checkpoints?|ckpt)([-_]|$)")
+_MOST_FOLDERS = 16
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints", ".git", "node_modules"})
 _CODE = frozenset({".ipynb", ".py", ".pyc"})
 #: Files and bytes that a pattern may stand for, by whether it says more of them than an ending.
@@ -37,6 +41,7 @@ def collect_data(
     working_directory: Path,
     context_dir: Path | None,
     titles: Mapping[str, str] | None = None,
+    arguments: Sequence[str] = (),
 ) -> DataFiles:
     """Return the files and folders that strings in the program name.
 
@@ -52,8 +57,16 @@ def collect_data(
         If given it is sent whole, and nothing in it needs an entry.
     titles : mapping of str to str, optional
         How labels of cells are called at the beginning of a sentence; others as they are.
+    arguments : sequence of str
+        What the program is started with.
     """
-    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, titles or {})
+    told = {COMMAND_LINE: "The command line", **(titles or {})}
+    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, told)
+    for source, _ in sources:
+        for folder in changed_folders(source):
+            collector.add_folder(folder)
+    for word in read_arguments(arguments):
+        collector.add(word, COMMAND_LINE)
     for source, label in sources:
         for text in path_literals(source):
             collector.add(text, label)
@@ -64,10 +77,25 @@ def collect_data(
     return collector.found
 
 
+def read_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command line that may name what is read: values of options, ``--file=d.txt``, among them.
+
+    Where an option says by its name that it is for results, its value is none of them.
+    """
+    option = ""
+    for word in arguments:
+        name, _, value = word.partition("=") if word.startswith("-") else (option, "", word)
+        if value and not _FOR_RESULTS.search(name):
+            yield value
+        option = word if word.startswith("-") and not value else ""
+
+
 class _Collector:
     def __init__(self, root: Path, working_directory: Path, whole: bool, titles: Mapping[str, str]) -> None:
         self.titles = titles
         self.root, self.working_directory, self.whole = root, working_directory, whole
+        # Where the code itself looks for relative paths, here as on the worker.
+        self.folders = [root]
         self.found = DataFiles()
         self.seen: set[str] = set()
         self.taken: set[Path] = set()
@@ -85,6 +113,19 @@ class _Collector:
             else:
                 self._not_sent(text, label, "read from where the worker can see it", size=_size(path))
 
+    def add_folder(self, folder: str) -> None:
+        """Look for relative paths in a folder too that the program makes its working directory."""
+        for base in self.folders[:_MOST_FOLDERS]:
+            path = (base / folder).resolve()
+            if path not in self.folders and self.root in path.parents and path.is_dir():
+                self.folders.append(path)
+
+    def _bases(self) -> Iterator[tuple[Path, bool]]:
+        """Yield the folders to look in, and whether the worker looks in them."""
+        yield from ((folder, True) for folder in self.folders)
+        if self.working_directory not in self.folders:
+            yield self.working_directory, False
+
     def add_pattern(self, pattern: str, label: str) -> None:
         """Take in what matches a pattern; its first part may also stand for the folder itself, ``.``."""
         for text in [pattern, pattern[2:]] if pattern.startswith("*/") else [pattern]:
@@ -95,8 +136,12 @@ class _Collector:
     def _matching(self, pattern: str, label: str) -> None:
         named = not pattern.startswith("*/") and any(map(str.isalpha, re.sub(r"\.\w+$", "", pattern)))
         most, size = _FEW[named]
-        for base in dict.fromkeys([self.root, self.working_directory]):
+        anywhere = False
+        for base, relative in self._bases():
+            if anywhere and not relative:
+                return
             found = _files_of_pattern(base, pattern, most)
+            anywhere = anywhere or bool(found)
             new = [file for file in found if file not in self.taken]
             if len(new) > most or sum(map(_size, new)) > size:
                 note = (
@@ -106,9 +151,7 @@ class _Collector:
                 return
             for position, file in enumerate(new):
                 # One warning for all of them is enough.
-                self._add_matching(file, pattern, label, base == self.root or position > 0)
-            if found:
-                return
+                self._add_matching(file, pattern, label, relative or position > 0)
 
     def _add_matching(self, file: Path, pattern: str, label: str, relative: bool) -> None:
         if self.root not in file.parents:
@@ -133,13 +176,15 @@ class _Collector:
                 if expanded.exists():
                     yield expanded.resolve(), False
                 return
-            for base in dict.fromkeys([self.root, self.working_directory]):
+            anywhere = False
+            for base, relative in self._bases():
+                if anywhere and not relative:
+                    return
                 found = [base / text] if (base / text).exists() else []
                 if not found and any(mark in text for mark in "*?") and text[:1] != "/":
                     found = [path for path in base.glob(text) if path.is_file()]
-                if found:
-                    yield from ((path.resolve(), base == self.root) for path in found)
-                    return
+                anywhere = anywhere or bool(found)
+                yield from ((path.resolve(), relative) for path in found)
         except (OSError, ValueError, RuntimeError, NotImplementedError):
             return  # Not a path that this system can have.
 
@@ -159,7 +204,7 @@ class _Collector:
             note = "left out: the files of a det_native master, its token among them, never travel"
             self._not_sent(text, label, note)
         for file in files:
-            if self._in_home(file):
+            if self._in_home(file) or file in self.taken:
                 continue
             target = file.relative_to(self.root).as_posix()
             if is_environment_file(file.name):

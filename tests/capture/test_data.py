@@ -197,3 +197,38 @@ def test_a_pattern_that_is_right_in_the_kernel_only_is_warned_of_once(tmp_path: 
     (warning,) = found.warnings
     assert "'other*.csv', which the worker has as 'data/other.csv'" in warning
     assert collect_data([("open(f'part{i}.csv')", "[1]")], tmp_path, tmp_path, tmp_path).files == []
+
+
+def test_the_words_of_a_command_line_that_name_files_are_sent(tmp_path: Path) -> None:
+    folds(tmp_path)
+    words = ["part1.csv", "--table", "train.csv", "--lr", "0.1", "-f=part2.txt", "--verbose", "data"]
+    found = collect_data([("import sys", "train.py")], tmp_path, tmp_path, None, arguments=words)
+    files = {file.target: (file.why, file.cell) for file in found.files}
+    assert sorted(files) == ["data/other.csv", *PARTS, "part1.csv", "part2.txt", "train.csv"]
+    assert files["train.csv"] == ("named in the command line as 'train.csv'", "command line")
+
+
+def test_words_of_a_command_line_for_results_are_not_sent(tmp_path: Path) -> None:
+    folds(tmp_path)
+    words = ["--output-dir", "data", "--log=part1.csv", "-o", "none", "--save_to", "train.csv"]
+    assert collect_data([("", "train.py")], tmp_path, tmp_path, None, arguments=words).files == []
+
+
+def test_what_a_command_line_names_absolutely_is_warned_of(tmp_path: Path) -> None:
+    folds(tmp_path)
+    words = [str(tmp_path / "train.csv")]
+    (warning,) = collect_data([("", "train.py")], tmp_path, tmp_path, None, arguments=words).warnings
+    assert warning.startswith("The command line names '/")
+    assert "the worker has as 'train.csv'" in warning
+
+
+def test_paths_are_looked_for_where_the_code_goes(tmp_path: Path) -> None:
+    folds(tmp_path)
+    (tmp_path / "data" / "deep").mkdir()
+    (tmp_path / "data" / "deep" / "a.csv").write_text("1")
+    source = "os.chdir(Path('data'))\nos.chdir('deep')\nopen('a.csv'), open('../../train.csv'), open(f'../part{i}.csv')"
+    for working_directory in (tmp_path, tmp_path / "data" / "deep"):
+        found = collect_data([(source, "[1]")], tmp_path, working_directory, None)
+        targets = [file.target for file in found.files]
+        assert sorted(targets) == ["data/deep/a.csv", "data/other.csv", *PARTS, "part1.csv", "train.csv"]
+        assert (found.rows, found.warnings) == ([], [])
