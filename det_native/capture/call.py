@@ -8,7 +8,7 @@ from pathlib import Path
 
 from det_native.capture.calls import note_call
 from det_native.capture.cells import HEADLINE, Request, capture_cells
-from det_native.capture.log import CallRecord, current_log
+from det_native.capture.log import CallRecord, ExecutionLog, current_log
 from det_native.capture.model import Capture
 from det_native.capture.script import capture_script
 from det_native.errors import ArgumentError, CaptureError, Problem
@@ -85,7 +85,10 @@ def capture_call(
 
 
 def notebook_folder() -> Path:
-    """Return the folder of the running notebook: as the server or VS Code tells it, else the working directory."""
+    """Return the folder of the running notebook: as the server or VS Code tells it, else the working directory.
+
+    A working directory that cells changed by ``os.chdir`` is not meant.
+    """
     log = current_log()
     names = log.shell.user_ns if log is not None else {}
     for name in (os.environ.get("JPY_SESSION_NAME"), names.get("__session__"), names.get("__vsc_ipynb_file__")):
@@ -96,7 +99,19 @@ def notebook_folder() -> Path:
             and Path(name).parent.is_dir()
         ):
             return Path(name).parent
-    return Path.cwd()
+    return _started_in(log) or Path.cwd()
+
+
+def _started_in(log: ExecutionLog | None) -> Path | None:
+    """Return where the kernel was before cells went deeper by ``os.chdir``: on the worker they do it again.
+
+    None if no cell did. IPython notes the folders that ``%cd`` goes to, which is left out of what runs on the worker.
+    """
+    if log is None or not any("chdir(" in execution.source for execution in log.executions):
+        return None
+    visited = log.shell.user_ns.get("_dh")
+    folder = Path(str(visited[-1])) if isinstance(visited, list) and visited else None
+    return folder if folder is not None and folder in Path.cwd().parents else None
 
 
 def _parts(payload: object) -> list[object]:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
+from det_native.capture.facts import human_size
 from det_native.capture.files import environment_file_row
 from det_native.capture.model import SourceFile
-from det_native.capture.secrets import is_environment_file
+from det_native.capture.path_texts import changed_folders, path_literals, path_patterns
+from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.schema.home import Home
 from det_native.schema.rest import CaptureRow
 
+#: Label of what the command line names.
+COMMAND_LINE = "command line"
+_FOR_RESULTS = re.compile(r"(?i)(^|[-_])(out|output|outputs|save|log|logs|results?|runs?|checkpoints?|ckpt)([-_]|$)")
+_MOST_FOLDERS = 16
 _SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints", ".git", "node_modules"})
-_JOINING = frozenset({"os.path.join", "path.join", "join", "Path", "pathlib.Path", "PurePath"})
-#: Calls that write to a path which they are given, first or after what they write.
-_WRITERS = frozenset(
-    {
-        *("dump", "save", "save_model", "save_weights", "savefig", "savetxt", "savez", "savez_compressed"),
-        *("to_csv", "to_excel", "to_feather", "to_hdf", "to_html", "to_json", "to_latex", "to_markdown"),
-        *("to_parquet", "to_pickle", "to_stata", "to_xml", "write_html", "write_image"),
-    }
-)
-_PATH_KEYWORDS = frozenset({"buf", "excel_writer", "f", "file", "filename", "filepath", "fname", "path", "path_or_buf"})
+_CODE = frozenset({".ipynb", ".py", ".pyc"})
+#: Files and bytes that a pattern may stand for, by whether it says more of them than an ending.
+_FEW = {True: (1_000, 64 << 20), False: (50, 16 << 20)}
 
 
 @dataclass
@@ -35,62 +35,13 @@ class DataFiles:
     warnings: list[str] = field(default_factory=list)
 
 
-def path_literals(source: str) -> Iterator[str]:
-    """Yield the strings of a piece of source that may be paths; parts that are joined count once, joined.
-
-    Paths that the code only writes to, ``open("run.log", "w")``, are none of them.
-    """
-    tree = ast.parse(source)
-    written = (path for node in ast.walk(tree) if isinstance(node, ast.Call) for path in _written(node))
-    used = {id(part) for path in written for part in ast.walk(path)}
-    for node in ast.walk(tree):
-        joined = _joined(node) if isinstance(node, ast.Call | ast.BinOp) and id(node) not in used else None
-        if joined is not None:
-            used.update(id(part) for part in ast.walk(node))
-            yield joined
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in used:
-            yield node.value
-
-
-def _joined(node: ast.expr) -> str | None:
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        left, right = _joined(node.left), _joined(node.right)
-        return f"{left}/{right}" if left is not None and right is not None else None
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in _JOINING and node.args and not node.keywords:
-        parts = [_joined(argument) for argument in node.args]
-        return None if None in parts else "/".join(part for part in parts if part)
-    return None
-
-
-def _written(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the path expressions that a call writes to."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-    candidates: list[ast.expr] = []
-    if name == "open":
-        own = receiver is not None and _joined(receiver) is not None
-        named = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
-        modes = [*call.args[0 if own else 1 :][:1], *named]
-        if any(isinstance(mode, ast.Constant) and set("wax") & set(str(mode.value)) for mode in modes):
-            named = [keyword.value for keyword in call.keywords if keyword.arg in _PATH_KEYWORDS]
-            candidates = [receiver] if own and receiver is not None else [*call.args[:1], *named]
-    elif name in {"write_text", "write_bytes"} and receiver is not None:
-        candidates = [receiver]
-    elif name in _WRITERS:
-        named = [keyword.value for keyword in call.keywords if keyword.arg in _PATH_KEYWORDS]
-        candidates = [*call.args[:2], *named]
-    yield from (path for path in candidates if _joined(path) is not None)
-
-
 def collect_data(
     sources: Sequence[tuple[str, str]],
     root: Path,
     working_directory: Path,
     context_dir: Path | None,
     titles: Mapping[str, str] | None = None,
+    arguments: Sequence[str] = (),
 ) -> DataFiles:
     """Return the files and folders that strings in the program name.
 
@@ -106,20 +57,48 @@ def collect_data(
         If given it is sent whole, and nothing in it needs an entry.
     titles : mapping of str to str, optional
         How labels of cells are called at the beginning of a sentence; others as they are.
+    arguments : sequence of str
+        What the program is started with.
     """
-    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, titles or {})
+    told = {COMMAND_LINE: "The command line", **(titles or {})}
+    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, told)
+    for source, _ in sources:
+        for folder in changed_folders(source):
+            collector.add_folder(folder)
+    for word in read_arguments(arguments):
+        collector.add(word, COMMAND_LINE)
     for source, label in sources:
         for text in path_literals(source):
             collector.add(text, label)
+    # Last: what a name as it stands, or a folder, takes in needs no pattern.
+    for source, label in sources if context_dir is None else ():
+        for pattern in path_patterns(source):
+            collector.add_pattern(pattern, label)
     return collector.found
+
+
+def read_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command line that may name what is read: values of options, ``--file=d.txt``, among them.
+
+    Where an option says by its name that it is for results, its value is none of them.
+    """
+    option = ""
+    for word in arguments:
+        name, _, value = word.partition("=") if word.startswith("-") else (option, "", word)
+        if value and not _FOR_RESULTS.search(name):
+            yield value
+        option = word if word.startswith("-") and not value else ""
 
 
 class _Collector:
     def __init__(self, root: Path, working_directory: Path, whole: bool, titles: Mapping[str, str]) -> None:
         self.titles = titles
         self.root, self.working_directory, self.whole = root, working_directory, whole
+        # Where the code itself looks for relative paths, here as on the worker.
+        self.folders = [root]
         self.found = DataFiles()
         self.seen: set[str] = set()
+        self.taken: set[Path] = set()
         self.homes: dict[Path, bool] = {}
 
     def add(self, text: str, label: str) -> None:
@@ -132,9 +111,62 @@ class _Collector:
             if self.root in path.parents:
                 self._inside(path, text, label, relative)
             else:
-                note = "read from where the worker can see it"
-                row = CaptureRow(what=text, how="path", size=_size(path), cell=label, status="not sent", note=note)
-                self.found.rows.append(row)
+                self._not_sent(text, label, "read from where the worker can see it", size=_size(path))
+
+    def add_folder(self, folder: str) -> None:
+        """Look for relative paths in a folder too that the program makes its working directory."""
+        for base in self.folders[:_MOST_FOLDERS]:
+            path = (base / folder).resolve()
+            if path not in self.folders and self.root in path.parents and path.is_dir():
+                self.folders.append(path)
+
+    def _bases(self) -> Iterator[tuple[Path, bool]]:
+        """Yield the folders to look in, and whether the worker looks in them."""
+        yield from ((folder, True) for folder in self.folders)
+        if self.working_directory not in self.folders:
+            yield self.working_directory, False
+
+    def add_pattern(self, pattern: str, label: str) -> None:
+        """Take in what matches a pattern; its first part may also stand for the folder itself, ``.``."""
+        for text in [pattern, pattern[2:]] if pattern.startswith("*/") else [pattern]:
+            if text and text not in self.seen:
+                self.seen.add(text)
+                self._matching(text, label)
+
+    def _matching(self, pattern: str, label: str) -> None:
+        named = not pattern.startswith("*/") and any(map(str.isalpha, re.sub(r"\.\w+$", "", pattern)))
+        most, size = _FEW[named]
+        anywhere = False
+        for base, relative in self._bases():
+            if anywhere and not relative:
+                return
+            found = _files_of_pattern(base, pattern, most)
+            anywhere = anywhere or bool(found)
+            new = [file for file in found if file not in self.taken]
+            if len(new) > most or sum(map(_size, new)) > size:
+                note = (
+                    f"stands for too much, over {most:,} files or {human_size(size)}: name in include= what is needed"
+                )
+                self._not_sent(pattern, label, note, how="pattern")
+                return
+            for position, file in enumerate(new):
+                # One warning for all of them is enough.
+                self._add_matching(file, pattern, label, relative or position > 0)
+
+    def _add_matching(self, file: Path, pattern: str, label: str, relative: bool) -> None:
+        if self.root not in file.parents:
+            self._not_sent(pattern, label, "read from where the worker can see it")
+        elif is_key_file(file.name):
+            target = file.relative_to(self.root).as_posix()
+            note = f"matches {pattern!r}, but looks like a key or password: include=[{target!r}] sends it"
+            self._not_sent(target, label, note, how="file")
+        else:
+            self._inside(file, pattern, label, relative)
+
+    def _not_sent(self, what: str, label: str, note: str, *, how: str = "path", size: int = 0) -> None:
+        row = CaptureRow(what=what, how=how, size=size, cell=label, status="not sent", note=note)
+        if row not in self.found.rows:
+            self.found.rows.append(row)
 
     def _matches(self, text: str) -> Iterator[tuple[Path, bool]]:
         """Existing files and folders that the text names, and whether the worker finds them under that name."""
@@ -144,18 +176,20 @@ class _Collector:
                 if expanded.exists():
                     yield expanded.resolve(), False
                 return
-            for base in dict.fromkeys([self.root, self.working_directory]):
+            anywhere = False
+            for base, relative in self._bases():
+                if anywhere and not relative:
+                    return
                 found = [base / text] if (base / text).exists() else []
                 if not found and any(mark in text for mark in "*?") and text[:1] != "/":
                     found = [path for path in base.glob(text) if path.is_file()]
-                if found:
-                    yield from ((path.resolve(), base == self.root) for path in found)
-                    return
+                anywhere = anywhere or bool(found)
+                yield from ((path.resolve(), relative) for path in found)
         except (OSError, ValueError, RuntimeError, NotImplementedError):
             return  # Not a path that this system can have.
 
     def _inside(self, path: Path, text: str, label: str, relative: bool) -> None:
-        if path.suffix in {".ipynb", ".py", ".pyc"}:
+        if path.suffix in _CODE:
             return
         if not relative:
             target = path.relative_to(self.root).as_posix()
@@ -168,14 +202,15 @@ class _Collector:
         files = [path] if path.is_file() else files_in(path)
         if any(self._in_home(file) for file in files):
             note = "left out: the files of a det_native master, its token among them, never travel"
-            self.found.rows.append(CaptureRow(what=text, how="path", size=0, cell=label, status="not sent", note=note))
+            self._not_sent(text, label, note)
         for file in files:
-            if self._in_home(file):
+            if self._in_home(file) or file in self.taken:
                 continue
             target = file.relative_to(self.root).as_posix()
             if is_environment_file(file.name):
                 self.found.rows.append(environment_file_row(target, label))
                 continue
+            self.taken.add(file)
             self.found.files.append(SourceFile(file, target, f"named in {self._place(label)} as {text!r}", label))
 
     def _place(self, label: str) -> str:
@@ -198,10 +233,24 @@ def files_in(folder: Path) -> list[Path]:
     """Return all files in a folder, but for caches and hidden ones."""
     found = []
     for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
-        if path.is_file() and not any(part in _SKIPPED or part.startswith(".") for part in parts):
+        if path.is_file() and not _is_hidden(path.relative_to(folder)):
             found.append(path)
     return found
+
+
+def _files_of_pattern(base: Path, pattern: str, limit: int) -> list[Path]:
+    """Return the files, and those in folders, that match in `base`; not all if they are more than `limit`."""
+    try:
+        matching = (path for path in base.glob(pattern) if not _is_hidden(path.relative_to(base)))
+        inside = (file for path in matching for file in ([path] if path.is_file() else files_in(path)))
+        inside = (file for file in inside if file.suffix not in _CODE)
+        return sorted({file.resolve() for file in islice(inside, limit + 1)})
+    except (OSError, ValueError, RuntimeError, NotImplementedError):
+        return []  # Not a path that this system can have.
+
+
+def _is_hidden(relative: Path) -> bool:
+    return any(part in _SKIPPED or (part.startswith(".") and part != "..") for part in relative.parts)
 
 
 def _size(path: Path) -> int:

@@ -53,7 +53,7 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
     )
     sources = [(source, target)]
     sources += [(file.path.read_text("utf-8"), file.target) for file in modules.files if file.path.suffix == ".py"]
-    data = collect_data(sources, root, Path.cwd(), request.context_dir)
+    data = collect_data(sources, root, Path.cwd(), request.context_dir, arguments=arguments)
     problems = list(modules.problems)
     for text, where in sources:
         problems.extend(secret_problems(text, where, request.values))

@@ -9,6 +9,7 @@ from contextlib import closing
 
 from det_native.client.events import EventFeed
 from det_native.client.logs import Logs
+from det_native.client.missing_files import not_sent
 from det_native.client.progress import ExperimentProgress
 from det_native.client.rendering import ProgressView
 from det_native.client.source import Source
@@ -99,7 +100,8 @@ def _follow(
             error = progress.apply(event)
             if error is not None:
                 known = error.traceback in tracebacks
-                view.message(error_text(error, event.trial_id, again=event.trial_id in failed, known=known))
+                text = error_text(error, event.trial_id, again=event.trial_id in failed, known=known)
+                view.message(text if known else text + not_sent(source, experiment_id, error))
                 failed.add(event.trial_id)
                 tracebacks.add(error.traceback)
             view.update(progress.fraction, progress.text)
@@ -135,7 +137,10 @@ def raise_failure(
     if error is not None and error.traceback:
         said = error.message.partition("\n")[0]
         brief = f"Experiment {experiment_id} failed{_place(error)}: {error.type}{': ' if said else ''}{said}"
-        message = f"{brief} (the traceback is above)" if error.traceback in shown else f"{headline}\n{error.traceback}"
+        if error.traceback in shown:
+            message = f"{brief} (the traceback is above)"
+        else:
+            message = f"{headline}\n{error.traceback}{not_sent(source, experiment_id, error)}"
         raise UserCodeError(message, traceback=error.traceback, cell=error.cell, file=error.file, line=error.line)
     reason = f"\n{detail.error.type}: {detail.error.message}" if detail.error is not None else ""
     raise ExperimentFailedError(f"{headline}{reason}{_log_tail(source, experiment_id)}")

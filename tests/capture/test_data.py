@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from det_native.capture.data import collect_data
+from det_native.capture.data import DataFiles, collect_data
 
 
 def sent(folder: Path, source: str) -> list[str]:
@@ -91,3 +91,144 @@ def test_cells_are_called_by_their_titles(tmp_path: Path) -> None:
         ("[1]", "named in code cell 1"),
         ("helper.py", "named in helper.py"),
     ]
+
+
+def folds(folder: Path) -> None:
+    (folder / "data").mkdir()
+    for name in ("data/part1.csv", "data/part2.csv", "data/other.csv", "part1.csv", "part2.txt", "train.csv"):
+        (folder / name).write_text("1")
+
+
+def found_in(folder: Path, source: str) -> DataFiles:
+    return collect_data([(source, "cell [1]")], folder, folder, None)
+
+
+PARTS = ["data/part1.csv", "data/part2.csv"]
+
+
+@pytest.mark.parametrize(
+    ("source", "files"),
+    [
+        ("open(f'data/part{i}.csv')", PARTS),
+        ("open(f'data/part{i:03d}.csv')", PARTS),
+        ("open(f'data/part{i}{j}.csv')", PARTS),
+        ("open(f'part{i}.csv')", ["part1.csv"]),
+        ("open('data/part%s.csv' % name)", PARTS),
+        ("open('data/part%(n)02d.csv' % {'n': 1})", PARTS),
+        ("open('data/part{}.csv'.format(name))", PARTS),
+        ("template = 'data/part{}.csv'\nopen(template.format(name))", PARTS),
+        ("open('data/part' + str(i) + '.csv')", PARTS),
+        ("open(str(name) + '.txt')", ["part2.txt"]),
+        ("open(f'{name}.csv')", ["part1.csv", "train.csv"]),
+        ("open(f'{folder}/part{i}.csv')", [*PARTS, "part1.csv"]),
+        ("os.path.join(f'dat{a}', f'part{i}.csv')", PARTS),
+        ("Path(f'dat{a}') / f'part{i}.csv'", PARTS),
+        ("Path(f'dat{a}') / name", ["data/other.csv", *PARTS]),
+        ("glob.glob(f'data/part{i}*.csv')", PARTS),
+    ],
+)
+def test_files_of_a_formatted_name_are_sent(source: str, files: list[str], tmp_path: Path) -> None:
+    folds(tmp_path)
+    found = found_in(tmp_path, source)
+    assert sorted(file.target for file in found.files) == files
+    assert all(file.why.startswith("named in cell [1] as '") for file in found.files)
+    assert (found.rows, found.warnings) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open(f'data/part{i}.csv', 'w')",
+        "Path(f'part{i}.csv').write_text('done')",
+        "table.to_csv(f'part{i}.csv')",
+        "print(f'{a}', f'{a}/{b}', f'part{i}', '%s/%s' % (a, b), 'part%d' % i)",
+        "open(f'https://host/part{i}.csv')",
+        "x = f'part{i}\\n.csv'",
+        "n % 3, n + 1, n / 2, '{'.format(n), a + b",
+    ],
+)
+def test_texts_that_are_no_names_of_files_to_read_send_nothing(source: str, tmp_path: Path) -> None:
+    folds(tmp_path)
+    assert found_in(tmp_path, source) == DataFiles()
+
+
+def test_a_pattern_takes_nothing_in_that_nobody_named(tmp_path: Path) -> None:
+    (tmp_path / ".hidden").mkdir()
+    for name in ("a.json", "credentials.json", ".hidden/a.json", ".b.json", "[x]1.json", "n.ipynb"):
+        (tmp_path / name).write_text("1")
+    found = found_in(tmp_path, "open(f'{name}.json'), open(f'{name}.ipynb')")
+    assert [file.target for file in found.files] == ["[x]1.json", "a.json"]
+    (row,) = found.rows
+    assert (row.what, row.status) == ("credentials.json", "not sent")
+    assert "include=['credentials.json']" in row.note
+    assert [file.target for file in found_in(tmp_path, "open(f'[x]{i}.json')").files] == ["[x]1.json"]
+
+
+def test_a_file_that_is_named_and_matches_is_sent_once(tmp_path: Path) -> None:
+    folds(tmp_path)
+    found = found_in(tmp_path, "open(f'data/{n}.csv'), open(f'part{i}.csv'), open('part1.csv')")
+    assert sorted(file.target for file in found.files) == ["data/other.csv", *PARTS, "part1.csv"]
+
+
+def test_a_pattern_that_stands_for_too_much_is_left_out_and_named(tmp_path: Path) -> None:
+    for number in range(51):
+        (tmp_path / f"part{number}.csv").write_text("1")
+    found = found_in(tmp_path, "open(f'{name}.csv')")
+    assert found.files == []
+    (row,) = found.rows
+    assert (row.what, row.how, row.status, row.cell) == ("*.csv", "pattern", "not sent", "cell [1]")
+    assert "include=" in row.note
+    assert len(found_in(tmp_path, "open(f'part{name}.csv')").files) == 51
+
+
+def test_a_pattern_of_large_files_is_left_out_and_named(tmp_path: Path) -> None:
+    for number in range(2):
+        with (tmp_path / f"part{number}.csv").open("wb") as stream:
+            stream.truncate(40 << 20)
+    found = found_in(tmp_path, "open(f'part{name}.csv')")
+    assert found.files == []
+    assert [row.what for row in found.rows] == ["part*.csv"]
+
+
+def test_a_pattern_that_is_right_in_the_kernel_only_is_warned_of_once(tmp_path: Path) -> None:
+    folds(tmp_path)
+    found = collect_data([("open(f'other{i}.csv'), open(f'part{i}.csv')", "[1]")], tmp_path, tmp_path / "data", None)
+    assert [file.target for file in found.files] == ["data/other.csv", "part1.csv"]
+    (warning,) = found.warnings
+    assert "'other*.csv', which the worker has as 'data/other.csv'" in warning
+    assert collect_data([("open(f'part{i}.csv')", "[1]")], tmp_path, tmp_path, tmp_path).files == []
+
+
+def test_the_words_of_a_command_line_that_name_files_are_sent(tmp_path: Path) -> None:
+    folds(tmp_path)
+    words = ["part1.csv", "--table", "train.csv", "--lr", "0.1", "-f=part2.txt", "--verbose", "data"]
+    found = collect_data([("import sys", "train.py")], tmp_path, tmp_path, None, arguments=words)
+    files = {file.target: (file.why, file.cell) for file in found.files}
+    assert sorted(files) == ["data/other.csv", *PARTS, "part1.csv", "part2.txt", "train.csv"]
+    assert files["train.csv"] == ("named in the command line as 'train.csv'", "command line")
+
+
+def test_words_of_a_command_line_for_results_are_not_sent(tmp_path: Path) -> None:
+    folds(tmp_path)
+    words = ["--output-dir", "data", "--log=part1.csv", "-o", "none", "--save_to", "train.csv"]
+    assert collect_data([("", "train.py")], tmp_path, tmp_path, None, arguments=words).files == []
+
+
+def test_what_a_command_line_names_absolutely_is_warned_of(tmp_path: Path) -> None:
+    folds(tmp_path)
+    words = [str(tmp_path / "train.csv")]
+    (warning,) = collect_data([("", "train.py")], tmp_path, tmp_path, None, arguments=words).warnings
+    assert warning.startswith("The command line names '/")
+    assert "the worker has as 'train.csv'" in warning
+
+
+def test_paths_are_looked_for_where_the_code_goes(tmp_path: Path) -> None:
+    folds(tmp_path)
+    (tmp_path / "data" / "deep").mkdir()
+    (tmp_path / "data" / "deep" / "a.csv").write_text("1")
+    source = "os.chdir(Path('data'))\nos.chdir('deep')\nopen('a.csv'), open('../../train.csv'), open(f'../part{i}.csv')"
+    for working_directory in (tmp_path, tmp_path / "data" / "deep"):
+        found = collect_data([(source, "[1]")], tmp_path, working_directory, None)
+        targets = [file.target for file in found.files]
+        assert sorted(targets) == ["data/deep/a.csv", "data/other.csv", *PARTS, "part1.csv", "train.csv"]
+        assert (found.rows, found.warnings) == ([], [])

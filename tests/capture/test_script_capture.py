@@ -40,9 +40,9 @@ print("FOUND" + json.dumps({
 """
 
 
-def _run(folder: Path, script: str, **options: Any) -> dict[str, Any]:
+def _run(folder: Path, script: str, *arguments: str, **options: Any) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, script, json.dumps(options), "--lr", "0.1"],
+        [sys.executable, script, json.dumps(options), "--lr", "0.1", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -81,6 +81,13 @@ def test_the_script_with_its_arguments_and_files(project: Path) -> None:
         "running": None,
         "running_line": None,
     }
+
+
+def test_files_that_the_arguments_name_travel(project: Path) -> None:
+    (project / "d.txt").write_text("1")
+    for arguments in (["--file", "d.txt"], ["--file=d.txt"]):
+        assert "d.txt" in _run(project, "train.py", *arguments)["files"]
+    assert "d.txt" in _run(project, "train.py", command=["train.py", "d.txt"])["files"]
 
 
 def test_a_context_directory_is_sent_whole_and_paths_are_relative_to_it(project: Path) -> None:

@@ -216,6 +216,29 @@ def test_a_folder_and_a_joined_path_are_sent_as_files(kernel: Kernel, replayed: 
     assert replayed(found, "count", "x") == {"count": "1", "x": "'x'"}
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["as a server tells it", "as the kernel began"])
+def test_a_cell_that_changes_the_folder_does_so_on_the_worker(kernel: Kernel, replayed: Replayed, named: bool) -> None:
+    (kernel.folder / "data").mkdir()
+    (kernel.folder / "data" / "a.csv").write_text("1")
+    (kernel.folder / "words.txt").write_text("one")
+    if named:
+        kernel.run(f"__session__ = {str(kernel.folder / 'my.ipynb')!r}", silent=True)
+    kernel.cells("import os\nos.chdir('data')", "text = open('a.csv').read(), open('../words.txt').read()", "fit(text)")
+    found = kernel.found()
+    assert {target for _, target, _, _ in found.files} == {"data/a.csv", "words.txt"}
+    assert found.warnings == []
+    assert replayed(found, "text") == {"text": "('1', 'one')"}
+
+
+def test_a_magic_that_changes_the_folder_changes_what_paths_are_relative_to(kernel: Kernel, replayed: Replayed) -> None:
+    (kernel.folder / "data").mkdir()
+    (kernel.folder / "data" / "a.csv").write_text("1")
+    kernel.cells("%cd data", "text = open('a.csv').read()", "fit(text)")
+    found = kernel.found()
+    assert [target for _, target, _, _ in found.files] == ["a.csv"]
+    assert replayed(found, "text") == {"text": "'1'"}
+
+
 def test_files_elsewhere_are_named_in_the_report(kernel: Kernel, tmp_path: Path) -> None:
     outside = tmp_path / "far.csv"
     outside.write_text("1")
