@@ -8,7 +8,7 @@ from typing import Any
 
 from det_native.client.handles import Experiment
 from det_native.client.trial import Trial
-from det_native.display.curves import Curve, Curves, panel_of
+from det_native.display.curves import Curve, Curves
 from det_native.display.feed import read_curves
 from det_native.display.html import experiment_html, trial_html
 from det_native.display.text import experiment_line, trial_line
@@ -28,7 +28,7 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
         Whether to draw the curves, which takes a while.
     """
     curves = _reduced_curves(handle) if picture else None
-    png = _draw(curves) if curves is not None and curves.panels else None
+    png = _draw(curves) if curves is not None and curves.lines else None
     if isinstance(handle, Experiment):
         detail = handle.detail()
         note = "" if detail.state.terminal else _as_of(handle, handle.id)
@@ -91,7 +91,7 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
             trial=curve.trial_id if several else 0,
             best=curve.trial_id == best,
         )
-        curves.panels.setdefault(panel_of(curve.name), []).append(line)
+        curves.lines.append(line)
     return curves
 
 
