@@ -9,9 +9,10 @@ from typing import Any
 from det_native.client.handles import Experiment
 from det_native.client.trial import Trial
 from det_native.display.curves import Curve, Curves
+from det_native.display.failures import failures_of
 from det_native.display.feed import read_curves
 from det_native.display.html import experiment_html, trial_html
-from det_native.display.text import experiment_line, trial_line
+from det_native.display.text import experiment_line, experiment_state, trial_line
 from det_native.schema import rest
 from det_native.schema.states import MetricKind
 
@@ -32,12 +33,15 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     if isinstance(handle, Experiment):
         detail = handle.detail()
         note = "" if detail.state.terminal else _as_of(handle, handle.id)
-        line, html = experiment_line(handle.id, detail, note), experiment_html(handle, png, note=note)
+        failures = failures_of(handle.source.trials(handle.id))
+        line = experiment_line(handle.id, detail, note, failures)
+        html = experiment_html(handle, png, note=note)
     else:
         trial = handle.detail()
         experiment_id = handle.source.shown_id(trial.experiment_id)
         note = "" if trial.state.terminal else _as_of(handle, experiment_id)
-        line, html = trial_line(trial, experiment_id, handle.metric, note), trial_html(handle, png, note=note)
+        line = trial_line(trial, experiment_id, handle.metric, note, experiment_state(handle, trial))
+        html = trial_html(handle, png, note=note)
     bundle = {"text/plain": line, "text/html": html}
     if png is not None:
         bundle["image/png"] = b64encode(png).decode("ascii")
