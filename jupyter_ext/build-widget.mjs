@@ -14,12 +14,14 @@ const FOLDER = process.argv[2] ?? '../det_native/display/static';
 /**
  * Shapes of lines besides the straight one, which uPlot hangs on itself, dates on axes, its own legend, scales that are
  * neither linear nor logarithmic, its ticks of those that are (axes.ts has ours) and all of powers of two, charts with
- * an x for each line: no bundler can drop them. Each is a pattern and what stands in its place.
+ * an x for each line, what joins tables and other helps for its users: no bundler can drop them. Each is a pattern and what stands in its place.
  */
 const UNUSED = [
   [/\(paths\.stepped\s*= stepped\);/, ''],
   [/\(paths\.bars\s*= bars\);/, ''],
   [/\(paths\.spline\s*= monotoneCubic\);/, ''],
+  [/uPlot\.join\s*= join;/, ''],
+  [/uPlot\.(?:rangeAsinh|orient|fmtNum|addGap)\s*= \w+;/, ''],
   [/uPlot\.fmtDate\s*= fmtDate;/, ''],
   [/uPlot\.tzDate\s*= tzDate;/, ''],
   [/let isTime = [^;]*;/, ''],

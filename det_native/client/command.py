@@ -208,6 +208,7 @@ def experiment() -> None:
 def list_experiments(context: click.Context, *, limit: int) -> None:
     """Show the experiments, newest first."""
     from det_native.client.connect import connect
+    from det_native.client.short_forms import whole_percent
     from det_native.client.tables import table
     from det_native.schema.rest import Experiment
 
@@ -221,7 +222,7 @@ def list_experiments(context: click.Context, *, limit: int) -> None:
             item.id,
             item.name,
             item.state.value,
-            f"{item.progress:.0%}",
+            f"{whole_percent(item.progress)}%",
             item.trials,
             item.metric,
             "" if item.best_validation is None else f"{item.best_validation:.6g}",

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import math
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from det_native.client.history import as_number
 from det_native.client.state_words import trial_word
 from det_native.client.tables import plain
 from det_native.schema import rest
+from det_native.schema.states import ExperimentState
 
 LONGEST = 40
 # As many of a uuid's characters as tell the checkpoints of an experiment apart, for ``experiment.checkpoint(...)``.
 UUID_LENGTH = 8
 MAX_METRICS = 3
+# A tie is rounded as JavaScript does it.
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 
 
 def format_value(value: Any) -> str:
     """Return a metric or a hyperparameter in a few characters."""
-    return f"{value:.4g}" if isinstance(value, float) else _shortened(str(value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _shortened(str(value))
+    return _format_number(value) if math.isfinite(value) else f"{value:.4g}"
 
 
-def trial_words(trial: rest.Trial, metric: str, *, note: str = "") -> list[str]:
+def _format_number(value: float) -> str:
+    """Return four digits that count, as ``formatValue`` of the live view (``jupyter_ext/src/shared/format.ts``)."""
+    whole = value == int(value)
+    if whole and abs(value) < 1e6:
+        return str(int(value))
+    rounded = _FOUR_DIGITS.create_decimal(Decimal(value)).normalize()
+    plain_form = not whole and 1e-3 <= abs(value) < 1e5
+    return f"{rounded:f}" if plain_form else f"{rounded:e}"
+
+
+def whole_percent(fraction: float) -> int:
+    """Return a share in percent, from 0 to 100; never 100 before it is all done, as in the live view."""
+    if not fraction > 0:
+        return 0
+    # 0.29 is a little less than 29 hundredths in binary.
+    return 100 if fraction >= 1 else min(math.floor(fraction * 100 + 1e-9), 99)
+
+
+def trial_words(
+    trial: rest.Trial, metric: str, *, note: str = "", experiment: ExperimentState | None = None
+) -> list[str]:
     """Return how a trial stands: state, batches and best value of the searcher's metric.
 
     Parameters
@@ -30,8 +57,10 @@ def trial_words(trial: rest.Trial, metric: str, *, note: str = "") -> list[str]:
         The searcher's; empty where it is not known.
     note : str
         Said with the state, such as for which time it is told.
+    experiment : ExperimentState, optional
+        The state of its experiment.
     """
-    words = [f"{trial_word(trial).lower()}{note}", f"{trial.batches}/{trial.target_batches} batches"]
+    words = [f"{trial_word(trial, experiment).lower()}{note}", f"{trial.batches}/{trial.target_batches} batches"]
     if trial.best_validation is not None:
         words.append(f"best {metric or 'validation'} {format_value(trial.best_validation)}")
     return words

@@ -40,6 +40,8 @@ def failed_trials_text(experiment: rest.Experiment) -> str:
     return f"{experiment.failed_trials} of {experiment.trials} trials failed"
 
 
-def trial_word(trial: rest.Trial) -> str:
-    """Return the word for a trial."""
+def trial_word(trial: rest.Trial, experiment: ExperimentState | None = None) -> str:
+    """Return the word for a trial; one that waits while its experiment (its state) is paused waits for no slot."""
+    if trial.state is TrialState.QUEUED and experiment is ExperimentState.PAUSED:
+        return EXPERIMENT_WORDS[experiment]
     return TRIAL_WORDS[trial.state]

@@ -29,20 +29,35 @@ class Curve:
 
 @dataclass
 class Curves:
-    """The curves of each panel; training and validation of one metric share a panel.
+    """Lines, by panels: training and validation of one metric share a panel.
 
     `metric` is the searcher's; `notice` says what was left out.
     """
 
     title: str
-    panels: dict[str, list[Curve]] = field(default_factory=dict)
+    lines: list[Curve] = field(default_factory=list)
     notice: str = ""
     metric: str = ""
 
     @property
+    def panels(self) -> dict[str, list[Curve]]:
+        """The lines of each panel, by its name."""
+        panels: dict[str, list[Curve]] = {}
+        names = {name: self.panel_with(name) for name in {line.name for line in self.lines}}
+        for line in self.lines:
+            panels.setdefault(names[line.name], []).append(line)
+        return panels
+
+    def panel_with(self, name: str) -> str:
+        """Return the panel of a metric: its own where two of one kind, ``val_x`` and ``validation_x``, would meet."""
+        panel = panel_of(name)
+        names = {(line.validation, line.name) for line in self.lines if panel_of(line.name) == panel}
+        return name if len(names) > len({validation for validation, _ in names}) else panel
+
+    @property
     def ordered(self) -> dict[str, list[Curve]]:
         """The panels as they are shown: that of the searcher's metric first."""
-        first = panel_of(self.metric)
+        first = self.panel_with(self.metric)
         return dict(sorted(self.panels.items(), key=lambda panel: panel[0] != first))
 
 
@@ -97,7 +112,7 @@ def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> No
         for name, (batches, values) in sorted(kind.items()):
             number = trial.id if several else 0
             curve = Curve(name, kind is validation, *thin(batches, values), trial=number, best=best)
-            curves.panels.setdefault(panel_of(name), []).append(curve)
+            curves.lines.append(curve)
 
 
 def _repeats(points: Points, others: Points | None) -> bool:

@@ -8,10 +8,11 @@ from typing import Any
 
 from det_native.client.handles import Experiment
 from det_native.client.trial import Trial
-from det_native.display.curves import Curve, Curves, panel_of
+from det_native.display.curves import Curve, Curves
+from det_native.display.failures import failures_of
 from det_native.display.feed import read_curves
 from det_native.display.html import experiment_html, trial_html
-from det_native.display.text import experiment_line, trial_line
+from det_native.display.text import experiment_line, experiment_state, trial_line
 from det_native.schema import rest
 from det_native.schema.states import MetricKind
 
@@ -28,16 +29,19 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
         Whether to draw the curves, which takes a while.
     """
     curves = _reduced_curves(handle) if picture else None
-    png = _draw(curves) if curves is not None and curves.panels else None
+    png = _draw(curves) if curves is not None and curves.lines else None
     if isinstance(handle, Experiment):
         detail = handle.detail()
         note = "" if detail.state.terminal else _as_of(handle, handle.id)
-        line, html = experiment_line(handle.id, detail, note), experiment_html(handle, png, note=note)
+        failures = failures_of(handle.source.trials(handle.id))
+        line = experiment_line(handle.id, detail, note, failures)
+        html = experiment_html(handle, png, note=note)
     else:
         trial = handle.detail()
         experiment_id = handle.source.shown_id(trial.experiment_id)
         note = "" if trial.state.terminal else _as_of(handle, experiment_id)
-        line, html = trial_line(trial, experiment_id, handle.metric, note), trial_html(handle, png, note=note)
+        line = trial_line(trial, experiment_id, handle.metric, note, experiment_state(handle, trial))
+        html = trial_html(handle, png, note=note)
     bundle = {"text/plain": line, "text/html": html}
     if png is not None:
         bundle["image/png"] = b64encode(png).decode("ascii")
@@ -91,7 +95,7 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
             trial=curve.trial_id if several else 0,
             best=curve.trial_id == best,
         )
-        curves.panels.setdefault(panel_of(curve.name), []).append(line)
+        curves.lines.append(line)
     return curves
 
 

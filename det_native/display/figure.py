@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from det_native.display.curves import Curve, Curves, panel_of
+from det_native.display.curves import Curve, Curves
 from det_native.errors import ArgumentError
 
 COLUMNS = 2
@@ -97,11 +97,13 @@ def draw(curves: Curves, metrics: Sequence[str] | None = None) -> CurvesFigure:
 def _chosen(curves: Curves, metrics: Sequence[str] | None) -> dict[str, list[Curve]]:
     if metrics is None:
         return curves.ordered
-    unknown = [name for name in metrics if panel_of(name) not in curves.panels]
+    panels = curves.panels
+    wanted = {name: curves.panel_with(name) for name in metrics}
+    unknown = [name for name, panel in wanted.items() if panel not in panels]
     if unknown:
-        known = ", ".join(curves.panels) or "none yet"
+        known = ", ".join(panels) or "none yet"
         raise ArgumentError(f"{curves.title} has no metric {', '.join(map(repr, unknown))}; it has: {known}.")
-    return {panel_of(name): curves.panels[panel_of(name)] for name in metrics}
+    return {panel: panels[panel] for panel in wanted.values()}
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
             alpha=0.5 if beside else 1.0,
             marker="o" if line.validation or len(line.batches) == 1 else None,
             markersize=4 if style and style.best else 3,
-            label=_plain(_label(line, lines)),
+            label="validation" if line.validation else "training",
         )
     axis.set_facecolor("none")
     axis.set_title(_plain(name), fontsize=9, color=INK)
@@ -174,13 +176,6 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
     axis.spines[["top", "right"]].set_visible(False)
     if not styles:
         axis.legend(fontsize=7, frameon=False, labelcolor=INK)
-
-
-def _label(line: Curve, lines: Sequence[Curve]) -> str:
-    """Return the kind, as the live view has it; the name where another metric's line of that kind is in the panel."""
-    if any(each.validation == line.validation and each.name != line.name for each in lines):
-        return line.name
-    return "validation" if line.validation else "training"
 
 
 def _plain(text: str) -> str:

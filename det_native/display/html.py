@@ -8,9 +8,17 @@ from html import escape
 
 from det_native.client.handles import Experiment, Trial
 from det_native.client.short_forms import format_value
-from det_native.client.state_words import trial_word
+from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.hparams import hparam_texts
-from det_native.display.text import experiment_facts, shown_trials, title_of, trial_facts
+from det_native.display.text import (
+    MAX_ROWS,
+    best_id,
+    experiment_facts,
+    experiment_state,
+    title_of,
+    trial_facts,
+    trial_state,
+)
 from det_native.schema import rest
 
 _BOX = "font-size:13px;line-height:1.5;max-width:900px"
@@ -33,18 +41,19 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None, *, not
         Said after the facts, such as the time for which they are told.
     """
     detail = experiment.detail()
-    handles = experiment.trials
-    hparams = hparam_texts(handles)
-    trials, more = shown_trials(handles)
+    trials = experiment.source.trials(experiment.id)
+    hparams = hparam_texts(trials)
     parts = [_heading(title_of(experiment.id, ""), detail.name), _facts(experiment_facts(detail), note)]
     if len(trials) > 1:
-        rows = [_trial_row(trial, hparams.own[trial.id]) for trial in trials]
-        parts.append(_table(("trial", "state", "batches", "best", "hyperparameters"), rows))
-    if more:
-        parts.append(_muted(f"... and {more} more trials"))
+        best = best_id(trials, detail)
+        rows = [_trial_row(trial, hparams.own[trial.id], detail, best=trial.id == best) for trial in trials[:MAX_ROWS]]
+        titles = ("trial", "state", "batches", "best", "hyperparameters")
+        parts.append(_table(titles, rows, next((at for at, trial in enumerate(trials) if trial.id == best), None)))
+    if len(trials) > MAX_ROWS:
+        parts.append(_muted(f"... and {len(trials) - MAX_ROWS} more trials"))
     if hparams.common:
         parts.append(_muted(f"In all trials: {hparams.common}"))
-    return _box([*parts, _error(detail.error), _picture(picture)])
+    return _box([*parts, _failures(failures_of(trials, detail.error)), _picture(picture)])
 
 
 def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "") -> str:
@@ -60,7 +69,8 @@ def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "") ->
     """
     detail = trial.detail()
     heading = _heading(f"Trial {detail.id}", f"of experiment {trial.source.shown_id(detail.experiment_id)}")
-    return _box([heading, _facts(trial_facts(detail, trial.metric), note), _error(detail.error), _picture(picture)])
+    facts = trial_facts(detail, trial.metric, state=experiment_state(trial, detail))
+    return _box([heading, _facts(facts, note), _failures(failures_of([detail])), _picture(picture)])
 
 
 def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -68,10 +78,11 @@ def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return _table(titles, rows)
 
 
-def _trial_row(trial: rest.Trial, hparams: str) -> tuple[str, ...]:
-    best = "" if trial.best_validation is None else format_value(trial.best_validation)
+def _trial_row(trial: rest.Trial, hparams: str, detail: rest.ExperimentDetail, *, best: bool) -> tuple[str, ...]:
+    number = f"{trial.id} (best)" if best else str(trial.id)
+    value = "" if trial.best_validation is None else format_value(trial.best_validation)
     batches = f"{trial.batches}/{trial.target_batches}"
-    return str(trial.id), trial_word(trial), batches, best, hparams
+    return number, trial_state(trial, detail.state, slots=True), batches, value, hparams
 
 
 def _muted(text: str) -> str:
@@ -93,23 +104,26 @@ def _facts(facts: Mapping[str, str], note: str = "") -> str:
     return f"<div>{''.join(shown)}{said}</div>"
 
 
-def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], bold: int | None = None) -> str:
     head = "".join(f'<th style="{_CELL};{_MUTED}">{escape(title)}</th>' for title in titles)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_cell(entry)}">{escape(entry)}</td>' for entry in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f'<td style="{_cell(entry, bold=at == bold)}">{escape(entry)}</td>' for entry in row) + "</tr>"
+        for at, row in enumerate(rows)
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div style="overflow-x:auto">{table}</div>'
 
 
-def _cell(entry: str) -> str:
-    return f"{_CELL};white-space:nowrap" if len(entry) <= _ONE_LINE else _CELL
+def _cell(entry: str, *, bold: bool = False) -> str:
+    style = _CELL.replace("normal", "bold") if bold else _CELL
+    return f"{style};white-space:nowrap" if len(entry) <= _ONE_LINE else style
 
 
-def _error(error: rest.UserErrorInfo | None) -> str:
-    if error is None:
-        return ""
-    return f'<pre style="{_ERROR}">{escape(error.traceback or f"{error.type}: {error.message}")}</pre>'
+def _failures(failures: Sequence[Failure]) -> str:
+    """Say what failed, with the traceback of the first one."""
+    lines = [f"<div><b>{escape(line)}</b></div>" for line in headlines(failures)]
+    shown = [f'<pre style="{_ERROR}">{escape(failure.traceback)}</pre>' for failure in failures[:1]]
+    return "".join([*lines[:1], *shown, *lines[1:]])
 
 
 def _picture(png: bytes | None) -> str:

@@ -19,7 +19,7 @@ def make_mimebundle(handle: Experiment | Trial) -> dict[str, Any]:
     a saved notebook that is not trusted.
     """
     curves = curves_of(handle)
-    picture = draw(curves).png() if curves.panels else None
+    picture = draw(curves).png() if curves.lines else None
     if isinstance(handle, Experiment):
         text, html = experiment_text(handle), experiment_html(handle, picture)
     else:

@@ -6,6 +6,8 @@ import time
 from html import escape
 from typing import Any
 
+from det_native.client.short_forms import whole_percent
+
 STEPS = 1000
 _PERIOD = 0.1
 _NOTEBOOK_PERIOD = 0.25
@@ -56,7 +58,7 @@ class NotebookProgress:
         self._shown.update(self._data(), raw=True)
 
     def _data(self) -> dict[str, Any]:
-        words = f"{self._fraction:.0%} {self._text}".rstrip()
+        words = f"{whole_percent(self._fraction)}% {self._text}".rstrip()
         bar = f'<progress value="{self._fraction:.3f}" max="1" style="width:260px;vertical-align:middle"></progress>'
         html = f'<div style="font-size:13px">{escape(self._title)} {bar} {escape(words)}</div>'
         return {"text/plain": f"{self._title}: {words}", "text/html": html}

@@ -29,12 +29,13 @@ class DisplayRenderer:
     def line(self, handle: Experiment | Trial) -> str:
         """Return how a handle stands, in one line."""
         from det_native.client.handles import Experiment
-        from det_native.display.text import experiment_line, trial_line
+        from det_native.display.text import experiment_line, experiment_state, trial_line
 
         if isinstance(handle, Experiment):
             return experiment_line(handle.id, handle.detail())
         trial = handle.detail()
-        return trial_line(trial, handle.source.shown_id(trial.experiment_id), handle.metric)
+        shown_id = handle.source.shown_id(trial.experiment_id)
+        return trial_line(trial, shown_id, handle.metric, state=experiment_state(handle, trial))
 
     def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> CurvesFigure:
         """Return the figure of the handle's curves."""

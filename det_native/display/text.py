@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from det_native.client.handles import Experiment, Trial
-from det_native.client.short_forms import format_value, trial_words
+from det_native.client.selection import best_trial
+from det_native.client.short_forms import format_value, trial_words, whole_percent
 from det_native.client.state_words import experiment_word, failed_trials_text, trial_word
+from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.hparams import format_hparams, hparam_texts
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
+from det_native.schema.states import ExperimentState, TrialState
 
 MAX_ROWS = 12
 
@@ -22,7 +27,7 @@ def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
     """Return what is said of an experiment, as label and value."""
     facts = {"state": ", ".join(filter(None, (experiment_word(detail), failed_trials_text(detail))))}
     if not detail.state.terminal:
-        facts["progress"] = f"{detail.progress:.0%}"
+        facts["progress"] = f"{whole_percent(detail.progress)}%"
     searcher = (detail.config.get("searcher") or {}).get("name", "single")
     facts["search"] = f"{searcher}, {detail.trials} trial{'s' if detail.trials != 1 else ''}"
     if detail.best_validation is not None:
@@ -30,7 +35,33 @@ def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
     return facts
 
 
-def trial_facts(trial: rest.Trial, metric: str, hparams: str | None = None) -> dict[str, str]:
+def experiment_state(handle: Trial, trial: rest.Trial) -> ExperimentState | None:
+    """Return the state of a trial's experiment where that says how the trial waits; it is not asked for elsewhere."""
+    if trial.state is not TrialState.QUEUED:
+        return None
+    return handle.source.experiment(handle.source.shown_id(trial.experiment_id)).state
+
+
+def trial_state(trial: rest.Trial, experiment: ExperimentState | None = None, *, slots: bool = False) -> str:
+    """Return the state of a trial with what the word alone would hide: ``Failed, on 2 slots, 1 restart``."""
+    words = [trial_word(trial, experiment)]
+    if slots and len(trial.slots) > 1:
+        words.append(f"on {len(trial.slots)} slots")
+    if trial.restarts:
+        words.append(f"{trial.restarts} restart{'s' if trial.restarts > 1 else ''}")
+    return ", ".join(words)
+
+
+def best_id(trials: Sequence[rest.Trial], detail: rest.ExperimentDetail) -> int | None:
+    """Return the trial with the best validation; None while none has been validated."""
+    validated = [trial for trial in trials if trial.best_validation is not None]
+    best = best_trial(validated, smaller_is_better=detail.smaller_is_better)
+    return None if best is None else best.id
+
+
+def trial_facts(
+    trial: rest.Trial, metric: str, hparams: str | None = None, state: ExperimentState | None = None
+) -> dict[str, str]:
     """Return what is said of a trial, as label and value.
 
     Parameters
@@ -40,17 +71,17 @@ def trial_facts(trial: rest.Trial, metric: str, hparams: str | None = None) -> d
         The searcher's.
     hparams : str, optional
         Its hyperparameters in words; all of them by default.
+    state : ExperimentState, optional
+        That of its experiment.
     """
     hparams = format_hparams(trial.hparams) if hparams is None else hparams
-    facts = {"state": trial_word(trial), "batches": f"{trial.batches}/{trial.target_batches}"}
+    facts = {"state": trial_state(trial, state), "batches": f"{trial.batches}/{trial.target_batches}"}
     if len(trial.slots) > 1:
         facts["slots"] = ", ".join(trial.slots)
     if hparams:
         facts["hyperparameters"] = hparams
     if trial.best_validation is not None:
         facts[f"best {metric or 'validation'}"] = format_value(trial.best_validation)
-    if trial.restarts:
-        facts["restarts"] = str(trial.restarts)
     return facts
 
 
@@ -63,7 +94,9 @@ def format_seconds(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
-def experiment_line(experiment_id: int | str, detail: rest.ExperimentDetail, note: str = "") -> str:
+def experiment_line(
+    experiment_id: int | str, detail: rest.ExperimentDetail, note: str = "", failures: Sequence[Failure] = ()
+) -> str:
     """Return an experiment in one line.
 
     Parameters
@@ -73,21 +106,28 @@ def experiment_line(experiment_id: int | str, detail: rest.ExperimentDetail, not
     detail : ExperimentDetail
     note : str
         Said in brackets, such as the time for which it is told.
+    failures : sequence of Failure
+        What made trials fail: the first one is told where the experiment itself has no error.
     """
     words = [experiment_word(detail).lower()]
     if not detail.state.terminal:
-        words.append(f"{detail.progress:.0%} done")
+        words.append(f"{whole_percent(detail.progress)}% done")
         words += [f"about {format_seconds(detail.seconds_left)} left"] if detail.seconds_left is not None else []
     if detail.trials > 1:
         words.append(failed_trials_text(detail) or f"{detail.trials} trials")
     if detail.best_validation is not None:
         words.append(f"best {detail.metric or 'validation'} {format_value(detail.best_validation)}")
+    if detail.error is None:
+        words += [f"{headline[0].lower()}{headline[1:]}" for headline in headlines(failures)[:1]]
     return _line(title_of(experiment_id, detail.name), words, detail.error, note)
 
 
-def trial_line(trial: rest.Trial, experiment_id: int | str, metric: str, note: str = "") -> str:
-    """Return a trial in one line; see ``experiment_line``."""
-    return _line(f"Trial {trial.id} of experiment {experiment_id}", trial_words(trial, metric), trial.error, note)
+def trial_line(
+    trial: rest.Trial, experiment_id: int | str, metric: str, note: str = "", state: ExperimentState | None = None
+) -> str:
+    """Return a trial in one line; see ``experiment_line``. `state` is that of the experiment."""
+    words = trial_words(trial, metric, experiment=state)
+    return _line(f"Trial {trial.id} of experiment {experiment_id}", words, trial.error, note)
 
 
 def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, note: str) -> str:
@@ -98,37 +138,35 @@ def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, note: 
     return " ".join(line.split())
 
 
-def shown_trials(trials: list[Trial]) -> tuple[list[rest.Trial], int]:
-    """Return the first trials, and how many more there are."""
-    details = [trial.detail() for trial in trials[:MAX_ROWS]]
-    return details, len(trials) - len(details)
-
-
 def experiment_text(experiment: Experiment) -> str:
     """Return an experiment as text: what it is, and a line for each trial."""
     detail = experiment.detail()
     lines = [title_of(experiment.id, detail.name)]
     lines += [f"  {label}: {value}" for label, value in experiment_facts(detail).items()]
-    handles = experiment.trials
-    hparams = hparam_texts(handles)
+    trials = experiment.source.trials(experiment.id)
+    hparams = hparam_texts(trials)
     lines += [f"  in all trials: {hparams.common}"] if hparams.common else []
-    trials, more = shown_trials(handles)
-    for trial in trials:
+    best = best_id(trials, detail) if len(trials) > 1 else None
+    for trial in trials[:MAX_ROWS]:
         facts = trial_facts(trial, detail.metric, hparams.own[trial.id])
         said = ", ".join(f"{label} {value}" for label, value in facts.items() if label != "state")
-        lines.append(f"  trial {trial.id}: {trial_word(trial)}, {said}")
-    if more:
-        lines.append(f"  ... and {more} more trials")
-    if detail.error is not None:
-        lines.append(detail.error.traceback or f"{detail.error.type}: {detail.error.message}")
-    return "\n".join(lines)
+        marked = " (best)" if trial.id == best else ""
+        lines.append(f"  trial {trial.id}{marked}: {trial_state(trial, detail.state)}, {said}")
+    if len(trials) > MAX_ROWS:
+        lines.append(f"  ... and {len(trials) - MAX_ROWS} more trials")
+    return "\n".join([*lines, *_failure_lines(failures_of(trials, detail.error))])
 
 
 def trial_text(trial: Trial) -> str:
     """Return a trial as text."""
     detail = trial.detail()
     lines = [f"Trial {detail.id} of experiment {trial.source.shown_id(detail.experiment_id)}"]
-    lines += [f"  {label}: {value}" for label, value in trial_facts(detail, trial.metric).items()]
-    if detail.error is not None:
-        lines.append(detail.error.traceback or f"{detail.error.type}: {detail.error.message}")
-    return "\n".join(lines)
+    facts = trial_facts(detail, trial.metric, state=experiment_state(trial, detail))
+    lines += [f"  {label}: {value}" for label, value in facts.items()]
+    return "\n".join([*lines, *_failure_lines(failures_of([detail]))])
+
+
+def _failure_lines(failures: Sequence[Failure]) -> list[str]:
+    """Say what failed, with the traceback of the first one."""
+    lines = headlines(failures)
+    return [*lines[:1], *(failure.traceback for failure in failures[:1]), *lines[1:]]

@@ -58,7 +58,7 @@ async def find_interpreter(manager: Any, kernelspec: str) -> Interpreter:
         spec = await ensure_async(manager.get_kernel_spec(kernelspec))
     except (NoSuchKernel, ValueError) as error:  # ValueError: a name that no kernelspec can have
         specs = await ensure_async(manager.get_all_specs())
-        usable = ", ".join(sorted(name for name, known in specs.items() if _is_python(known["spec"])))
+        usable = ", ".join(sorted({_shown_name(*each) for each in specs.items() if _is_python(each[1]["spec"])}))
         remedy = f"Choose one for the notebook: {usable}." if usable else "Install one: python -m ipykernel install."
         problem = Problem(where, "is not installed on this Jupyter server.", remedy)
         raise ProblemsError(HEADLINE, [problem]) from error
@@ -74,6 +74,11 @@ async def find_interpreter(manager: Any, kernelspec: str) -> Interpreter:
         )
     added = {str(name): Template(str(value)).safe_substitute(os.environ) for name, value in (spec.env or {}).items()}
     return Interpreter(kernelspec, executable, added)
+
+
+def _shown_name(name: str, known: Mapping[str, Any]) -> str:
+    """Return what JupyterLab calls a kernelspec where it lets the user choose one."""
+    return str(known["spec"].get("display_name") or name)
 
 
 def _is_python(spec: Mapping[str, Any]) -> bool:

@@ -57,19 +57,21 @@ def test_of_many_trials_only_the_best_one_has_a_colour() -> None:
     assert len({line.get_color() for line in figure.axes[0].get_lines()}) == 2
 
 
-def test_the_panel_of_the_searchers_metric_comes_first_and_names_tell_lines_of_one_kind_apart() -> None:
-    lines = {
-        name: [Curve(each, each != name, [1, 2], [1.0, 0.5]) for each in (name, f"val_{name}", f"validation_{name}")]
-        for name in ("accuracy", "error", "loss")
-    }
-    figure = draw(Curves("Experiment 1", lines, metric="val_error"))
-    assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == ["error", "accuracy", "loss"]
-    legend = figure.axes[0].get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["training", "val_error", "validation_error"]
+def test_the_panel_of_the_searchers_metric_comes_first_and_each_of_one_kind_has_its_own() -> None:
+    names = ("accuracy", "val_accuracy", "error", "val_error", "validation_error")
+    for trials in ([0], [1, 2]):
+        lines = [
+            Curve(name, name.startswith("val"), [1, 2], [1.0, 0.5], trial=trial) for trial in trials for name in names
+        ]
+        curves = Curves("Experiment 1", lines, metric="val_error")
+        titles = ["val_error", "accuracy", "error", "validation_error"]
+        assert [axis.get_title() for axis in draw(curves).axes if axis.get_visible()] == titles
+        assert [len(axis.get_lines()) // len(trials) for axis in draw(curves).axes] == [1, 2, 1, 1]
+        assert [axis.get_title() for axis in draw(curves, ["val_error", "val_accuracy"]).axes] == titles[:2]
 
 
 def test_trials_without_validation_are_drawn_as_lines() -> None:
-    lines = {"loss": [Curve("loss", False, [1, 2], [1.0, 0.5], trial=number, best=number == 2) for number in (1, 2)]}
+    lines = [Curve("loss", False, [1, 2], [1.0, 0.5], trial=number, best=number == 2) for number in (1, 2)]
     figure = draw(Curves("x", lines))
     assert {line.get_linestyle() for line in figure.axes[0].get_lines()} == {"-"}
     assert entries(figure) == ["trial 2 (best)", "trial 1"]
@@ -97,7 +99,7 @@ def test_drawing_leaves_pyplot_alone() -> None:
         "import sys\n"
         "from det_native.display.curves import Curve, Curves\n"
         "from det_native.display.figure import draw\n"
-        "curves = Curves('x', {'loss': [Curve('loss', False, [1, 2], [1.0, 0.5])]})\n"
+        "curves = Curves('x', [Curve('loss', False, [1, 2], [1.0, 0.5])])\n"
         "assert draw(curves)._repr_png_().startswith(b'\\x89PNG')\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )

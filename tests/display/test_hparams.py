@@ -28,6 +28,10 @@ def test_those_of_a_group_have_whole_names() -> None:
     assert format_hparams({}) == ""
 
 
+def test_numbers_in_names_are_in_the_order_of_numbers() -> None:
+    assert format_hparams({"h10": 1, "h2": 2, "h1": 3, "b": 4}) == "b=4, h1=3, h2=2, h10=1"
+
+
 @pytest.mark.parametrize(
     ("hparams", "own", "common"),
     [

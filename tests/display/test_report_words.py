@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 from local_experiments import write_experiment
 
+from det_native.client.short_forms import format_value, whole_percent
 from det_native.client.state_words import EXPERIMENT_WORDS, TRIAL_WORDS
+from det_native.display.fallback import last_state
 from det_native.display.report import ReportView, ShownReport
-from det_native.display.text import experiment_line
+from det_native.display.text import experiment_line, trial_state
 from det_native.experimental.local_store import LocalStore
 from det_native.schema.rest import CaptureRow
 from det_native.schema.states import ExperimentState, TrialState
 
+FORMAT_TESTS = Path(__file__).parents[2] / "jupyter_ext" / "tests" / "shared" / "format.test.ts"
 TEXTS = Path(__file__).parents[2] / "jupyter_ext" / "src" / "shared" / "texts.ts"
 
 
@@ -66,3 +69,48 @@ def test_what_has_no_slots_yet_is_queued() -> None:
     for started, word in ((None, "queued"), ("2026-11-20T12:00:00Z", "running")):
         active = detail.model_copy(update={"state": ExperimentState.ACTIVE, "started": started})
         assert f": {word}, " in experiment_line(1, active)
+
+
+def test_a_trial_of_a_paused_experiment_is_not_said_to_wait_for_slots() -> None:
+    experiment = write_experiment(trials=2)
+    store = LocalStore.find(str(experiment.id))
+    paused = {"state": ExperimentState.PAUSED, "ended": None}
+    with store.lock:  # held by the process of a run that goes on
+        store.write_experiment(store.experiment().model_copy(update=paused))
+        for trial in store.trials():
+            store.write_trial(trial.model_copy(update={"state": TrialState.QUEUED}))
+        handle = experiment.trials[0]
+        for shown, times in ((experiment, 3), (handle, 1)):
+            for bundle in (shown._repr_mimebundle_(), last_state(shown, picture=False)):
+                html = bundle["text/html"].partition("<img")[0]
+                assert "queued" not in f"{bundle['text/plain']} {html}".lower()
+                assert html.count("Paused") == times
+        assert ": paused, " in str(handle)
+
+
+def test_the_state_of_a_trial_tells_restarts_and_slots() -> None:
+    trial = LocalStore.find(str(write_experiment().id)).trials()[0]
+    assert trial_state(trial) == "Completed"
+    failed = trial.model_copy(update={"state": TrialState.ERROR, "restarts": 1, "slots": ["a", "b"]})
+    assert trial_state(failed) == "Failed, 1 restart"
+    assert trial_state(failed.model_copy(update={"restarts": 2}), slots=True) == "Failed, on 2 slots, 2 restarts"
+
+
+def test_numbers_are_written_as_in_the_front_end() -> None:
+    tests = FORMAT_TESTS.read_text(encoding="utf-8")
+    table = re.search(r"describe\('a value'.*?it\.each\(\[(.*?)\]\)", tests, re.DOTALL)
+    assert table is not None
+    found = re.findall(r"^ +\[(-?[0-9][0-9_.e-]*), '([^']+)'\]", table[1], re.MULTILINE)
+    assert len(found) > 12
+    for number, text in found:
+        assert format_value(float(number)) == text
+        assert format_value(-float(number)).lstrip("-") == text.lstrip("-")
+    assert format_value(2_000_000) == "2e+6"
+    assert format_value(True) == "True"
+
+
+@pytest.mark.parametrize(
+    ("fraction", "percent"), [(0, 0), (0.29, 29), (0.57, 57), (0.456, 45), (0.999, 99), (1, 100), (float("nan"), 0)]
+)
+def test_percent_are_rounded_as_in_the_front_end(fraction: float, percent: int) -> None:
+    assert whole_percent(fraction) == percent

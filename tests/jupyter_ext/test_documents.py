@@ -189,7 +189,7 @@ async def test_a_kernel_that_is_not_there_is_named_with_those_that_would_do(
     for name in ("gone", "no/name"):
         found = problem(await jupyter.post("document/inspect", json=request("x", kernelspec=name)))
         assert name in found["where"]
-        assert found["remedy"] == "Choose one for the notebook: python3."
+        assert found["remedy"] == "Choose one for the notebook: Python 3 (ipykernel)."
 
 
 async def test_a_kernel_of_another_language_is_refused(jupyter: Jupyter) -> None:

@@ -1,6 +1,6 @@
 /** Follows one experiment over REST and the event stream. */
 
-import { FINAL, Follower } from './follower';
+import { asFinal, FINAL, Follower } from './follower';
 import { LogBook, type LogParts } from './logBook';
 import type {
   Action,
@@ -12,14 +12,17 @@ import type {
   Trial
 } from './model';
 import { isTerminal, TRIALS_WITH_CURVES } from './model';
+import { Newest } from './newest';
 import type { StreamEvent } from './sse';
 import type { Transport } from './transport';
 import { RequestError } from './transport';
+import type { ViewParts } from './view';
 import {
   changesBest,
   changesCurves,
   emptyView,
   hasEnded,
+  thingOf,
   withBest,
   withConnection,
   withEvent,
@@ -47,6 +50,8 @@ export class ExperimentFeed implements ExperimentSource {
   private _lostSince: number | null = null;
   private _wasLive = false;
   private _generation = new AbortController();
+  private readonly _newest = new Newest();
+  private _told = 0;
 
   constructor(
     private readonly _transport: Transport,
@@ -81,13 +86,19 @@ export class ExperimentFeed implements ExperimentSource {
   }
 
   async act(action: Action): Promise<void> {
-    const path = `master/experiments/${this.experimentId}/${action}`;
-    const answer = await this._transport.post<Partial<ExperimentDetail>>(path);
+    const told = this._told;
+    const answer = await this._transport.post<Partial<ExperimentDetail>>(
+      `${this._path}/${action}`
+    );
     const known = this._view.experiment;
-    if (known) {
-      this._emit(
-        withParts(this._view, { experiment: { ...known, ...answer } })
-      );
+    if (known && this._newest.takes(this._thing) && told === this._told) {
+      const experiment = { ...known, ...answer };
+      this._emit(withParts(this._view, { experiment }));
+    }
+    if (this._refreshing) {
+      // What it asked for is older than the action, and it may take long.
+      const { signal } = this._generation;
+      void this._done(this._showExperiment(signal), signal);
     }
     this._refreshSoon(0);
   }
@@ -133,19 +144,15 @@ export class ExperimentFeed implements ExperimentSource {
   }
 
   private async _load(signal: AbortSignal): Promise<void> {
-    const id = this.experimentId;
+    const asked = this._newest.ask();
     const [experiment, trials, checkpoints, curves] = await Promise.all([
-      this._transport.get<ExperimentDetail>(
-        `master/experiments/${id}`,
-        {},
-        signal
-      ),
+      this._detail(signal),
       this._trials(signal),
       this._checkpoints(signal),
       this._curves(signal)
     ]);
     const known = withParts(this._view, {
-      experiment,
+      ...(this._newest.takes(this._thing, asked) && { experiment }),
       trials,
       checkpoints,
       curves
@@ -169,38 +176,34 @@ export class ExperimentFeed implements ExperimentSource {
     }
   }
 
+  private get _thing(): string {
+    return `experiment ${this.experimentId}`;
+  }
+
+  private get _path(): string {
+    return `master/experiments/${this.experimentId}`;
+  }
+
   private get _owner(): string {
-    return this.trialId > 0
-      ? `trials/${this.trialId}`
-      : `experiments/${this.experimentId}`;
+    return this.trialId > 0 ? `master/trials/${this.trialId}` : this._path;
+  }
+
+  private _detail(signal: AbortSignal): Promise<ExperimentDetail> {
+    return this._transport.get(this._path, {}, signal);
   }
 
   private async _trials(signal: AbortSignal): Promise<Trial[]> {
     return this.trialId > 0
-      ? [
-          await this._transport.get<Trial>(
-            `master/trials/${this.trialId}`,
-            {},
-            signal
-          )
-        ]
-      : this._transport.get<Trial[]>(
-          `master/experiments/${this.experimentId}/trials`,
-          {},
-          signal
-        );
+      ? [await this._transport.get<Trial>(this._owner, {}, signal)]
+      : this._transport.get<Trial[]>(`${this._path}/trials`, {}, signal);
   }
 
   private _checkpoints(signal: AbortSignal): Promise<Checkpoint[]> {
     return this._transport.get<Checkpoint[]>(
-      `master/${this._owner}/checkpoints`,
+      `${this._owner}/checkpoints`,
       {},
       signal
     );
-  }
-
-  private _best(signal: AbortSignal): Promise<[Trial[], Checkpoint[]]> {
-    return Promise.all([this._trials(signal), this._checkpoints(signal)]);
   }
 
   private _curves(signal: AbortSignal): Promise<MetricCurve[]> {
@@ -209,7 +212,7 @@ export class ExperimentFeed implements ExperimentSource {
         ? { buckets: BUCKETS_OF_TRIAL }
         : { buckets: BUCKETS_OF_EXPERIMENT, trials: TRIALS_WITH_CURVES };
     return this._transport.get<MetricCurve[]>(
-      `master/${this._owner}/curves`,
+      `${this._owner}/curves`,
       query,
       signal
     );
@@ -228,6 +231,9 @@ export class ExperimentFeed implements ExperimentSource {
   }
 
   private _take(event: StreamEvent): void {
+    const thing = thingOf(event);
+    this._newest.takes(thing);
+    this._told += Number(thing === this._thing);
     this._emit(withEvent(this._view, event));
     if (hasEnded(this._view)) {
       this._stopTimer(); // all is loaded once more: what is under way is older
@@ -287,15 +293,12 @@ export class ExperimentFeed implements ExperimentSource {
     this._timer = null;
     this._refreshing = true;
     const begun = Date.now();
-    try {
-      await this._refreshParts(signal);
-    } catch (error) {
-      if (error instanceof RequestError && !signal.aborted) {
-        this._follower.fail(error);
-      }
-      return;
-    } finally {
+    const done = await this._done(this._refreshParts(signal), signal);
+    if (!signal.aborted) {
       this._refreshing = false;
+    }
+    if (!done) {
+      return;
     }
     const active =
       this._view.experiment !== null &&
@@ -309,21 +312,65 @@ export class ExperimentFeed implements ExperimentSource {
     }
   }
 
-  private async _refreshParts(signal: AbortSignal): Promise<void> {
+  /** Wait until something is asked for; whether it is. What fails counts as a loss of the connection. */
+  private async _done(
+    work: Promise<unknown>,
+    signal: AbortSignal
+  ): Promise<boolean> {
+    try {
+      await work;
+      return true;
+    } catch (error) {
+      if (error instanceof RequestError && !signal.aborted) {
+        this._follower.fail(error);
+      }
+      return false;
+    }
+  }
+
+  /** Each part is shown when it comes: what takes long would be told as it was when it was asked for. */
+  private _refreshParts(signal: AbortSignal): Promise<unknown> {
     const changed = this._curvesChanged;
     const validated = this._bestChanged;
     this._curvesChanged = false;
     this._bestChanged = false;
-    const path = `master/experiments/${this.experimentId}`;
-    const [experiment, curves, logs, best] = await Promise.all([
-      this._transport.get<ExperimentDetail>(path, {}, signal),
-      changed ? this._curves(signal) : this._view.curves,
-      this._log.newest(this._view, signal),
-      validated ? this._best(signal) : null
+    const show = async (asked: Promise<ViewParts>) => {
+      const parts = await asked;
+      if (!signal.aborted) {
+        this._emit(withParts(this._view, parts));
+      }
+    };
+    return Promise.all([
+      this._showExperiment(signal),
+      changed && show(this._curves(signal).then(curves => ({ curves }))),
+      show(this._log.newest(this._view, signal)),
+      validated && this._showBest(signal)
+    ]);
+  }
+
+  private async _showExperiment(signal: AbortSignal): Promise<void> {
+    const asked = this._newest.ask();
+    const experiment = await this._detail(signal);
+    if (!signal.aborted && this._newest.takes(this._thing, asked)) {
+      this._emit(withParts(this._view, { experiment }));
+    }
+  }
+
+  private async _showBest(signal: AbortSignal): Promise<void> {
+    const asked = this._newest.ask();
+    const [trials, checkpoints] = await Promise.all([
+      this._trials(signal),
+      this._checkpoints(signal)
     ]);
     if (!signal.aborted) {
-      const known = best ? withBest(this._view, ...best) : this._view;
-      this._emit(withParts(known, { experiment, curves, ...logs }));
+      const isNews = (thing: string) => this._newest.takes(thing, asked);
+      this._emit(
+        withBest(
+          this._view,
+          trials.filter(({ id }) => isNews(`trial ${id}`)),
+          checkpoints.filter(({ uuid }) => isNews(`checkpoint ${uuid}`))
+        )
+      );
     }
   }
 
@@ -346,13 +393,4 @@ export class ExperimentFeed implements ExperimentSource {
     this._view = view;
     this._listeners.forEach(listener => listener(view));
   }
-}
-
-/** Tell an experiment that the master does not know from a master that cannot be asked. */
-function asFinal(error: unknown): never {
-  const missing =
-    error instanceof RequestError &&
-    error.status === 404 &&
-    error.state === 'refused';
-  throw missing ? new RequestError(error.message, 404, FINAL) : error;
 }

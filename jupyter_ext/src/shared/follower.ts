@@ -203,6 +203,15 @@ export class Follower {
 /** The reason for leaving a stream whose experiment had ended before it was opened. */
 const FINISHED = Symbol('finished');
 
+/** Tell an experiment that the master does not know from a master that cannot be asked. */
+export function asFinal(error: unknown): never {
+  const missing =
+    error instanceof RequestError &&
+    error.status === 404 &&
+    error.state === 'refused';
+  throw missing ? new RequestError(error.message, 404, FINAL) : error;
+}
+
 function closed(): RequestError {
   return new RequestError('The master ended the connection', 0, 'unreachable');
 }

@@ -65,16 +65,15 @@ function beginning(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
 }
 
+/** As `format_value` of Python (`det_native/client/short_forms.py`) writes it. */
 function formatNumber(value: number): string {
-  if (!Number.isFinite(value) || Number.isInteger(value)) {
-    return Math.abs(value) < 1e6 || !Number.isFinite(value)
-      ? String(value)
-      : value.toExponential(3);
-  }
   const size = Math.abs(value);
-  return size >= 1e-3 && size < 1e5
+  if (Number.isInteger(value) && size < 1e6) {
+    return String(value);
+  }
+  return !Number.isInteger(value) && size >= 1e-3 && size < 1e5
     ? String(Number(value.toPrecision(4)))
-    : value.toExponential(2);
+    : value.toExponential(3).replace(/\.?0+e/, 'e');
 }
 
 /** `cell [3]` by its prompt, `code cell 3` by its place; `a cell` where it has no number. */

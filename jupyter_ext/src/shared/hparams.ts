@@ -17,7 +17,7 @@ interface Pair {
   readonly text: string;
 }
 
-/** `name=value` pairs in alphabetical order; those of a group by their whole names, such as `optimizer.rate`. */
+/** `name=value` pairs in alphabetical order, `h2` before `h10`; those of a group by their whole names, such as `optimizer.rate`. */
 export function formatHparams(hparams: Hparams): string {
   return joined(pairsOf(hparams));
 }
@@ -43,9 +43,14 @@ function joined(pairs: readonly Pair[]): string {
   return pairs.map(({ text }) => text).join(', ');
 }
 
+/** What sorts `h2` before `h10`, as `display/hparams.py` has it. */
+function natural(name: string): string {
+  return `${name.replace(/\d+/g, digits => digits.padStart(9, '0'))}\0${name}`;
+}
+
 function pairsOf(hparams: Hparams, prefix = ''): Pair[] {
   return Object.entries(hparams)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .sort(([one], [other]) => (natural(one) < natural(other) ? -1 : 1))
     .flatMap(([last, value]) => {
       const name = prefix + last;
       return value && typeof value === 'object' && !Array.isArray(value)

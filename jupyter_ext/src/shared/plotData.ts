@@ -41,23 +41,34 @@ export function groupCurves(
       training.set(`${curve.trial_id} ${curve.name}`, curve);
     }
   }
-  const groups = new Map<string, MetricCurve[]>();
-  const begin = panelOf(first);
-  if (curves.some(curve => panelOf(curve.name) === begin)) {
-    groups.set(begin, []);
-  }
-  for (const curve of curves) {
+  const shown = curves.filter(curve => {
     const twin = training.get(`${curve.trial_id} ${curve.name}`);
-    if (
-      curve.batch.length === 0 ||
-      (curve.kind === 'validation' && twin && repeats(curve, twin))
-    ) {
-      continue;
-    }
-    const panel = panelOf(curve.name);
-    groups.set(panel, [...(groups.get(panel) ?? []), curve]);
+    const repeated =
+      curve.kind === 'validation' && twin && repeats(curve, twin);
+    return curve.batch.length > 0 && !repeated;
+  });
+  const panel = panelsOf(shown);
+  const groups = new Map<string, MetricCurve[]>([[panel(first), []]]);
+  for (const curve of shown) {
+    const name = panel(curve.name);
+    groups.set(name, [...(groups.get(name) ?? []), curve]);
   }
   return new Map([...groups].filter(([, found]) => found.length > 0));
+}
+
+/** The panel of each metric. Where two of one kind would meet, such as `val_x` and `validation_x`, each has its own. */
+function panelsOf(curves: readonly MetricCurve[]): (name: string) => string {
+  const names = new Map<string, string>();
+  const crowded = new Set<string>();
+  for (const { kind, name } of curves) {
+    const panel = panelOf(name);
+    const place = `${kind} ${panel}`;
+    if ((names.get(place) ?? name) !== name) {
+      crowded.add(panel);
+    }
+    names.set(place, name);
+  }
+  return name => (crowded.has(panelOf(name)) ? name : panelOf(name));
 }
 
 function repeats(curve: MetricCurve, training: MetricCurve): boolean {

@@ -87,6 +87,15 @@ export function withEvent(
   }
 }
 
+/** What an event tells anew, by its kind and number: `trial 3`. */
+export function thingOf({ event, data }: StreamEvent): string {
+  const { id, uuid } = (data as EventBody).data as {
+    id?: number;
+    uuid?: string;
+  };
+  return `${event} ${uuid ?? id}`;
+}
+
 /** Whether an event means that curves have to be asked for again. */
 export function changesCurves(event: StreamEvent): boolean {
   return (

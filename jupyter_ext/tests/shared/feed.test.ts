@@ -1,11 +1,12 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import type { ExperimentDetail } from '../../src/shared/model';
+import type { ExperimentDetail, ExperimentView } from '../../src/shared/model';
 import { RequestError } from '../../src/shared/transport';
 import {
   checkpoint,
   curve,
   detail,
+  experiment,
   logLine,
   streamEvent,
   trial
@@ -312,6 +313,99 @@ describe('an action', () => {
     await settle();
     await acted;
     expect(feed.view.experiment).toEqual(detail());
+  });
+});
+
+describe('an answer that comes late', () => {
+  /** A feed in the midst of a look at how things are, whose details wait. */
+  async function looking(change: Partial<ExperimentDetail> = {}) {
+    const found = await live();
+    const { transport, feed } = found;
+    transport.newest.send(
+      streamEvent('experiment', experiment({ state: 'PAUSED' }))
+    );
+    await settle();
+    const late = held<unknown>();
+    transport.answers.set(EXPERIMENT, late.promise);
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(transport.requests).toContain(`GET ${EXPERIMENT}`);
+    expect(feed.view.experiment?.state).toBe('PAUSED');
+    transport.answers.set(EXPERIMENT, detail({ state: 'ACTIVE', ...change }));
+    transport.forget();
+    return { ...found, late: () => late.release(detail({ state: 'PAUSED' })) };
+  }
+
+  const states = (views: readonly ExperimentView[]) =>
+    views.map(view => view.experiment?.state);
+
+  it('to what was asked before an action does not undo it, and how things are is asked anew', async () => {
+    const { transport, feed, views, late } = await looking({ progress: 0.75 });
+    transport.answers.set(`${EXPERIMENT}/activate`, { state: 'ACTIVE' });
+    await feed.act('activate');
+    const begin = views.length - 1;
+    await settle();
+    expect(transport.requests).toContain(`GET ${EXPERIMENT}`);
+    expect(feed.view.experiment?.progress).toBe(0.75);
+    late();
+    await settle();
+    expect(new Set(states(views.slice(begin)))).toEqual(new Set(['ACTIVE']));
+    expect(feed.view.experiment?.progress).toBe(0.75);
+  });
+
+  it('to what was asked before an event does not undo it', async () => {
+    const { transport, feed, late } = await looking();
+    transport.newest.send(
+      streamEvent('experiment', experiment({ state: 'ACTIVE' }))
+    );
+    await settle();
+    late();
+    await settle();
+    expect(feed.view.experiment?.state).toBe('ACTIVE');
+  });
+
+  it('of an action does not undo what an event told meanwhile', async () => {
+    const { transport, feed } = await live();
+    const late = held<unknown>();
+    transport.answers.set(`${EXPERIMENT}/kill`, late.promise);
+    const ended = experiment({ state: 'CANCELED' });
+    transport.answers.set(EXPERIMENT, detail({ state: 'CANCELED' }));
+    const acted = feed.act('kill');
+    await settle();
+    transport.newest.send(streamEvent('experiment', ended));
+    await settle();
+    late.release({ state: 'STOPPING_CANCELED' });
+    await acted;
+    expect(feed.view.experiment?.state).toBe('CANCELED');
+  });
+
+  it('does not hold up what is there already', async () => {
+    const { transport, feed } = await live();
+    const late = held<unknown>();
+    transport.answers.set(CURVES, late.promise);
+    transport.answers.set(EXPERIMENT, detail({ progress: 0.75 }));
+    transport.newest.send(streamEvent('metrics', { batch: 50 }));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(feed.view.experiment?.progress).toBe(0.75);
+    late.release([]);
+    await settle();
+    expect(feed.view.curves).toEqual([]);
+  });
+
+  it('of trials does not undo what an event told of one of them', async () => {
+    const { transport, feed } = await live();
+    const late = held<unknown>();
+    transport.answers.set(`${EXPERIMENT}/trials`, late.promise);
+    transport.newest.send(
+      streamEvent('metrics', { kind: 'validation', batch: 50 })
+    );
+    await vi.advanceTimersByTimeAsync(1000);
+    transport.newest.send(
+      streamEvent('trial', trial({ best_validation: 0.1 }))
+    );
+    await settle();
+    late.release([trial({ best_validation: 0.5 })]);
+    await settle();
+    expect(feed.view.trials[0]?.best_validation).toBe(0.1);
   });
 });
 

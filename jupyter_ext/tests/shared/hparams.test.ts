@@ -6,10 +6,14 @@ import { trial } from './examples';
 
 it('hyperparameters stand in alphabetical order, markup as the text it is', () => {
   const hparams = { units: 32, act: '<b>', rate: 1e-4, none: null };
-  expect(formatHparams(hparams)).toBe(
-    'act=<b>, none=—, rate=1.00e-4, units=32'
-  );
+  expect(formatHparams(hparams)).toBe('act=<b>, none=—, rate=1e-4, units=32');
   expect(formatHparams({})).toBe('');
+});
+
+it('hyperparameters with numbers in their names stand in the order of these', () => {
+  expect(formatHparams({ h10: 1, h2: 2, h1: 3, b: 4 })).toBe(
+    'b=4, h1=3, h2=2, h10=1'
+  );
 });
 
 it('hyperparameters of a group have whole names', () => {

@@ -70,6 +70,23 @@ describe('a metric', () => {
     ]);
   });
 
+  it('that would meet another of its kind has a panel of its own by its full name, the others too', () => {
+    const validations = ['val_loss', 'validation_loss', 'val_error'].map(name =>
+      curve({ name, kind: 'validation' })
+    );
+    const groups = groupCurves(
+      [curve({ name: 'loss' }), curve({ name: 'error' }), ...validations],
+      'validation_loss'
+    );
+    expect([...groups].map(([name, found]) => [name, found.length])).toEqual([
+      ['validation_loss', 1],
+      ['loss', 1],
+      ['error', 2],
+      ['val_loss', 1]
+    ]);
+    expect(groupCurves([...validations.slice(0, 1)]).has('loss')).toBe(true);
+  });
+
   it('without points has no panel', () => {
     expect(groupCurves([flatCurve([], [])], 'loss').size).toBe(0);
     expect(groupCurves([], 'loss').size).toBe(0);

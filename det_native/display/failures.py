@@ -1,0 +1,95 @@
+"""Why an experiment or its trials failed, in the words of the live view (``jupyter_ext/src/shared/facts.ts``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from det_native.schema import rest
+from det_native.schema.cell_titles import cell_title
+from det_native.schema.states import TrialState
+
+MAX_FAILURES = 5
+# Of a message, so much stands in a headline; all of it stands in the traceback.
+_HEADLINE_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong, with what is said of it before its traceback."""
+
+    headline: str
+    traceback: str
+
+
+@dataclass
+class _FirstOfMany:
+    trial: rest.Trial
+    error: rest.UserErrorInfo
+    others: list[int] = field(default_factory=list)
+
+
+def failures_of(trials: Iterable[rest.Trial], error: rest.UserErrorInfo | None = None) -> list[Failure]:
+    """Return what made trials fail, and why the experiment failed if that is something else.
+
+    Trials with the same traceback are told together.
+
+    Parameters
+    ----------
+    trials : iterable of Trial
+    error : UserErrorInfo, optional
+        The experiment's.
+    """
+    found: dict[str, _FirstOfMany] = {}
+    for trial in trials:
+        if trial.error is not None and trial.state is not TrialState.COMPLETED:
+            traceback = _traceback(trial.error)
+            if traceback in found:
+                found[traceback].others.append(trial.id)
+            else:
+                found[traceback] = _FirstOfMany(trial, trial.error)
+    failures = [Failure(_headline(first), traceback) for traceback, first in found.items()]
+    if error is not None and _traceback(error) not in found:
+        failures.append(Failure(f"The experiment failed{_where(error)}{_what(error)}", _traceback(error)))
+    return failures
+
+
+def headlines(failures: Sequence[Failure]) -> list[str]:
+    """Return a line for each of the first failures, and one for how many more there are."""
+    lines = [failure.headline for failure in failures[:MAX_FAILURES]]
+    more = len(failures) - len(lines)
+    return [*lines, f"... and {more} more failure{'s' if more > 1 else ''}"] if more else lines
+
+
+def _headline(first: _FirstOfMany) -> str:
+    retried = "" if first.trial.state.terminal else "; it is tried again"
+    return f"Trial {first.trial.id} failed{_where(first.error)}{retried}{_others(first.others)}{_what(first.error)}"
+
+
+def _others(trials: Sequence[int]) -> str:
+    """Return ``; so did trials 14 and 15``."""
+    if not trials:
+        return ""
+    *before, last = map(str, trials)
+    return f"; so did trials {', '.join(before)} and {last}" if before else f"; so did trial {last}"
+
+
+def _where(error: rest.UserErrorInfo) -> str:
+    """Return `` at batch 30, in cell [4], line 2, on rank 1``."""
+    when = f" at batch {error.batch}" if error.batch else " before its first batch"
+    cell = "" if error.cell is None else cell_title(error.cell, prompts=error.prompts)
+    place = ", ".join(filter(None, (cell, error.file)))
+    line = f", line {error.line}" if place and error.line is not None else ""
+    rank = "" if error.rank is None else f", on rank {error.rank}"
+    return f"{when}{f', in {place}{line}' if place else ''}{rank}"
+
+
+def _what(error: rest.UserErrorInfo) -> str:
+    """Return ``: ValueError: bad shape``, in one line."""
+    line = " ".join(error.message.split())
+    short = line if len(line) <= _HEADLINE_CHARACTERS else f"{line[:_HEADLINE_CHARACTERS]}…"
+    return "".join(f": {part}" for part in (error.type, short) if part)
+
+
+def _traceback(error: rest.UserErrorInfo) -> str:
+    return error.traceback or f"{error.type}: {error.message}"

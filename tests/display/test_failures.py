@@ -1,0 +1,78 @@
+"""What is saved of a search says why its trials failed, as the live view does."""
+
+from __future__ import annotations
+
+import re
+
+from local_experiments import write_experiment
+
+from det_native.client.handles import Experiment
+from det_native.display.failures import MAX_FAILURES, failures_of, headlines
+from det_native.display.fallback import last_state
+from det_native.experimental.local_store import LocalStore
+from det_native.schema.rest import UserErrorInfo
+from det_native.schema.states import TrialState
+
+
+def failure(message: str, **place: object) -> UserErrorInfo:
+    return UserErrorInfo(type="ValueError", message=message, traceback=f"Traceback of {message}").model_copy(
+        update=place
+    )
+
+
+def search(*errors: UserErrorInfo | None) -> Experiment:
+    """Write a search that goes on without the trials that have an error."""
+    experiment = write_experiment(name="search", trials=len(errors))
+    store = LocalStore.find(str(experiment.id))
+    for trial, error in zip(store.trials(), errors, strict=True):
+        if error is not None:
+            store.write_trial(trial.model_copy(update={"state": TrialState.ERROR, "error": error}))
+    failed = sum(error is not None for error in errors)
+    store.write_experiment(store.experiment().model_copy(update={"failed_trials": failed}))
+    return experiment
+
+
+def test_a_search_says_which_trials_failed_where_and_why() -> None:
+    bad = failure("bad <shape>", batch=30, cell=4, line=2)
+    experiment = search(None, bad, failure("other"), bad, bad)
+    first = "Trial 2 failed at batch 30, in cell [4], line 2; so did trials 4 and 5: ValueError: bad <shape>"
+    second = "Trial 3 failed before its first batch: ValueError: other"
+    for bundle in (experiment._repr_mimebundle_(), last_state(experiment)):
+        html = bundle["text/html"]
+        assert first.replace("<shape>", "&lt;shape&gt;") in html
+        assert second in html
+        assert re.findall(r"<pre[^>]*>(.*?)</pre>", html) == ["Traceback of bad &lt;shape&gt;"]
+    text = experiment._repr_mimebundle_()["text/plain"]
+    assert text.endswith(f"\n{first}\nTraceback of bad <shape>\n{second}")
+    line = last_state(experiment)["text/plain"]
+    assert line.endswith(f", {first[0].lower()}{first[1:]}")
+    assert "\n" not in line
+
+
+def test_long_messages_and_many_failures_are_cut() -> None:
+    experiment = search(*(failure(f"{number} " + "x" * 900) for number in range(MAX_FAILURES + 3)))
+    lines = headlines(failures_of(experiment.source.trials(experiment.id)))
+    assert len(lines) == MAX_FAILURES + 1
+    assert lines[-1] == "... and 3 more failures"
+    assert all(line.endswith("x…") and len(line) < 300 for line in lines[:-1])
+
+
+def test_what_was_tried_again_with_success_is_no_failure() -> None:
+    done = LocalStore.find(str(search(failure("bad")).id)).trials()[0].model_copy(update={"restarts": 1})
+    assert not failures_of([done.model_copy(update={"state": TrialState.COMPLETED})])
+    (again,) = failures_of([done.model_copy(update={"state": TrialState.RUNNING})])
+    assert "; it is tried again: ValueError: bad" in again.headline
+
+
+def test_why_an_experiment_failed_is_said_once() -> None:
+    trials = LocalStore.find(str(search(failure("bad")).id)).trials()
+    assert len(failures_of(trials, failure("bad"))) == 1
+    assert failures_of(trials, failure("away"))[1].headline.startswith("The experiment failed before its first batch")
+
+
+def test_the_best_trial_of_a_search_is_marked() -> None:
+    bundle = write_experiment(trials=3)._repr_mimebundle_()
+    assert "trial 3 (best): Completed" in bundle["text/plain"]
+    (bold,) = (row for row in bundle["text/html"].split("<tr>") if "font-weight:bold" in row)
+    assert ">3 (best)<" in bold
+    assert bundle["text/plain"].count("(best)") == 1
