@@ -33,7 +33,7 @@ def table():
 class Fit(det.pytorch.PyTorchTrial):
     def __init__(self, context):
         self.context = context
-        print("in", os.path.basename(os.getcwd()), sorted(os.listdir()))
+        print("in", os.path.basename(os.getcwd()), sorted(name for name in os.listdir() if name[:2] != "__"))
         self.model = context.wrap_model(torch.nn.Linear(1, 1))
         self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=context.get_hparam("lr")))
 
