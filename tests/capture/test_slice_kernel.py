@@ -499,3 +499,13 @@ def test_a_look_at_some_rows_draws_from_a_seeded_stream(kernel: Kernel, replayed
     found = kernel.found()
     assert found.cells == [1, 2, 3, 4, 6, 7]
     assert replayed(found, "rows") == kernel.live("rows")
+
+
+@pytest.mark.parametrize("draw", ["w.normal_()", "torch.zeros(2).uniform_()", "torch.nn.init.xavier_uniform_(w)"])
+def test_numbers_drawn_in_place_belong_to_a_seeded_stream(kernel: Kernel, replayed: Replayed, draw: str) -> None:
+    kernel.cells(
+        "import torch\nw = torch.zeros(2, 2)", "torch.manual_seed(1)", draw, "x = torch.rand(2).tolist()", "fit(x)"
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6]
+    assert replayed(found, "x") == kernel.live("x")
