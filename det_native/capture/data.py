@@ -189,7 +189,7 @@ class _Collector:
             return  # Not a path that this system can have.
 
     def _inside(self, path: Path, text: str, label: str, relative: bool) -> None:
-        if path.suffix in _CODE:
+        if path.suffix in _CODE or path.name in _SKIPPED:
             return
         if not relative:
             target = path.relative_to(self.root).as_posix()

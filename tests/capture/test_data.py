@@ -232,3 +232,10 @@ def test_paths_are_looked_for_where_the_code_goes(tmp_path: Path) -> None:
         targets = [file.target for file in found.files]
         assert sorted(targets) == ["data/deep/a.csv", "data/other.csv", *PARTS, "part1.csv", "train.csv"]
         assert (found.rows, found.warnings) == ([], [])
+
+
+def test_a_folder_that_no_program_reads_is_not_taken_in_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "own.dat").write_text("x")
+    found = collect_data([("skipped = '__pycache__'", "[1]")], tmp_path, tmp_path, None)
+    assert found.files == []
