@@ -1,7 +1,8 @@
 """Live views under a cell. The kernel is never blocked: what a view needs of it is done in a thread of its own.
 
 What is saved with the notebook beside the widget (a line, HTML, a picture) is renewed every half minute while something
-happens, when the experiment is paused, and at its end; the thread ends with the experiment.
+happens, when the experiment is paused, and at its end; the thread ends with the experiment. What has ended already is
+saved at once, and has no thread but while it is told to a front end that asks.
 """
 
 from __future__ import annotations
@@ -39,10 +40,16 @@ _unsettled: set[LiveView] = set()
 
 
 def show(handle: Experiment | Trial) -> bool:
-    """Show a handle that is not at its end yet as a live view; return whether that was done."""
-    if not in_notebook() or handle.state.terminal:
+    """Show a handle as a live view; return whether that was done.
+
+    What has ended is none where no widget can be shown: nothing would be renewed.
+    """
+    if not in_notebook():
         return False
-    view = LiveView(handle, widget=can_show_widgets())
+    widget = can_show_widgets()
+    if not widget and handle.state.terminal:
+        return False
+    view = LiveView(handle, widget=widget)
     _views.add(view)
     if not view.has_widget:
         _unsettled.add(view)
@@ -73,7 +80,7 @@ def _settle(*_: object) -> None:
 
 
 class LiveView:
-    """One display of an experiment or a trial that goes on.
+    """One display of an experiment or a trial.
 
     Parameters
     ----------
@@ -103,8 +110,11 @@ class LiveView:
         self._created = handle.detail().created if widget else ""
 
     def start(self) -> None:
-        """Show the view, and follow the experiment in the background."""
-        self._publish(update=False)
+        """Show the view, and follow what goes on in the background."""
+        ended = self._handle.state.terminal
+        self._publish(update=False, picture=ended)
+        if ended:
+            return
         self._thread = self._spawn(self._run, f"det-live-{self._experiment_id}")
 
     def join(self, timeout: float | None = None) -> None:
@@ -238,10 +248,10 @@ class LiveView:
             answer["error"] = f"There is no action {action!r}."
         self._send(answer)
 
-    def _publish(self, *, update: bool) -> None:
+    def _publish(self, *, update: bool, picture: bool = True) -> None:
         """Show the view, or renew what is saved of it."""
         state = self._handle.state  # if it ends meanwhile, this is published once more
-        data = last_state(self._handle, picture=update)
+        data = last_state(self._handle, picture=picture)
         if self._widget is not None:
             data |= view_of(self._widget, self._created, state)
         running_shell().display_pub.publish(data, transient={"display_id": self._display_id}, update=update)

@@ -266,10 +266,28 @@ def test_a_source_that_is_lost_is_said_and_found_again(watched: Kernel) -> None:
     ends(watched)
 
 
-def test_what_has_ended_is_no_live_view(watched: Kernel) -> None:
-    (result,) = [each for each in watched.run("write_experiment(name='over')") if each["msg_type"] == "execute_result"]
-    assert set(result["content"]["data"]) == {"text/plain", "text/html", "image/png"}
+@pytest.mark.parametrize("handle", ["over", "over.trials[0]"])
+def test_what_has_ended_is_a_view_that_is_saved_at_once_and_told_when_it_is_asked_for(
+    watched: Kernel, handle: str
+) -> None:
+    place = len(watched.published)
+    display = shown(watched.run(f"over = write_experiment(name='over')\n{handle}"))
+    data = display["content"]["data"]
+    assert set(data) == {WIDGET_TYPE, VIEW_TYPE, "text/plain", "text/html", "image/png"}
+    assert "completed" in data["text/plain"]
     assert watched.value("threads()") == "[]"
+    watched.tell(data[WIDGET_TYPE]["model_id"], {"type": "replay"})
+    parts = content_of(watched.until(said("view"), place))["parts"]
+    assert parts["experiment"]["name"] == "over"
+    assert parts["curves"]
+    ends(watched)
+    assert not [each for each in watched.published[place:] if each["msg_type"] == "update_display_data"]
+
+
+def test_what_has_ended_is_no_view_in_a_notebook_that_is_only_executed(executed: Kernel) -> None:
+    (result,) = [each for each in executed.run("write_experiment(name='over')") if each["msg_type"] == "execute_result"]
+    assert set(result["content"]["data"]) == {"text/plain", "text/html", "image/png"}
+    assert executed.value("threads()") == "[]"
 
 
 def test_only_where_the_view_stands_the_bar_is_left_out(watched: Kernel) -> None:
