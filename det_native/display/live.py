@@ -1,8 +1,8 @@
 """Live views under a cell. The kernel is never blocked: what a view needs of it is done in a thread of its own.
 
-What is saved with the notebook beside the widget (a line, HTML, a picture) is renewed every half minute while something
-happens, when the experiment is paused, and at its end; the thread ends with the experiment. What has ended already is
-saved at once, and has no thread but while it is told to a front end that asks.
+What is saved with the notebook beside the widget (a line, HTML, a picture) is renewed soon after the cell, every half
+minute while something happens, when the experiment is paused, and at its end; the thread ends with the experiment. What
+has ended already is saved at once, and has no thread but while it is told to a front end that asks.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class LiveView:
 
     def _follow(self) -> None:
         """Push and renew as things happen, until the end."""
-        pushed, due = 0.0, time.monotonic() + FIRST_RENEWAL_SECONDS
+        pushed, due = 0.0, time.monotonic() + (0 if self._has_begun() else FIRST_RENEWAL_SECONDS)
         changed, paused = True, False
         with EventFeed(self._source, self._experiment_id, self._last_event) as feed:
             while True:
@@ -185,6 +185,12 @@ class LiveView:
                 if changed and (paused or now >= due):
                     self._publish(update=True)
                     due, changed, paused = now + RENEW_SECONDS, False, False
+
+    def _has_begun(self) -> bool:
+        """Return whether there are curves to draw already: what is saved has its picture at once then."""
+        if isinstance(self._handle, Experiment):
+            return self._handle.detail().progress > 0
+        return self._handle.detail().batches > 0
 
     def _wants_push(self, seconds: float, *, changed: bool) -> bool:
         if self._replay.is_set():

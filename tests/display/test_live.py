@@ -184,6 +184,18 @@ def test_a_view_is_a_widget_beside_what_is_saved_and_its_cell_ends_at_once(watch
     ends(watched)
 
 
+@pytest.mark.parametrize("handle", ["g.experiment", "g.experiment.trials[0]"])
+def test_what_goes_on_for_a_while_has_its_picture_saved_at_once(watched: Kernel, handle: str) -> None:
+    going_on = "g.store.write_trial(g.store.trials()[0].model_copy(update=dict(state='RUNNING')))"
+    watched.run(f"g = GoingOn('seen again')\n{going_on}\nlive.FIRST_RENEWAL_SECONDS = live.RENEW_SECONDS = 3600")
+    place = len(watched.published)
+    watched.run(handle)
+    updated = watched.until(lambda each: each["msg_type"] == "update_display_data", place)
+    assert "image/png" in updated["content"]["data"]
+    watched.run("live.FIRST_RENEWAL_SECONDS = live.RENEW_SECONDS = 0.3\ng.finish.set()")
+    ends(watched)
+
+
 def test_a_page_that_was_reloaded_is_told_what_to_keep(watched: Kernel) -> None:
     display = shown(watched.run("d = GoingOn('reloaded')\nd.experiment"))
     comm = display["content"]["data"][WIDGET_TYPE]["model_id"]
