@@ -6,12 +6,18 @@ import hmac
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from det_native.errors import PeerLostError
 
 if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
     from det_harness.waits import Waits
+
+# One rank may validate for hours while the others wait for it. A rank that has died is noticed at once.
+LONGEST_WAIT = timedelta(days=1)
 
 _DIGEST = "sha256"
 _DIGEST_BYTES = 32
@@ -41,6 +47,9 @@ class Exchange(Protocol):
     def watched(self, work: Any, *, on_gpu: bool = False) -> Any:
         """Return the handle of an operation whose ``wait()`` notices that it would never end."""
 
+    def beside(self) -> Exchange:
+        """Return another exchange of the same ranks, for calls of another thread meanwhile; a collective call."""
+
 
 class OneProcess(Exchange):
     """A trial of one rank."""
@@ -64,6 +73,10 @@ class OneProcess(Exchange):
         """Return the handle as it is."""
         return work
 
+    def beside(self) -> Exchange:
+        """Return itself."""
+        return self
+
 
 class GroupExchange(Exchange):
     """The ranks of a process group of ``torch.distributed``, over its CPU backend.
@@ -77,13 +90,18 @@ class GroupExchange(Exchange):
     secret : bytes
     waits : Waits, optional
         Waits for operations; by itself an operation is waited for as long as it takes.
+    group : ProcessGroup, optional
+        By default the one that ``torch.distributed`` was started with.
     """
 
-    def __init__(self, rank: int, size: int, secret: bytes, waits: Waits | None = None) -> None:
+    def __init__(
+        self, rank: int, size: int, secret: bytes, waits: Waits | None = None, group: ProcessGroup | None = None
+    ) -> None:
         import torch
         import torch.distributed
 
         self.rank, self.size = rank, size
+        self._group = group
         self._secret = secret
         self._waits = waits
         self._torch = torch
@@ -99,12 +117,12 @@ class GroupExchange(Exchange):
         """
         torch, own = self._torch, self._packed(value)
         lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
-        self._wait(lambda: self._distributed.all_gather(lengths, torch.tensor([len(own)]), async_op=True))
+        self._wait(lambda: self._distributed.all_gather(lengths, torch.tensor([len(own)]), self._group, async_op=True))
         most = max(int(length) for length in lengths)
         padded = torch.zeros(most, dtype=torch.uint8)
         padded[: len(own)] = own
         found = [torch.empty(most, dtype=torch.uint8) for _ in range(self.size)]
-        self._wait(lambda: self._distributed.all_gather(found, padded, async_op=True))
+        self._wait(lambda: self._distributed.all_gather(found, padded, self._group, async_op=True))
         return [self._unpacked(one[: int(length)]) for one, length in zip(found, lengths, strict=True)]
 
     def from_chief(self, value: Any) -> Any:
@@ -118,9 +136,9 @@ class GroupExchange(Exchange):
         torch = self._torch
         own = self._packed(value) if self.rank == 0 else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor([len(own)])
-        self._wait(lambda: self._distributed.broadcast(length, 0, async_op=True))
+        self._wait(lambda: self._distributed.broadcast(length, 0, self._group, async_op=True))
         sent = own if self.rank == 0 else torch.empty(int(length), dtype=torch.uint8)
-        self._wait(lambda: self._distributed.broadcast(sent, 0, async_op=True))
+        self._wait(lambda: self._distributed.broadcast(sent, 0, self._group, async_op=True))
         return value if self.rank == 0 else self._unpacked(sent)
 
     def ask(self, *flags: bool) -> Callable[[], list[bool]]:
@@ -132,7 +150,8 @@ class GroupExchange(Exchange):
             If another rank is gone.
         """
         asked = self._torch.tensor(flags, dtype=self._torch.uint8)
-        work = begin(lambda: self._distributed.all_reduce(asked, self._distributed.ReduceOp.MAX, async_op=True))
+        most = self._distributed.ReduceOp.MAX
+        work = begin(lambda: self._distributed.all_reduce(asked, most, self._group, async_op=True))
 
         def answer() -> list[bool]:
             finish(self.watched(work))
@@ -143,6 +162,17 @@ class GroupExchange(Exchange):
     def watched(self, work: Any, *, on_gpu: bool = False) -> Any:
         """Return the handle of an operation whose ``wait()`` notices that it would never end."""
         return work if self._waits is None else self._waits.watched(work, on_gpu=on_gpu)
+
+    def beside(self) -> GroupExchange:
+        """Return another exchange of the same ranks, for calls of another thread meanwhile; a collective call.
+
+        Raises
+        ------
+        PeerLostError
+            If another rank is gone.
+        """
+        group = begin(lambda: self._distributed.new_group(backend="gloo", timeout=LONGEST_WAIT))
+        return GroupExchange(self.rank, self.size, self._secret, group=group)
 
     def _wait(self, call: Callable[[], Any]) -> None:
         finish(self.watched(begin(call)))

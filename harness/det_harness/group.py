@@ -15,7 +15,7 @@ from typing import Any
 
 from det_harness import horovod_group
 from det_harness.calls import ProgramSource
-from det_harness.exchange import Exchange, GroupExchange, OneProcess, begin, finish, lost
+from det_harness.exchange import LONGEST_WAIT, Exchange, GroupExchange, OneProcess, begin, finish, lost
 from det_harness.waits import LONG_SECONDS, Waits
 from det_native.errors import PeerLostError, UnsupportedFeatureError
 from det_native.schema.job import Gang
@@ -27,8 +27,6 @@ MEETING_SECONDS = 300.0
 
 _LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.02
-# One rank may validate for hours while the others wait for it. A rank that has died is noticed at once.
-_LONGEST_WAIT = timedelta(days=1)
 
 
 @contextmanager
@@ -89,7 +87,7 @@ def joined(
                 store=store,
                 rank=gang.rank,
                 world_size=gang.size,
-                timeout=_LONGEST_WAIT,
+                timeout=LONGEST_WAIT,
             )
         try:
             waits = Waits(store, gang.rank, gang.size, source, long_seconds)

@@ -7,8 +7,8 @@ which is signed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import torch
 
 from det_harness import nested
 from det_harness.exchange import Exchange
+from det_harness.host_copy import HostMemory
+from det_native.errors import StorageError
 from det_native.pytorch import PyTorchTrialContext
 
 _FOLDER = "sharded"
@@ -39,34 +41,95 @@ def take_out(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, torch.Ten
     return rest, found
 
 
-def save(folder: Path | None, tensors: dict[str, torch.Tensor], exchange: Exchange) -> None:
-    """Write sharded tensors into a checkpoint's folder; a collective call.
+class ShardWriter:
+    """Writes what this slot has of sharded tensors into checkpoints, from a copy, so that training goes on meanwhile.
 
     Parameters
     ----------
-    folder : Path or None
-        The first slot's, which all of them can write to; the others give None.
-    tensors : dict
-        From :func:`take_out`, on every slot.
     exchange : Exchange
     """
-    from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
-    from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
-    chief = exchange.rank == 0
-    place = Path(exchange.from_chief(str(folder)))
-    planner = DefaultSavePlanner()
-    writer = FileSystemWriter(place / _FOLDER, sync_files=False)  # publishing brings them to the disk
-    planner.set_up_planner(tensors, writer.storage_meta(), chief)
-    writer.set_up_storage_writer(chief)
-    plans = exchange.gather(writer.prepare_local_plan(planner.create_local_plan()))
-    plans, metadata = planner.create_global_plan(plans)
-    own = planner.finish_plan(writer.prepare_global_plan(plans)[exchange.rank])
-    written = writer.write_data(own, planner)
-    written.wait()
-    results = exchange.gather(written.value())
-    if chief:
-        writer.finish(metadata, results)
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._beside: Exchange | None = None
+        self._memory = HostMemory()
+
+    def copied(self, folder: Path | None, tensors: dict[str, torch.Tensor]) -> Callable[[], None]:
+        """Copy sharded tensors to host memory, and return what writes the copy.
+
+        Both are collective calls. What is returned may be called by another thread; it raises what went wrong on this
+        slot, and a StorageError for what went wrong on another.
+
+        Parameters
+        ----------
+        folder : Path or None
+            The first slot's, which all of them can write to; the others give None.
+        tensors : dict
+            From :func:`take_out`, on every slot.
+        """
+        from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+        from torch.distributed.checkpoint.filesystem import FileSystemWriter
+
+        exchange = self._exchange
+        beside = self._beside = self._beside or exchange.beside()
+        chief = exchange.rank == 0
+        place = Path(exchange.from_chief(str(folder)))
+        planner = DefaultSavePlanner()
+        writer = FileSystemWriter(place / _FOLDER, sync_files=False)  # publishing brings them to the disk
+        planner.set_up_planner(tensors, writer.storage_meta(), chief)
+        writer.set_up_storage_writer(chief)
+        plans = exchange.gather(writer.prepare_local_plan(planner.create_local_plan()))
+        plans, metadata = planner.create_global_plan(plans)
+        own = planner.finish_plan(writer.prepare_global_plan(plans)[exchange.rank])
+        copies, lent = self._memory.copy([planner.resolve_data(item).detach() for item in own.items])
+        in_copy: Any = _Copies({item.index: copy for item, copy in zip(own.items, copies, strict=True)})
+        del copies, planner, tensors
+
+        def write() -> None:
+            with _told_to(beside) as results:
+                written = writer.write_data(own, in_copy)
+                written.wait()
+                results.append(written.value())
+            self._memory.give_back(lent)
+            if chief:
+                writer.finish(metadata, results)
+
+        return write
+
+
+class _Copies:
+    """Stands for the planner of a checkpoint when it is written: gives the copies of the tensors."""
+
+    def __init__(self, copies: dict[Any, torch.Tensor]) -> None:
+        self._copies = copies
+
+    def resolve_data(self, item: Any) -> torch.Tensor:
+        """Return what is to be written for an item of the plan."""
+        return self._copies[item.index]
+
+
+@contextmanager
+def _told_to(exchange: Exchange) -> Iterator[list[Any]]:
+    """Let the block add this slot's result to a list, which has the results of all slots after it.
+
+    A slot whose block fails tells the others, lest they wait for it.
+
+    Raises
+    ------
+    StorageError
+        If the block of another slot failed.
+    """
+    results: list[Any] = []
+    try:
+        yield results
+    except Exception as error:
+        exchange.gather((None, str(error)))
+        raise
+    told = exchange.gather((results.pop(), ""))
+    results += [result for result, _ in told]
+    failed = [f"slot {rank}: {problem}" for rank, (_, problem) in enumerate(told) if problem]
+    if failed:
+        raise StorageError(f"The part of the checkpoint that another slot has cannot be written: {'; '.join(failed)}")
 
 
 def put_back(state: dict[str, Any], folder: Path, mesh: Any = None, *, only: str = "") -> None:

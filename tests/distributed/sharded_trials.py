@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
 from typing import Any
 
 import torch
@@ -9,9 +12,10 @@ from digits_trials import Digits
 from measured_trials import Measured
 from rank_trials import PlainTrial, Random, Scaled, TwoLosses, classified, clip
 from torch import nn
+from torch.distributed.checkpoint import FileSystemWriter
 from torch.utils import data as torch_data
 
-from det_native.pytorch import DataLoader, LRScheduler, PyTorchTrialContext
+from det_native.pytorch import DataLoader, LRScheduler, PyTorchCallback, PyTorchTrialContext
 
 __all__ = ["Measured", "PlainTrial", "Random", "Scaled", "TwoLosses"]
 
@@ -88,6 +92,46 @@ class Block(nn.Module):
 
     def forward(self, found: torch.Tensor) -> torch.Tensor:
         return self.down(self.up(found).relu())
+
+
+class WrittenLate(Sharded):
+    """What the slots have of a checkpoint is written only when they have trained on."""
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        super().__init__(context)
+        self.went_on = threading.Event()
+        self.overtaken = 0
+        self.write_data = FileSystemWriter.write_data
+        FileSystemWriter.write_data = lambda *arguments: self.write(*arguments)
+
+    def write(self, *arguments: Any) -> Any:
+        self.overtaken += self.went_on.wait(20)
+        return self.write_data(*arguments)
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        if batch_idx == 7:  # three batches after the checkpoint
+            self.went_on.set()
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+    def build_callbacks(self) -> dict[str, PyTorchCallback]:
+        return {"end": PutsBack(self)}
+
+
+class PutsBack(PyTorchCallback):
+    def __init__(self, trial: WrittenLate) -> None:
+        self.trial = trial
+
+    def on_trial_shutdown(self) -> None:
+        FileSystemWriter.write_data = self.trial.write_data
+
+
+class DiskFull(WrittenLate):
+    """The second slot cannot write what it has."""
+
+    def write(self, *arguments: Any) -> Any:
+        if self.context.distributed.get_rank():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self.write_data(*arguments)
 
 
 class OneBatch(Sharded):

@@ -24,6 +24,7 @@ BY_BLOCK: dict[str, Any] = {"distributed": {"strategy": "fsdp", "fsdp_layers": [
 AGGREGATED: dict[str, Any] = {"optimizations": {"aggregation_frequency": 3}}  # two batches are waiting at the stop
 MADE: dict[str, Any] = {"batches": BATCHES, **BY_BLOCK, **AGGREGATED}
 RANDOM: dict[str, Any] = {"batches": BATCHES, "distributed": {"strategy": "fsdp"}, **AGGREGATED}
+OFTEN: dict[str, Any] = {"min_checkpoint_period": {"batches": 5}}
 REPLICATED: dict[str, Any] = {"batches": BATCHES, **AGGREGATED}
 
 
@@ -56,6 +57,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory, of_one: Path) -> Ended:
             "from_one": {**case, "kind": "continued", "made": MADE, "checkpoints": str(of_one)},
             "replicated_from_one": {**case, "kind": "continued", "made": REPLICATED, "checkpoints": str(of_one)},
             "replicated": {**case, "kind": "resumed", "stop": STOP - 1, "made": REPLICATED},
+            "late": {**case, "trial": "WrittenLate", "made": {**MADE, **OFTEN, "batches": 10}},
+            "plainly": {**case, "made": {**MADE, **OFTEN, "batches": 10}},
+            "disk_full": {**case, "trial": "DiskFull", "made": {**MADE, **OFTEN}, "fails": True},
         },
     )
 
@@ -98,6 +102,30 @@ def test_each_slot_writes_its_part(pair: Ended) -> None:
     assert "sharded/.metadata" in sizes
     assert 0.8 < shards[0] / shards[1] < 1.25
     assert sum(shards) > 10 * (sizes["state_dict.pth"] + sizes["ranks/1/state_dict.pth"])
+
+
+def test_training_goes_on_while_the_parts_are_written(pair: Ended, tmp_path: Path) -> None:
+    for rank in pair.results("late"):
+        assert rank["facts"]["overtaken"] == 2
+    late, plain = (
+        sorted(CheckpointStorage(str(pair.folder / name)).list(), key=lambda manifest: manifest.batch)
+        for name in ("late", "plainly")
+    )
+    assert [manifest.batch for manifest in late] == [manifest.batch for manifest in plain] == [5, 10]
+    for one, other in zip(late, plain, strict=True):
+        what = f"what the checkpoint of batch {one.batch} holds"
+        assert same(
+            read(pair.folder / "late", one.uuid, tmp_path / one.uuid)["models_state_dict"],
+            read(pair.folder / "plainly", other.uuid, tmp_path / other.uuid)["models_state_dict"],
+        ), what
+
+
+def test_a_part_that_cannot_be_written_fails_every_slot(pair: Ended) -> None:
+    for rank in pair.results("disk_full"):
+        assert rank["error"] == "StorageError"
+        assert "No space left on device" in rank["text"]
+        assert 5 <= rank["batches"] <= 10
+    assert "slot 1" in pair.results("disk_full")[0]["text"]
 
 
 @pytest.mark.parametrize("name", ["stopped", "replicated"])

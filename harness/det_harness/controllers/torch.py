@@ -114,13 +114,13 @@ class PyTorchTrialController:
             yield
         finally:
             del self._batches  # ends the loader's workers
+            self._checkpoints.settle()
 
     def _begun(self) -> None:
         """Everything is ready for the batch that comes next."""
 
     def _await_checkpoints(self) -> None:
-        if self._exchange.rank == 0:
-            self._services.checkpoints.wait()
+        self._checkpoints.wait()
         self._checkpoints.tell_published()
 
     def _event_files(self) -> Path | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,9 @@ class TorchCheckpoints:
         self._hooks = hooks
         self._reduction = reduction
         self._memory = HostMemory()
+        self._shards = torch_state_shards.ShardWriter(services.exchange)
+        # On other ranks than the first, whose checkpoints have a thread of their own.
+        self._writing: Future[None] | None = None
         self._position: Callable[[], Any] = lambda: None
 
     def restore(self) -> Any:
@@ -79,16 +84,27 @@ class TorchCheckpoints:
                     self._schedule.progress.batches, self._write, metadata=self._metadata(), on_saved=self._saved
                 )
             else:
-                state, sharded = torch_state_shards.take_out(self._state())
-                with disk_errors(tempfile.gettempdir(), self._schedule.progress.batches):
-                    own = rank_files.packed(lambda folder: torch_state.save_own(folder, state))
-                self._exchange.gather(own)
-                with disk_errors("the first slot's folder", self._schedule.progress.batches):
-                    self._save_sharded(None, sharded)
-                _, folder = self._exchange.from_chief(None)
-                self._hooks.call("on_checkpoint_write_end", folder)
-                self._exchange.gather(None)
+                self._save_own(self._schedule.progress.batches)
         self._schedule.checkpointed()
+
+    def wait(self) -> None:
+        """Block until all that this rank has to write is written, on the first rank until it is published.
+
+        Raises
+        ------
+        StorageError
+            If something cannot be written.
+        """
+        if self._exchange.rank == 0:
+            self._checkpoints.wait()
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def settle(self) -> None:
+        """Block until this rank writes nothing more, whether it goes well or not: it needs the others for it."""
+        if self._writing is not None:
+            concurrent.futures.wait([self._writing])
 
     def tell_published(self) -> None:
         """Run the hooks for the checkpoints that were completed since the last call; a collective call."""
@@ -150,13 +166,39 @@ class TorchCheckpoints:
 
     def _write(self, folder: Path) -> Callable[[], None] | None:
         state, sharded = torch_state_shards.take_out(self._state())
-        rest = torch_state.save(folder, state, self._schedule.snapshot(), self._position(), self._memory)
+        write_weights = torch_state.save(folder, state, self._schedule.snapshot(), self._position(), self._memory)
         rank_files.unpack(folder, self._exchange.gather(None))
-        self._save_sharded(folder, sharded)
-        if not any(self._hooks.of(name) for name in _WITH_FOLDER):
+        write_shards = self._shards.copied(folder, sharded) if sharded else None  # on every rank, or on none
+
+        def rest() -> None:
+            if write_shards is not None:
+                write_shards()  # first: the other ranks wait for it
+            write_weights()
+
+        if not self._is_looked_into():
             return rest
-        rest()  # who is given the folder may look into it
+        rest()
         return None
+
+    def _save_own(self, batch: int) -> None:
+        """Send the first rank what a rank other than it has of its own, and begin to write its shards."""
+        self.wait()
+        state, sharded = torch_state_shards.take_out(self._state())
+        with disk_errors(tempfile.gettempdir(), batch):
+            own = rank_files.packed(lambda folder: torch_state.save_own(folder, state))
+        self._exchange.gather(own)
+        if sharded:
+            write_shards = disk_errors("the first slot's folder", batch)(self._shards.copied(None, sharded))
+            self._writing = _in_background(write_shards)
+            if self._is_looked_into():
+                self.wait()
+        _, folder = self._exchange.from_chief(None)
+        self._hooks.call("on_checkpoint_write_end", folder)
+        self._exchange.gather(None)
+
+    def _is_looked_into(self) -> bool:
+        """Return whether hooks are given the folder of a checkpoint, which has to be complete then."""
+        return any(self._hooks.of(name) for name in _WITH_FOLDER)
 
     def _metadata(self) -> dict[str, Any]:
         """Return what views say of the checkpoint: which of a trial, a model or several models it loads."""
@@ -164,16 +206,21 @@ class TorchCheckpoints:
             return {"loads": "trial"}
         return {"loads": "model" if len(self._context.models) == 1 else "models"}
 
-    def _save_sharded(self, folder: Path | None, tensors: dict[str, Any]) -> None:
-        if tensors:  # on every rank, or on none
-            torch_state_shards.save(folder, tensors, self._exchange)
-
     def _saved(self, uuid: str, folder: Path) -> None:
         torch_state.note_uuid(folder, uuid)
         self._exchange.from_chief((uuid, str(folder)))
         self._hooks.call("on_checkpoint_write_end", str(folder))
         self._exchange.gather(None)  # all ranks have written what they want to
         self._hooks.call("on_checkpoint_end", str(folder))
+
+
+def _in_background(write: Callable[[], None]) -> Future[None]:
+    """Call a function in a thread of its own, which ends with it."""
+    executor = ThreadPoolExecutor(1, thread_name_prefix="det-shards")
+    try:
+        return executor.submit(write)
+    finally:
+        executor.shutdown(wait=False)
 
 
 def _mean_gradients(folder: Path, made_by: int) -> list[dict[str, Any]]:
