@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from det_native import PROTOCOL, __version__
 from det_native.client.home import read_token
 from det_native.client.session import Session, is_loopback, normal_url
-from det_native.errors import AuthenticationError, MasterUnreachableError, ProtocolMismatchError
+from det_native.errors import AuthenticationError, DetError, MasterUnreachableError, ProtocolMismatchError
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.rest import Health
 
@@ -106,7 +106,7 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
         if named:
             try:
                 return _session(_named(normal_url(named), home))
-            except MasterUnreachableError as error:
+            except (MasterUnreachableError, AuthenticationError) as error:
                 raise _saying_who_names_it(error, named) from error
         runtime = read_runtime(home)
         if runtime is None:
@@ -116,11 +116,11 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
         return _session(_local(runtime, home))
 
 
-def _saying_who_names_it(error: MasterUnreachableError, named: str) -> MasterUnreachableError:
+def _saying_who_names_it(error: DetError, named: str) -> DetError:
     """Return the error with what named the master: a variable is easily forgotten."""
     variable = next((name for name in ("DET_MASTER", "DET_MASTER_ADDR") if os.environ.get(name) == named), None)
     source = f"The environment variable {variable} points there" if variable else "The call names it (master_url, -m)"
-    return MasterUnreachableError(f"{error} {source}; without it, the master of this machine is used.")
+    return type(error)(f"{error} {source}; without it, the master of this machine is used.")
 
 
 def _named(url: str, home: Home) -> Address:

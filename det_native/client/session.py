@@ -310,7 +310,8 @@ def normal_url(url: str) -> str:
     except ValueError:  # a port or an IPv6 address that is none
         complete = False
     if not complete or parts.query or parts.fragment:
-        raise ArgumentError('The master\'s address is not of the form "https://host:port".')
+        given = "" if "@" in text else f' "{url}"'  # no password gets into a log
+        raise ArgumentError(f'The master\'s address{given} is not of the form "https://host:port".')
     if parts.username is not None:
         raise ArgumentError("The master's address must not hold a name or password; the token goes into DET_TOKEN.")
     if parts.scheme == "http" and not is_loopback(text):

@@ -188,7 +188,7 @@ class TestNamed:
         assert not list(home.path.iterdir())
 
     def test_without_a_token_nothing_is_asked(self) -> None:
-        with pytest.raises(AuthenticationError, match="DET_TOKEN"):
+        with pytest.raises(AuthenticationError, match=r"DET_TOKEN\. The call names it .* the master of this machine"):
             connect("https://cluster.example")
         with pytest.raises(ArgumentError, match="in the clear"):
             connect("http://cluster.example")

@@ -263,6 +263,7 @@ def test_unsafe_or_malformed_addresses_are_refused(given: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         normal_url(given)
     assert "pw" not in str(caught.value)
+    assert given in str(caught.value) or "@" in given or "in the clear" in str(caught.value)
 
 
 def test_a_name_that_only_looks_like_this_machine_is_not_it() -> None:
