@@ -125,6 +125,78 @@ def test_blocked(paired: Any) -> None:
     paired("training waits for a checkpoint of 503 MB, its second and later ones, over memcpy", ours, peer, goal=1.15)
 
 
+@pytest.fixture
+def save_large(tmp_path: Path) -> Callable[[], Callable[[], None]]:
+    """Return what begins a checkpoint of 503 MB, and returns what waits until it is on the disk."""
+    folder = tmp_path / "checkpoints"
+    checkpoints = TrialCheckpoints(CheckpointStorage(str(folder)), CheckpointOwner("torch", {}), LocalReporter("loss"))
+    memory, batches, (_, state) = HostMemory(), itertools.count(1), _large_state()
+
+    def begin() -> Callable[[], None]:
+        checkpoints.save(next(batches), lambda place: torch_state.save(place, state, {}, None, memory))
+
+        def end() -> None:
+            checkpoints.wait()
+            shutil.rmtree(folder)
+            os.sync()
+
+        return end
+
+    return begin
+
+
+def test_blocked_beside_async_save(paired: Any, save_large: Callable[[], Callable[[], None]], tmp_path: Path) -> None:
+    from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+    from torch.distributed.checkpoint.state_dict_saver import async_save
+
+    _, state = _large_state()
+    # Kept from one checkpoint to the next, it uses the memory of the last copy again, as we do.
+    stager = DefaultStager(StagingOptions(*[False] * 4))
+
+    def ours() -> float:
+        begin = time.perf_counter()
+        end = save_large()
+        seconds = time.perf_counter() - begin
+        end()
+        return seconds
+
+    def peer() -> float:
+        begin = time.perf_counter()
+        begun: Any = async_save(state, checkpoint_id=tmp_path / "theirs", async_stager=stager, no_dist=True)
+        seconds = time.perf_counter() - begin
+        getattr(begun, "upload_completion", begun).result()
+        shutil.rmtree(tmp_path / "theirs")
+        os.sync()
+        return seconds
+
+    what = "training waits for a checkpoint of 503 MB, the whole call, over torch.distributed.checkpoint.async_save"
+    paired(what, ours, peer, goal=0.8, value=lambda seconds, _: seconds)
+    stager.close()
+
+
+def test_next_steps(paired: Any, save_large: Callable[[], Callable[[], None]]) -> None:
+    model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(12)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    images = torch.rand(256, 1024)
+
+    def five_steps() -> float:
+        begin = time.perf_counter()
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(images).square().mean().backward()
+            optimizer.step()
+        return time.perf_counter() - begin
+
+    def ours() -> float:
+        end = save_large()
+        seconds = five_steps()
+        end()
+        return seconds
+
+    what = "five batches right after a checkpoint of 503 MB, while it is written, over five without one"
+    paired(what, ours, five_steps, goal=1.1, rounds=11, value=lambda seconds, _: seconds)
+
+
 def test_durable(paired: Any, tmp_path: Path) -> None:
     tensors, state = _large_state()
     storage = CheckpointStorage(str(tmp_path / "checkpoints"))

@@ -142,7 +142,14 @@ def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
         host, port = listener.getsockname()
         with _translated():
             store = TCPStore(
-                host, port, None, True, patience, wait_for_workers=False, master_listen_fd=listener.detach()
+                host,
+                port,
+                None,
+                True,
+                patience,
+                wait_for_workers=False,
+                master_listen_fd=listener.detach(),
+                use_libuv=False,  # which takes no listener before torch 2.7
             )
         secret = secrets.token_hex(32)
         _write_privately(place, f"{host}:{port} {secret}")

@@ -7,12 +7,14 @@ import os
 import threading
 from typing import Any
 
+import pytest
 import torch
 from digits_trials import Digits
 from measured_trials import Measured
 from rank_trials import PlainTrial, Random, Scaled, TwoLosses, classified, clip
 from torch import nn
 from torch.distributed.checkpoint import FileSystemWriter
+from torch.distributed.fsdp import FSDPModule
 from torch.utils import data as torch_data
 
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchCallback, PyTorchTrialContext
@@ -180,6 +182,15 @@ class TooEarly(PlainTrial):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         self.model = context.wrap_model(model)
         self.optimizer = context.wrap_optimizer(optimizer)
+
+
+class OlderTorch(PlainTrial):
+    """As with a torch that cannot make means of gradients on CPUs."""
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delattr(FSDPModule, "set_force_sum_reduction_for_comms")
+            super().__init__(context)
 
 
 class ScalarParameter(PlainTrial):

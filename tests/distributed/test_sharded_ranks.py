@@ -37,6 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
     "half": _case("HalfBatches"),
     "compressed": _case("PlainTrial", optimizations={"gradient_compression": True}),
     "too_early": _case("TooEarly", fails=True),
+    "older_torch": _case("OlderTorch", fails=True),
     "scalar": _case("ScalarParameter", fails=True),
     "unlike": _case("Unlike", fails=True),
     "half_models": _case("HalfModels", fails=True),
@@ -131,6 +132,7 @@ def test_half_precision_is_nearly_the_same(pair: Ended, alone: Callable[[str], d
     ("name", "error", "said"),
     [
         ("too_early", "ArgumentError", "so make the optimizer after it"),
+        ("older_torch", "UnsupportedFeatureError", "fsdp needs a newer PyTorch than"),
         ("scalar", "TrialDefinitionError", "The parameter temperature of the Linear that ScalarParameter"),
         ("unlike", "TrialDefinitionError", "Unlike.__init__() made other models on slot 1 than on slot 0"),
         ("half_models", "UnsupportedFeatureError", 'use opt_level="O1"'),

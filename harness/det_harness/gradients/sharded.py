@@ -23,6 +23,8 @@ from det_native.pytorch.gradients import Gradients
 
 # Layers under this are gathered with what is around them: a small message costs as long as a larger one.
 _LEAST_ELEMENTS = 1 << 20
+# gloo knows no mean: without this, what FSDP makes of gradients on CPUs is not their mean, or an error.
+_SUMS = "set_force_sum_reduction_for_comms"
 _CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
 
@@ -53,6 +55,11 @@ class ShardedGradients(Gradients):
     @functools.cached_property
     def _mesh(self) -> Any:
         if not torch.cuda.is_available():
+            if not hasattr(FSDPModule, _SUMS):
+                raise UnsupportedFeatureError(
+                    f"distributed.strategy: fsdp needs a newer PyTorch than {torch.__version__} where slots are CPUs: "
+                    "install a newer one, or train with distributed.strategy: ddp."
+                )
             return init_device_mesh("cpu", (self._exchange.size,))
         mesh = init_device_mesh("cuda", (self._exchange.size,))
         if "nccl" not in distributed.get_backend_config(mesh.get_group()):
@@ -116,9 +123,8 @@ class ShardedGradients(Gradients):
             return  # a part of it was wrapped before
         # The outermost too: what stayed whole after a forward without backward would be old after the next step.
         fully_shard(module, mesh=self._mesh, reshard_after_forward=True, mp_policy=self._policy)
-        set_sum: Any = getattr(module, "set_force_sum_reduction_for_comms", None)
-        if set_sum is not None and self._mesh.device_type == "cpu":
-            set_sum(True)  # gloo knows no mean
+        if self._mesh.device_type == "cpu":
+            getattr(module, _SUMS)(True)
 
     def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
         """Refuse an optimizer over parameters that the model no longer has.
