@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from det_native.client.history import as_number
+from det_native.client.short_forms import format_value
 from det_native.client.state_words import experiment_word
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
@@ -61,7 +62,7 @@ class ExperimentProgress:
             done = sum(trial.state.terminal for trial in self.trials.values())
             words.append(f"{done}/{self.experiment.trials} trials")
         if self.experiment.best_validation is not None and self.experiment.trials > 1:
-            words.append(f"best {self.experiment.metric} {self.experiment.best_validation:.4g}")
+            words.append(f"best {self.experiment.metric} {format_value(self.experiment.best_validation)}")
         else:
             words.append(newest_metrics(self.metrics, self.experiment.metric))
         return ", ".join(word for word in words if word)
@@ -103,5 +104,5 @@ def newest_metrics(metrics: Mapping[str, Any], searched: str | None) -> str:
     """Return the first numbers among metrics in a few words, the searcher's metric before all others."""
     names = sorted(metrics, key=lambda name: name != searched)
     numbers = [(name, as_number(metrics[name])) for name in names]
-    shown = [f"{name} {value:.4g}" for name, value in numbers if isinstance(value, int | float)]
+    shown = [f"{name} {format_value(value)}" for name, value in numbers if isinstance(value, int | float)]
     return ", ".join(shown[:3])

@@ -23,6 +23,8 @@ from det_native.schema import rest
 
 _BOX = "font-size:13px;line-height:1.5;max-width:900px"
 _MUTED = "opacity:.65"
+# JupyterLab centres a table in what an extension shows, and leaves much room below each.
+_TABLE = "margin:2px 0"
 _CELL = "text-align:left;padding:1px 14px 1px 0;font-weight:normal"
 # Entries up to this length are not broken: the long ones of their row have the room.
 _ONE_LINE = 24
@@ -110,8 +112,8 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], bold: int | Non
         "<tr>" + "".join(f'<td style="{_cell(entry, bold=at == bold)}">{escape(entry)}</td>' for entry in row) + "</tr>"
         for at, row in enumerate(rows)
     )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div style="overflow-x:auto">{table}</div>'
+    table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div style="overflow-x:auto"><table style="{_TABLE}">{table}</table></div>'
 
 
 def _cell(entry: str, *, bold: bool = False) -> str:

@@ -112,8 +112,9 @@ class LiveView:
     def start(self) -> None:
         """Show the view, and follow what goes on in the background."""
         ended = self._handle.state.terminal
-        self._publish(update=False, picture=ended)
+        self._publish(update=False, picture=False)
         if ended:
+            self._publish(update=True)  # with the picture, which takes a while: the view is seen before
             return
         self._thread = self._spawn(self._run, f"det-live-{self._experiment_id}")
 

@@ -90,7 +90,8 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
     except BaseException:
         shown.say("It ended here; the error says why.")
         raise
-    shown.say(f"{title_of(detail.id, detail.name)} is submitted. experiment.wait() waits for its end.")
+    live = "" if settings.master_url else f"det.attach({detail.id}) shows it live, "
+    shown.say(f"{title_of(detail.id, detail.name)} is submitted. {live}experiment.wait() waits for its end.")
     return Experiment(HttpSource(session), detail.id)
 
 

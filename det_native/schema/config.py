@@ -116,8 +116,8 @@ class ExperimentConfig(Section):
 
     @property
     def title(self) -> str:
-        """``name``, else ``description``, else empty."""
-        return self.name or self.description or ""
+        """``name``, else ``description``, else empty; one of nothing but spaces would not be seen."""
+        return (self.name or "").strip() or (self.description or "").strip()
 
     def with_seed(self, experiment_seed: int) -> Self:
         """Return this configuration with ``reproducibility.experiment_seed`` fixed.

@@ -104,6 +104,11 @@ def tells_trials_apart(page: Locator, search: int, master: Session) -> None:
     trials = section(page, "Trials")
     expect(trials.locator("summary")).to_have_text("Trials (2)")
     expect(trials.locator("tbody tr")).to_have_count(2)
+    page.page.emulate_media(forced_colors="active")
+    swatches = page.locator(".det-chart").first.locator(".det-swatch")
+    colours = swatches.evaluate_all("all => all.map(each => getComputedStyle(each).borderTopColor)")
+    assert len(set(colours)) == 2, "where the system chooses the colours, the legend still has those of the lines"
+    page.page.emulate_media(forced_colors="none")
     known = {trial["id"]: trial for trial in master.get(f"/experiments/{search}/trials")}
     for row in trials.locator("tbody tr").all():
         number, state, batches, best, hparams = row.locator("td").all_inner_texts()

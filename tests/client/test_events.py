@@ -279,3 +279,5 @@ def test_of_many_metrics_the_searchers_own_is_shown_first() -> None:
     row = {"loss": 0.1, "accuracy": 0.2, "val_loss": 0.3, "val_accuracy": 0.4}
     progress.apply(rest.Event(id=9, type="metrics", experiment_id=1, trial_id=1, data={"batch": 3, "metrics": row}))
     assert progress.text.endswith("val_accuracy 0.4, loss 0.1, accuracy 0.2")
+    progress.apply(rest.Event(id=10, type="metrics", experiment_id=1, trial_id=1, data={"metrics": {"loss": 2.2e-8}}))
+    assert "loss 2.2e-8" in progress.text, "as in the live view"

@@ -78,6 +78,10 @@ def test_failure_shows_the_traceback() -> None:
     assert "ValueError: bad <x>" in parse(bundle["text/html"]).text
 
 
+def test_tables_are_not_centred_beside_text_that_is_not() -> None:
+    assert '<table style="margin:2px 0">' in experiment_html(write_experiment(trials=2))
+
+
 names = st.text(max_size=20).map(lambda text: f"<script>alert(1)</script>{text}\"'><img src=x onerror=alert(2)>&amp;")
 
 

@@ -285,8 +285,13 @@ def test_what_has_ended_is_a_view_that_is_saved_at_once_and_told_when_it_is_aske
     place = len(watched.published)
     display = shown(watched.run(f"over = write_experiment(name='over')\n{handle}"))
     data = display["content"]["data"]
-    assert set(data) == {WIDGET_TYPE, VIEW_TYPE, "text/plain", "text/html", "image/png"}
-    assert "completed" in data["text/plain"]
+    assert set(data) == {WIDGET_TYPE, VIEW_TYPE, "text/plain", "text/html"}, "seen before its picture is drawn"
+    [saved] = [each for each in watched.published[place:] if each["msg_type"] == "update_display_data"]
+    assert saved["content"]["transient"] == display["content"]["transient"]
+    assert saved["parent_header"]["msg_id"] == display["parent_header"]["msg_id"], "while its cell runs"
+    assert set(saved["content"]["data"]) == {*data, "image/png"}
+    assert "completed" in saved["content"]["data"]["text/plain"]
+    place = len(watched.published)
     assert watched.value("threads()") == "[]"
     watched.tell(data[WIDGET_TYPE]["model_id"], {"type": "replay"})
     parts = content_of(watched.until(said("view"), place))["parts"]

@@ -183,7 +183,7 @@ def test_cells_that_should_work_do(notebook: Executed) -> None:
 def test_submitting_shows_the_report_and_returns_at_once(notebook: Executed) -> None:
     text = notebook.text("submit")
     assert "4 cells" in text
-    assert "Experiment 1: line is submitted. experiment.wait() waits for its end." in text
+    assert "line is submitted. det.attach(1) shows it live, experiment.wait() waits for its end." in text
     for word in ("Starting a master ...", "Sending", "Checking"):
         assert word not in text, "what was said meanwhile has gone"
     assert "http" not in text, "in a notebook that would be a link, to a page that wants a token"

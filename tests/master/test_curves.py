@@ -71,6 +71,28 @@ def test_many_rows_keep_their_extremes(fixture: Fixture) -> None:
     assert max(some(found["training", "late"].maximum)) == 20_000
 
 
+def test_a_look_at_a_long_series_reads_what_it_shows_not_all_that_is_kept(fixture: Fixture) -> None:
+    if not fixture.database.url.drivername.startswith("sqlite"):
+        pytest.skip("SQLite alone counts its steps")
+    run = fixture.run()
+    for first in range(0, 60_000, 10_000):
+        part = list(range(first + 1, first + 10_001))
+        run.say(metrics_report("training", part, **{name: [float(row) for row in part] for name in ("a", "b", "c")}))
+    hundreds = [0]
+
+    def count() -> int:
+        hundreds[0] += 1
+        return 0
+
+    with fixture.database.read() as connection:
+        driver = connection.connection.driver_connection
+        driver.set_progress_handler(count, 100)
+        found = series.curves(connection, fixture.trial_id, [MetricKind.TRAINING], points=60)
+        driver.set_progress_handler(None, 0)
+    assert [len(curve.batch) for curve in found] == [60] * 3
+    assert hundreds[0] < 1_000, "each bucket of each level was looked at"
+
+
 def late(batches: list[int]) -> list[float | None]:
     return [float(batch) if batch > 19_000 else None for batch in batches]
 

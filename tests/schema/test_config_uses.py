@@ -12,6 +12,7 @@ from det_native.schema.loading import load_config
 def test_conveniences() -> None:
     loaded = load({**MINIMAL, "description": "d", "searcher": {**MINIMAL["searcher"], "smaller_is_better": False}})
     assert (loaded.metric, loaded.smaller_is_better, loaded.title) == ("val_loss", False, "d")
+    assert load({**MINIMAL, "name": " \n", "description": " d "}).title == "d", "nobody sees a name of spaces"
     assert load_config(None, local=True).metric == ""
     seeded = loaded.with_seed(7)
     assert (seeded.reproducibility.experiment_seed, loaded.reproducibility.experiment_seed) == (7, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from det_native.master.store import trials as trial_store
 from det_native.master.store.metrics import SUMMARY_COLUMNS, Segment, segments, summary_of
@@ -122,35 +122,64 @@ def _cover(connection: Connection, wanted: Wanted, segment: Segment, level: int,
 
     A name that has come by some complete bucket is in every later one of that level, so all names end at the same row.
     """
-    while segment.last is not None and level >= 0 and segment.last - segment.first + 1 < width(level):
-        level -= 1
-    if level < 0:
-        _add_rows(connection, wanted, segment, parts)
-        return
     trial_id, kind, name, _ = wanted
+    names = [name] if name is not None else _names(connection, trial_id, kind, segment.run) if level >= 0 else []
+    position = 0
+    while level >= 0 and names:
+        if segment.last is None or segment.last - segment.first + 1 >= width(level):
+            through, position = _add_buckets(connection, wanted, segment, level, names, position, parts)
+            segment = Segment(segment.run, through + 1, segment.last)
+            if segment.last is not None and segment.first > segment.last:
+                return
+        level -= 1
+        position *= 2
+    _add_rows(connection, wanted, segment, parts)
+
+
+def _names(connection: Connection, trial_id: int, kind: MetricKind, run: int) -> list[str]:
+    """Return the metrics that have buckets: by the key's order, one look for each, however many buckets they have."""
+    named = select(func.min(buckets.c.name)).where(
+        buckets.c.trial_id == trial_id, buckets.c.run == run, buckets.c.kind == kind.value
+    )
+    names: list[str] = []
+    name = connection.execute(named).scalar()
+    while name is not None:
+        names.append(name)
+        name = connection.execute(named.where(buckets.c.name > name)).scalar()
+    return names
+
+
+def _add_buckets(
+    connection: Connection,
+    wanted: Wanted,
+    segment: Segment,
+    level: int,
+    names: Sequence[str],
+    position: int,
+    parts: Parts,
+) -> tuple[int, int]:
+    """Add the buckets of a level from `position` on; return the batch before the rest, and the position of that."""
     query = (
-        select(buckets.c.name, *SUMMARY_COLUMNS)
+        select(buckets.c.name, buckets.c.position, *SUMMARY_COLUMNS)
         .where(
-            buckets.c.trial_id == trial_id,
+            buckets.c.trial_id == wanted[0],
             buckets.c.run == segment.run,
-            buckets.c.kind == kind.value,
+            buckets.c.kind == wanted[1].value,
+            buckets.c.name.in_(names),  # without it, and the position, all levels would be looked through
             buckets.c.level == level,
+            buckets.c.position >= position,
             buckets.c.first_batch >= segment.first,
         )
         .order_by(buckets.c.name, buckets.c.position)
     )
-    if name is not None:
-        query = query.where(buckets.c.name == name)
     if segment.last is not None:
         query = query.where(buckets.c.last_batch <= segment.last)
     through = segment.first - 1
     for row in connection.execute(query):
-        summary = summary_of(row[1:])
+        summary = summary_of(row[2:])
         parts.setdefault(row.name, []).append(summary)
-        through = max(through, summary.last_batch)
-    rest = Segment(segment.run, through + 1, segment.last)
-    if rest.last is None or rest.first <= rest.last:
-        _cover(connection, wanted, rest, level - 1, parts)
+        through, position = max(through, summary.last_batch), max(position, row.position + 1)
+    return through, position
 
 
 def _add_rows(connection: Connection, wanted: Wanted, segment: Segment, parts: Parts) -> None:

@@ -78,6 +78,12 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const start = () => tell(() => feed.start());
     const panel = makePanel(app, notebooks, feed, transport, start);
     app.shell.add(panel, 'left', { rank: PANEL_RANK });
+    app.contextMenu.menu.aboutToClose.connect(() => {
+      // A menu takes the keyboard, and leaves it to nobody.
+      if (app.contextMenuHitTest(node => node === panel.node)) {
+        panel.focus();
+      }
+    });
     const submit = (notebook: NotebookPanel) =>
       submitNotebook(notebook, submission);
     addCommands({ app, notebooks, pages, panel, transport, submit, start });

@@ -43,6 +43,11 @@ function press(key: string): void {
   );
 }
 
+it('has its title as its name', async () => {
+  const { dialog } = await open();
+  expect(dialog.node.getAttribute('aria-label')).toBe('Submit a.ipynb');
+});
+
 describe('the keyboard in the dialog', () => {
   it('goes to the dialog when the button that was pressed can no longer be, and back', async () => {
     const { dialog, accept, content } = await open(inspected());

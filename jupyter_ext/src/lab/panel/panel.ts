@@ -107,6 +107,11 @@ export class ExperimentsPanel extends Widget {
   }
 
   protected override onActivateRequest(_: LuminoMessage): void {
+    this.focus();
+  }
+
+  /** Put the keyboard into the list, or on the button that stands in its place. */
+  focus(): void {
     const target = this._list.element.hidden
       ? this._message.querySelector('button')
       : null;

@@ -31,6 +31,7 @@ export class SubmitDialog extends Dialog<void> {
     });
     this._view = view;
     this.addClass('det-SubmitDialog');
+    this.node.setAttribute('aria-label', title); // JupyterLab names only those whose body is a text
   }
 
   /** Show the model. */
