@@ -19,6 +19,15 @@ class Frame:
     aliases: dict[str, frozenset[str]] = field(default_factory=dict)
     imports: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def roots(self, name: str) -> frozenset[str]:
+        """Return what a local name may stand for: for a parameter, itself, until it is bound to something else."""
+        return self.aliases.get(name, frozenset({name}) if name in self.parameters else frozenset())
+
+    def stands_for(self, name: str, shared: frozenset[str], instead: bool) -> None:
+        """Note that a local name may share state with `shared`, a parameter `instead` of with what it was given."""
+        before = frozenset() if instead and name in self.parameters else self.roots(name)
+        self.aliases[name] = before | (shared if name in self.parameters else shared - {name})
+
 
 def annotations_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
     """All annotations of a function's parameters and result."""

@@ -1,0 +1,52 @@
+"""What the classes and functions that cells define do out of sight: what Python calls by itself, and what they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from det_native.capture.argument_changes import ArgumentChanges
+from det_native.capture.bindings import Binding, CodeRegistry, Environment
+from det_native.capture.events import Bind, Change, Code
+
+
+def call_keeps_something(event: Change, binding: Binding, environment: Environment, arguments: ArgumentChanges) -> bool:
+    """Return whether a call changes a value by what the cells define, whatever the names in it are known for.
+
+    Parameters
+    ----------
+    event : Change
+        One with ``how="call"``.
+    binding : Binding
+        What it is made on.
+    environment : Environment
+    arguments : ArgumentChanges
+    """
+    if event.chain[0] == ("call", ""):
+        if binding.origin.kind != "def":
+            return False
+        return arguments.keeps_state(binding) or arguments.own_method_changes(environment, binding, "__call__")
+    methods = [method for link, method in event.chain if link == "call" and method]
+    return any(arguments.own_method_changes(environment, binding, method) for method in methods)
+
+
+def told_of_classes(event: Bind, environment: Environment, codes: CodeRegistry) -> list[str]:
+    """Return the classes of the cells that hear of the class that is bound: they may keep it, as a registry does."""
+    bindings = (environment[source] for source in event.sources if source in environment)
+    hearing = {code.name for binding in bindings for code in map(codes.__getitem__, binding.codes) if _hears(code)}
+    return sorted({name.rpartition(".")[0] for name in hearing} & environment.keys() - {event.name})
+
+
+def _hears(code: Code) -> bool:
+    """Whether a method runs when a class is derived from its own: ``__init_subclass__``, or that of a metaclass."""
+    method = code.name.rpartition(".")[2]
+    if method == "__init_subclass__":
+        return True
+    return method in {"__new__", "__init__"} and "bases" in code.parameters  # (metaclass, name, bases, namespace)
+
+
+def derived_classes(event: Change, binding: Binding, environment: Environment) -> Iterator[str]:
+    """Yield the classes that ``Base.__subclasses__()`` gives, and those derived from them."""
+    if event.how == "call" and event.chain[-1][1] == "__subclasses__":
+        for name, present in environment.items():
+            if present.origin.kind == "class" and present.classes & binding.tokens:
+                yield name
