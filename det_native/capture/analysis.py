@@ -17,17 +17,22 @@ from det_native.capture.expressions import (
     sharing_of,
 )
 from det_native.capture.scopes import Frame, annotations_of, bound_names, declared_global
+from det_native.capture.vocabulary import ITERATING_METHODS
 from det_native.capture.walker import ExpressionWalker
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A top-level statement: its first and last line, and what it does. `simple`: it does all of it or nothing."""
+    """A top-level statement: its first and last line, and what it does. `simple`: it does all of it or nothing.
+
+    `codes` are functions that it defines without a name of the notebook: lambdas.
+    """
 
     first: int
     last: int
     simple: bool
     events: tuple[Event, ...]
+    codes: tuple[Code, ...] = ()
 
 
 _SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Import | ast.ImportFrom | ast.Assert
@@ -49,7 +54,8 @@ def analyse(source: str) -> tuple[Statement, ...]:
         with walker.collecting() as events:
             walker.visit(statement)
         last = statement.end_lineno or statement.lineno
-        statements.append(Statement(statement.lineno, last, isinstance(statement, _SIMPLE), tuple(events)))
+        simple = isinstance(statement, _SIMPLE)
+        statements.append(Statement(statement.lineno, last, simple, tuple(events), tuple(walker.codes)))
     return tuple(statements)
 
 
@@ -155,6 +161,11 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
         self._read(name, node.target)
         self._changed(self._roots(name), node.target, "augmented", accumulates=True)
 
+    def visit_Return(self, node: ast.Return) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+            self.frames[-1].returned |= sharing_of(node.value, self._roots).aliases
+
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             if isinstance(target, ast.Name):
@@ -173,7 +184,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
         names_before, self.names = self.names, []
         with self._flags(called=True):
             self.visit(node.iter)
-            self._looked(node.iter, "__iter__")
+            self._looked(node.iter, *ITERATING_METHODS)
         names, self.names = frozenset(self.names), names_before
 
         def body() -> None:
@@ -202,7 +213,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             before, names_before, self.names = len(self.codes), self.names, []
             with self._flags(called=True):
                 self.visit(item.context_expr)
-                self._looked(item.context_expr, "__enter__", "__exit__")
+                self._looked(item.context_expr, "__enter__", "__exit__", "__aenter__", "__aexit__")
             names, self.names = frozenset(self.names), names_before
             if item.optional_vars is not None:
                 self._bind_target(item.optional_vars, item.context_expr, names, tuple(self.codes[before:]))

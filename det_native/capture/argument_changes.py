@@ -192,6 +192,8 @@ def exposed(
         Whether a bound value of which no kind is known may be a model.
     """
     last = event.callee[-1]
+    if event.callee == ("next",):  # those are gone through by an iterator made from them
+        return frozenset(n for n in names if n not in environment or environment[n].kind not in {"examples", "dataset"})
     if last in WRAPPING_METHODS:
         return frozenset(n for n in names if n not in environment or environment[n].origin.kind not in {"def", "class"})
     if last not in LEARNING_METHODS:

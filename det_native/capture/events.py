@@ -28,6 +28,8 @@ class Code:
         Positional parameters in order, then keyword-only ones.
     kept : frozenset of str
         Those of them whose default is made once and can be changed: ``def note(x, seen=[])``.
+    returns : frozenset of str
+        Global names of which the result may be the value, or a part of it.
     events : tuple of Event
         What the body does to anything but its own local variables.
     """
@@ -39,6 +41,7 @@ class Code:
     parameters: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
     kept: frozenset[str] = frozenset()
+    returns: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

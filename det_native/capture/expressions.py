@@ -133,8 +133,9 @@ def _collect_copied(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
     """Note what ``x.copy()`` or ``copy.copy(x)`` is a shallow copy of."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return
-    if node.args and node.func.attr in COPYING_METHODS:
-        sharing.through.append((dotted(node.func), shared_names(node.args[0], roots)))
+    path = dotted(node.func)
+    if path and node.args and node.func.attr in COPYING_METHODS:
+        sharing.through.append((path, shared_names(node.args[0], roots)))
     elif node.func.attr == "copy":
         sharing.copies |= shared_names(node.func.value, roots)
 

@@ -7,6 +7,7 @@ import decimal
 import dis
 import enum
 import fractions
+import functools
 import os
 import pathlib
 import re
@@ -78,6 +79,8 @@ def kind_of(value: Any) -> str | None:
         return "callable with state" if _keeps_state(value) else "callable"
     if isinstance(value, _IMMUTABLE):
         return "immutable"
+    if isinstance(value, functools.partial) and kind_of((*value.args, *value.keywords.values())) == "immutable":
+        return kind_of(value.func)
     if isinstance(value, tuple | frozenset):
         return "immutable" if all(kind_of(element) == "immutable" for element in list(value)[:_LOOKED_AT]) else None
     if type(value) in _CONTAINERS:
@@ -101,7 +104,8 @@ def is_flat(value: object) -> bool:
 def _keeps_state(function: Any) -> bool:
     """Whether calling a function may change what it is bound to, or what it closes over."""
     if isinstance(function, types.MethodType | types.BuiltinMethodType):
-        return type(function.__self__) in _CONTAINERS
+        kept = type(function.__self__)
+        return kept in _CONTAINERS or kept.__module__ == "__main__"
     code = getattr(function, "__code__", None)
     if not isinstance(code, types.CodeType) or not code.co_freevars:
         return False
@@ -131,6 +135,8 @@ def _library_kind(value: Any) -> str | None:
         return "table"
     if "torch.Tensor" in names:
         return "tensor"
+    if any(name.startswith("torch.utils.data.") and name.endswith("DataLoaderIter") for name in names):
+        return "iterator"
     if any(name.startswith("torch.utils.data.") for name in names):
         return "examples"
     if any(name.startswith("tensorflow.python.data.") and name.endswith("DatasetV2") for name in names):

@@ -26,9 +26,15 @@ from det_native.capture.events import (
 )
 from det_native.capture.existence import existence_only
 from det_native.capture.flow_state import FlowState
-from det_native.capture.own_classes import call_keeps_something, derived_classes, told_of_classes
+from det_native.capture.own_classes import (
+    call_keeps_something,
+    derived_classes,
+    offered_codes,
+    returned_names,
+    told_of_classes,
+)
 from det_native.capture.records import Facts, Flow, Step
-from det_native.capture.sharing import classes_in, is_taken_over, kind_made, shared_names
+from det_native.capture.sharing import classes_in, is_taken_over, kind_made, shared_names, with_state_of
 from det_native.capture.vocabulary import (
     BINDING_BUILTINS,
     CONTAINER_CHANGES,
@@ -105,11 +111,21 @@ class _Follower(FlowState):
             if step.last_line is not None and statement.first > step.last_line:
                 break
             if not step.failed or (step.failed_line is not None and statement.last < step.failed_line):
-                self._events(statement.events)
+                self._statement(statement)
                 continue
             self._failing(statement)
             if step.failed_line is not None:
                 break
+
+    def _statement(self, statement: Statement) -> None:
+        self.filled.clear()
+        self._events(statement.events)
+        if self.filled:
+            offered = offered_codes(statement, self.environment, self.codes)
+            for name in self.filled & self.environment.keys():
+                binding = self.environment[name]
+                if binding.kind not in DATA_KINDS:
+                    self.environment[name] = replace(binding, codes=binding.codes | offered)
 
     def _failing(self, statement: Statement) -> None:
         """A statement that failed, or that may have: it was done in part."""
@@ -244,6 +260,9 @@ class _Follower(FlowState):
             codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
         if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
             tokens = tokens.union(*(self.environment[a].tokens for a in self._shared(event) if a in self.environment))
+            for path, _ in event.through:
+                returned = returned_names(self.environment.get(path[0], Binding()), self.codes)
+                tokens = tokens.union(*(self.environment[a].tokens for a in returned if a in self.environment))
         if event.origin.kind == "class":
             self._derive(event)
         updates: tuple[int, ...] = ()
@@ -262,6 +281,7 @@ class _Follower(FlowState):
         """A class of the cells that hears of what is derived from it may keep that: a registry."""
         for name in told_of_classes(event, self.environment, self.codes):
             self._spread(name, self.environment[name], accumulates=False)
+            self.filled.add(name)
 
     def _import_again(self, name: str, binding: Binding) -> None:
         # Nothing is new, and who comes later may have it from here too; unless this is done in some cases only.
@@ -286,9 +306,10 @@ class _Follower(FlowState):
             return
         taken = not inside and any(event.line <= line <= event.end_line for line in self.step.taken)
         full = import_path(self.environment, (event.name,))
+        self._change_returned(event, binding)
         if event.how == "call":
             for name in derived_classes(event, binding, self.environment):
-                self._need(name, self.environment[name], (event.name, name), event.line)
+                self._read(name, event.line, True, True, (event.name, name))
             effect = effect_of_chain(event.name, event.chain) if full and full[0] not in DISPLAY_LIBRARIES else None
             if effect is not None:
                 self.flow.effects.setdefault(self.step.index, []).append(effect)
@@ -299,8 +320,17 @@ class _Follower(FlowState):
         if event.how in {"attribute", "item"} and full is not None and full[0] not in DISPLAY_LIBRARIES:
             path = [event.name, *(name for _, name in event.chain if name)]
             self.flow.effects.setdefault(self.step.index, []).append(".".join(path))
+        if event.how != "call" or event.chain[-1][1] in CONTAINER_CHANGES:
+            self.filled |= {event.name} | with_state_of(binding, self.environment, frozenset())
         apart = WITHOUT_GRADIENTS if event.how == "call" and event.chain[-1][1] == "backward" else frozenset()
         self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart)
+
+    def _change_returned(self, event: Change, function: Binding) -> None:
+        """``settings().update(rate=1)`` changes what the function returns."""
+        first, rest = event.chain[:1], event.chain[1:]
+        if first == (("call", ""),) and rest and (event.how != "call" or chain_changes(rest, None, event.in_place)):
+            for name in returned_names(function, self.codes) & self.environment.keys():
+                self._spread(name, self.environment[name], accumulates=False)
 
     def _look(self, event: Look) -> None:
         binding = self.environment.get(event.name)

@@ -32,6 +32,7 @@ class FlowState:
         self.last_binder: dict[str, int] = {}
         self.step = Step(-1, ())
         self.visited: set[tuple[int, bool]] = set()
+        self.filled: set[str] = set()  # names of what the statement under way has put something into
         self.suspect = False
         self.depth = 0
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from det_native.capture.analysis import Statement
 from det_native.capture.argument_changes import ArgumentChanges
 from det_native.capture.bindings import Binding, CodeRegistry, Environment
-from det_native.capture.events import Bind, Change, Code
+from det_native.capture.events import Bind, Call, Change, Code, Read, flat
 
 
 def call_keeps_something(event: Change, binding: Binding, environment: Environment, arguments: ArgumentChanges) -> bool:
@@ -42,6 +43,26 @@ def _hears(code: Code) -> bool:
     if method == "__init_subclass__":
         return True
     return method in {"__new__", "__init__"} and "bases" in code.parameters  # (metaclass, name, bases, namespace)
+
+
+def offered_codes(statement: Statement, environment: Environment, codes: CodeRegistry) -> frozenset[int]:
+    """Return the functions and methods that a statement may have put into a container which it fills.
+
+    Those that it only calls are left out.
+    """
+    events = list(flat(statement.events))
+    called = {event.callee[0] for event in events if isinstance(event, Call)}
+    names = {event.name for event in events if isinstance(event, Read)} - called
+    made = [code for event in events if isinstance(event, Bind) for code in event.codes]
+    known = (environment[name].codes for name in names if name in environment)
+    return frozenset(codes.number(code) for code in (*statement.codes, *made)).union(*known)
+
+
+def returned_names(binding: Binding, codes: CodeRegistry) -> frozenset[str]:
+    """Return the global names of which a call of a function may give the value, or a part of it."""
+    if binding.origin.kind != "def":
+        return frozenset()
+    return frozenset().union(*(codes[number].returns for number in binding.codes))
 
 
 def derived_classes(event: Change, binding: Binding, environment: Environment) -> Iterator[str]:

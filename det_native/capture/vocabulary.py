@@ -120,6 +120,9 @@ COPYING_METHODS = frozenset(path[-1] for path in COPYING_FUNCTIONS)
 #: Functions that go through what they are given.
 ITERATING_FUNCTIONS = COPYING_BUILTINS | _words("all any enumerate filter iter map max min next sum tqdm trange zip")
 
+#: Methods that run when something is gone through.
+ITERATING_METHODS = ("__iter__", "__next__", "__aiter__", "__anext__")
+
 #: Builtins whose result is, or shares state with, an argument.
 SHARING_BUILTINS = _words("iter zip map filter enumerate reversed next getattr vars super")
 

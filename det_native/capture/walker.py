@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from det_native.capture.events import Call, Change, Code, Event, Look, Read, flat, name_of
 from det_native.capture.expressions import chain_of, dotted, shared_names, target_names
 from det_native.capture.scopes import Frame, bound_names, declared_global
-from det_native.capture.vocabulary import ACCUMULATING_METHODS, CONTAINER_CHANGES, DRAWING_METHODS, ITERATING_FUNCTIONS
+from det_native.capture.vocabulary import (
+    ACCUMULATING_METHODS,
+    CONTAINER_CHANGES,
+    DRAWING_METHODS,
+    ITERATING_FUNCTIONS,
+    ITERATING_METHODS,
+)
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -128,6 +134,7 @@ class ExpressionWalker(ast.NodeVisitor):
             frame.parameters,
             (*(event for event in events if not isinstance(event, Read)), *inner),
             _kept(arguments),
+            frozenset(frame.returned.difference(local)),
         )
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -174,7 +181,7 @@ class ExpressionWalker(ast.NodeVisitor):
         path = dotted(node.func)
         if path and path[-1] in ITERATING_FUNCTIONS:
             for argument in node.args:
-                self._looked(argument, "__iter__")
+                self._looked(argument, *ITERATING_METHODS)
         imported = self._frame_of(path[0]).imports.get(path[0]) if path else None
         if imported:
             self._call(node, (*imported, *path[1:]), imported=True)
@@ -228,7 +235,7 @@ class ExpressionWalker(ast.NodeVisitor):
         frame = Frame(local)
         with self._flags(called=True):
             self.visit(node.generators[0].iter)
-            self._looked(node.generators[0].iter, "__iter__")
+            self._looked(node.generators[0].iter, *ITERATING_METHODS)
             self.frames.append(frame)
             for position, generator in enumerate(node.generators):
                 if position:

@@ -45,6 +45,15 @@ CLOSURE = (
     "def counter():\n    kept = {'n': 0}\n    def up():\n        kept['n'] += 1\n        return kept['n']\n"
     "    return up\nup = counter()"
 )
+ITERATOR = (
+    "class Numbers:\n    n = 0\n    def __iter__(self):\n        return self\n    def __next__(self):\n"
+    "        self.n += 1\n        if self.n > 4:\n            raise StopIteration\n        return self.n\n"
+    "numbers = Numbers()"
+)
+PUT = (
+    "class Kept:\n    def __init__(self):\n        self.items = []\n"
+    "    def put(self, x):\n        self.items.append(x)\nkept = Kept()\nput = kept.put"
+)
 OBJECT = (
     "class Registry:\n    def __init__(self):\n        self.d = {}\n    def __call__(self, f):\n        self.d[1] = f\n"
 )
@@ -64,6 +73,10 @@ OBJECT = (
         (BATCHES, "batches[0]", "batches.seen"),
         (BATCHES, "batches.size", "batches.seen"),
         (BATCHES, "with batches:\n    pass", "batches.seen"),
+        (ITERATOR, "for number in numbers:\n    break", "list(numbers)"),
+        (PUT, "put(1)", "kept.items"),
+        ("items = []\ndef get():\n    return items", "get().append(1)", "items"),
+        ("items = []\ndef get():\n    return items", "more = get()\nmore.append(1)", "items"),
         (COUNTED, "act(1)", "act.calls"),
         (CALLABLE, "act(1)", "act.calls"),
         (CLOSURE, "up()", "up()"),
@@ -122,11 +135,34 @@ def test_changes_that_are_not_seen_in_the_line_belong_to_the_slice(
             "clean(raw)",
         ),
         ("import json", "json.loads('{}').get('a')", "json"),
+        ("from functools import partial\ntwice = partial(pow, 2)", "twice(3)", "twice"),
+        ("import torch\nbatches = torch.utils.data.DataLoader([1, 2])", "first = next(iter(batches))", "batches"),
     ],
 )  # fmt: skip
 def test_a_look_that_changes_nothing_is_not_sent(kernel: Kernel, setup: str, look: str, used: str) -> None:
     kernel.cells(setup, look, f"x = {used}", "fit(x)")
     assert kernel.found().cells == [1, 2, 4, 5]
+
+
+REGISTER_NET = "@register\nclass Net:\n    def size(self):\n        return helper()"
+REGISTER_BASE = "class Base:\n    def __init_subclass__(cls):\n        found['Net'] = cls"
+
+
+@pytest.mark.parametrize(
+    ("setup", "fill"),
+    [
+        ("found = {}\ndef register(c):\n    found[c.__name__] = c\n    return c", REGISTER_NET),
+        ("found = {}\n" + REGISTER_BASE, "class Net(Base):\n    def size(self):\n        return helper()"),
+        ("found = {}\nclass Net:\n    def size(self):\n        return helper()", "found['Net'] = Net"),
+        ("found = {}\nclass Net:\n    def size(self):\n        return helper()", "found.update(Net=Net)"),
+        ("found = {}", "found['Net'] = lambda: type('N', (), {'size': lambda self: helper()})()"),
+    ],
+)  # fmt: skip
+def test_what_a_registered_class_uses_is_sent(kernel: Kernel, replayed: Replayed, setup: str, fill: str) -> None:
+    kernel.cells(setup, fill, "unrelated = 1", "def helper():\n    return 7", "n = found['Net']().size()", "fit(n)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 5, 6, 7]
+    assert replayed(found, "n") == {"n": "7"}
 
 
 def test_a_parameter_that_may_still_be_what_was_given_is_changed(kernel: Kernel, replayed: Replayed) -> None:
