@@ -318,7 +318,7 @@ class _Follower(FlowState):
             ):
                 return
         if event.how in {"attribute", "item"} and full is not None and full[0] not in DISPLAY_LIBRARIES:
-            path = [event.name, *(name for _, name in event.chain if name)]
+            path = [*full, *(name for _, name in event.chain if name)]
             self.flow.effects.setdefault(self.step.index, []).append(".".join(path))
         if event.how != "call" or event.chain[-1][1] in CONTAINER_CHANGES:
             self.filled |= {event.name} | with_state_of(binding, self.environment, frozenset())
