@@ -164,7 +164,9 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
     def visit_Return(self, node: ast.Return) -> None:
         if node.value is not None:
             self.visit(node.value)
-            self.frames[-1].returned |= sharing_of(node.value, self._roots).aliases
+            # What local names stand for is left out: they may be made from it only.
+            roots = sharing_of(node.value, lambda name: frozenset({name}) if self._is_global(name) else frozenset())
+            self.frames[-1].returned |= roots.aliases
 
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:

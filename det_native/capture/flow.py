@@ -261,8 +261,8 @@ class _Follower(FlowState):
         if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
             tokens = tokens.union(*(self.environment[a].tokens for a in self._shared(event) if a in self.environment))
             for path, _ in event.through:
-                returned = returned_names(self.environment.get(path[0], Binding()), self.codes)
-                tokens = tokens.union(*(self.environment[a].tokens for a in returned if a in self.environment))
+                returned = returned_names(path[0], self.environment, self.codes)
+                tokens = tokens.union(*(self.environment[a].tokens for a in returned))
         if event.origin.kind == "class":
             self._derive(event)
         updates: tuple[int, ...] = ()
@@ -306,7 +306,7 @@ class _Follower(FlowState):
             return
         taken = not inside and any(event.line <= line <= event.end_line for line in self.step.taken)
         full = import_path(self.environment, (event.name,))
-        self._change_returned(event, binding)
+        self._change_returned(event)
         if event.how == "call":
             for name in derived_classes(event, binding, self.environment):
                 self._read(name, event.line, True, True, (event.name, name))
@@ -325,11 +325,11 @@ class _Follower(FlowState):
         apart = WITHOUT_GRADIENTS if event.how == "call" and event.chain[-1][1] == "backward" else frozenset()
         self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart)
 
-    def _change_returned(self, event: Change, function: Binding) -> None:
+    def _change_returned(self, event: Change) -> None:
         """``settings().update(rate=1)`` changes what the function returns."""
         first, rest = event.chain[:1], event.chain[1:]
         if first == (("call", ""),) and rest and (event.how != "call" or chain_changes(rest, None, event.in_place)):
-            for name in returned_names(function, self.codes) & self.environment.keys():
+            for name in sorted(returned_names(event.name, self.environment, self.codes)):
                 self._spread(name, self.environment[name], accumulates=False)
 
     def _look(self, event: Look) -> None:

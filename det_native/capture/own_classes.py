@@ -58,11 +58,12 @@ def offered_codes(statement: Statement, environment: Environment, codes: CodeReg
     return frozenset(codes.number(code) for code in (*statement.codes, *made)).union(*known)
 
 
-def returned_names(binding: Binding, codes: CodeRegistry) -> frozenset[str]:
-    """Return the global names of which a call of a function may give the value, or a part of it."""
-    if binding.origin.kind != "def":
+def returned_names(name: str, environment: Environment, codes: CodeRegistry) -> frozenset[str]:
+    """Return the global names of which a call of the function `name` may give the value, or a part of it."""
+    if name not in environment or environment[name].origin.kind != "def":
         return frozenset()
-    return frozenset().union(*(codes[number].returns for number in binding.codes))
+    names = frozenset().union(*(codes[number].returns for number in environment[name].codes))
+    return frozenset(n for n in names & environment.keys() if environment[n].origin.kind in {"value", "loop"})
 
 
 def derived_classes(event: Change, binding: Binding, environment: Environment) -> Iterator[str]:

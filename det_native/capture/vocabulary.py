@@ -224,11 +224,18 @@ def effect_of(path: tuple[str, ...]) -> str | None:
     return None
 
 
+#: Methods by which what a library keeps is set, where the library gives it by a function ``get...``.
+_SETTING_METHODS = _words("""
+    setLevel set_level set_verbosity setFormatter setdefault update clear addHandler removeHandler addFilter
+    removeFilter
+""")
+
+
 def effect_of_chain(name: str, chain: tuple[Link, ...]) -> str | None:
     """Return what a chain on an imported name sets for the whole process: ``logging.getLogger("a").setLevel(0)``."""
     calls = [method for link, method in chain if link == "call"]
     got = len(calls) > 1 and calls[0].startswith("get") and calls[0] != "get"
-    if got and calls[-1].startswith(("set", "add", "remove", "update", "clear")):
+    if got and calls[-1] in _SETTING_METHODS:
         return ".".join([name, *calls]) + "()"
     return None
 

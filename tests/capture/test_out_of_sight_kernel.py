@@ -135,6 +135,13 @@ def test_changes_that_are_not_seen_in_the_line_belong_to_the_slice(
             "clean(raw)",
         ),
         ("import json", "json.loads('{}').get('a')", "json"),
+        ("import pandas as pd\ntable = pd.DataFrame({'a': ['x']})", "pd.get_dummies(table).add_prefix('b')", "table"),
+        (
+            "import types\nsettings = {'n': 1}\ndef build():\n    made = types.SimpleNamespace(of=settings)\n"
+            "    return made",
+            "tried = build()\ntried.fit = 1",
+            "build()",
+        ),
         ("from functools import partial\ntwice = partial(pow, 2)", "twice(3)", "twice"),
         ("import torch\nbatches = torch.utils.data.DataLoader([1, 2])", "first = next(iter(batches))", "batches"),
     ],
