@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from det_native.capture.events import Bind, Branch, Call, Code, Delete, Event, Origin, Star
@@ -17,17 +17,22 @@ from det_native.capture.expressions import (
     sharing_of,
 )
 from det_native.capture.scopes import Frame, annotations_of, bound_names, declared_global
+from det_native.capture.vocabulary import ITERATING_METHODS
 from det_native.capture.walker import ExpressionWalker
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A top-level statement: its first and last line, and what it does. `simple`: it does all of it or nothing."""
+    """A top-level statement: its first and last line, and what it does. `simple`: it does all of it or nothing.
+
+    `codes` are functions that it defines without a name of the notebook: lambdas.
+    """
 
     first: int
     last: int
     simple: bool
     events: tuple[Event, ...]
+    codes: tuple[Code, ...] = ()
 
 
 _SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Import | ast.ImportFrom | ast.Assert
@@ -49,7 +54,8 @@ def analyse(source: str) -> tuple[Statement, ...]:
         with walker.collecting() as events:
             walker.visit(statement)
         last = statement.end_lineno or statement.lineno
-        statements.append(Statement(statement.lineno, last, isinstance(statement, _SIMPLE), tuple(events)))
+        simple = isinstance(statement, _SIMPLE)
+        statements.append(Statement(statement.lineno, last, simple, tuple(events), tuple(walker.codes)))
     return tuple(statements)
 
 
@@ -58,10 +64,12 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
 
     def _branches(self, line: int, bodies: Iterable[Callable[[], None]]) -> None:
         alternatives = []
+        self.conditional += 1
         for body in bodies:
             with self.collecting() as events:
                 body()
             alternatives.append(tuple(events))
+        self.conditional -= 1
         if any(alternatives):
             self.events.append(Branch(tuple(alternatives), line))
 
@@ -116,7 +124,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
         frame = self._frame_of(target.id)
         if frame.local is not None:
             shared = frozenset(sharing.aliases).union(*(shared for _, shared in sharing.through))
-            frame.aliases[target.id] = frame.aliases.get(target.id, frozenset()) | (shared - {target.id})
+            frame.stands_for(target.id, shared, instead=not self.conditional and not loop)
             return
         origin = Origin("loop" if loop else "value")
         self.events.append(
@@ -130,6 +138,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
                 codes=codes,
                 origin=origin,
                 updates=not loop and applied_twice_differs(target.id, value),
+                copies=frozenset(sharing.copies),
             )
         )
 
@@ -152,6 +161,13 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
         self._read(name, node.target)
         self._changed(self._roots(name), node.target, "augmented", accumulates=True)
 
+    def visit_Return(self, node: ast.Return) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+            # What local names stand for is left out: they may be made from it only.
+            roots = sharing_of(node.value, lambda name: frozenset({name}) if self._is_global(name) else frozenset())
+            self.frames[-1].returned |= roots.aliases
+
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             if isinstance(target, ast.Name):
@@ -170,6 +186,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
         names_before, self.names = self.names, []
         with self._flags(called=True):
             self.visit(node.iter)
+            self._looked(node.iter, *ITERATING_METHODS)
         names, self.names = frozenset(self.names), names_before
 
         def body() -> None:
@@ -198,6 +215,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             before, names_before, self.names = len(self.codes), self.names, []
             with self._flags(called=True):
                 self.visit(item.context_expr)
+                self._looked(item.context_expr, "__enter__", "__exit__", "__aenter__", "__aexit__")
             names, self.names = frozenset(self.names), names_before
             if item.optional_vars is not None:
                 self._bind_target(item.optional_vars, item.context_expr, names, tuple(self.codes[before:]))
@@ -205,6 +223,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
 
     def visit_Try(self, node: ast.Try) -> None:
         optional = self.optional or catches_name_error(node.handlers)
+        self.conditional += 1
         with self._flags(optional=optional), self.collecting() as tried:
             self._block(node.body)
         with self.collecting() as then:
@@ -214,6 +233,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             with self.collecting() as handled:
                 self._handler(handler)
             ways.append((Branch((tuple(tried), ()), node.lineno), *handled))
+        self.conditional -= 1
         self.events.append(Branch(tuple(ways), node.lineno))
         self._block(node.finalbody)
 
@@ -321,12 +341,12 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
                 path = dotted(decorator)
                 if path and self._is_global(path[0]):
                     self.events.append(Call(path, decorator.lineno))
-                    if len(path) > 1:
-                        self._changed(self._roots(path[0]), decorator, "call", (("call", path[-1]),))
+                    method = path[-1] if len(path) > 1 else ""
+                    self._changed(self._roots(path[0]), decorator, "call", (("call", method),))
 
 
 def _renamed(code: Code, name: str) -> Code:
-    return Code(name, code.line, code.reads, code.optional, code.parameters, code.events)
+    return replace(code, name=name)
 
 
 def _roots_of(nodes: Iterable[ast.expr]) -> frozenset[str]:

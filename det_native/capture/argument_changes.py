@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection
 from det_native.capture.bindings import Binding, CodeRegistry, Environment, import_path
 from det_native.capture.events import Call, Change, flat
 from det_native.capture.vocabulary import (
+    ACCUMULATING_METHODS,
     ARGUMENT_CHANGING_METHODS,
+    CONTAINER_CHANGES,
     DATA_KINDS,
     FRESH_METHODS,
     KEEPING_METHODS,
@@ -17,7 +19,7 @@ from det_native.capture.vocabulary import (
     VIEW_METHODS,
     WRAPPING_METHODS,
     chain_changes,
-    changes_first_argument,
+    changes_argument,
 )
 
 Path = tuple[str, ...]
@@ -64,7 +66,7 @@ class ArgumentChanges:
         if full is not None:
             if full[0] in self._local_modules:
                 return not full[-1][:1].isupper()
-            return position == 0 and changes_first_argument(full)
+            return changes_argument(full, position)
         if binding is None:
             return MUTATING_BUILTINS.get(root) == position
         if len(event.callee) == 1:
@@ -96,6 +98,82 @@ class ArgumentChanges:
                         return True
         return False
 
+    def keeps_state(self, binding: Binding) -> bool:
+        """Return whether calling a function of the cells changes what it keeps for its next call, its defaults."""
+        return any(
+            isinstance(event, Change) and event.name in self._codes[number].kept and _is_plain(event)
+            for number in binding.codes
+            if self._codes[number].kept
+            for event in flat(self._codes[number].events)
+        )
+
+    def own_method_changes(
+        self, environment: Environment, binding: Binding, method: str, active: frozenset[int] = frozenset()
+    ) -> bool:
+        """Return whether a method of a class of the cells, whatever its name, changes what it is called on.
+
+        Parameters
+        ----------
+        environment : Environment
+        binding : Binding
+            The object, or the class.
+        method : str
+        active : frozenset of int
+            Methods that are being read already.
+        """
+        return any(
+            self.method_changes(environment, binding, number, active | {number})
+            for number in self.own_methods(binding, method)
+            if number not in active
+        )
+
+    def own_methods(self, binding: Binding, method: str, looked_at: bool = False) -> list[int]:
+        """Return the numbers of the methods of that name in the classes of the cells which `binding` may be of.
+
+        Parameters
+        ----------
+        binding : Binding
+        method : str
+        looked_at : bool
+            It is not called by the code, but by Python: as a property, unless its name says otherwise.
+        """
+        getter = looked_at and not method.startswith("__")
+        return [
+            number
+            for number in sorted(binding.codes)
+            if self._codes[number].name.endswith(f".{method}")
+            and (len(self._codes[number].parameters) == 1 if getter else self._codes[number].parameters)
+        ]
+
+    def method_changes(
+        self, environment: Environment, binding: Binding, number: int, active: frozenset[int] = frozenset()
+    ) -> bool:
+        """Return whether the method of that number changes what it is called on."""
+        code = self._codes[number]
+        own = code.parameters[0]
+        for event in flat(code.events):
+            if isinstance(event, Change) and event.name == own:
+                if _is_plain(event):
+                    return True
+                called = event.chain[0][1] if event.how == "call" and len(event.chain) == 1 else ""
+                if called and self.own_method_changes(environment, binding, called, active):
+                    return True
+            elif isinstance(event, Call) and event.callee[0] != own:
+                full = event.callee if event.imported else import_path(environment, event.callee)
+                for position, names in event.arguments:
+                    if own in names and self.changes(environment, event, full, position, active):
+                        return True
+        return False
+
+
+def _is_plain(event: Change) -> bool:
+    """Whether a change is one for certain, or done by a method of a part of which nothing is known."""
+    if event.how != "call":
+        return True
+    if len(event.chain) == 1:
+        return event.chain[0][1] in CONTAINER_CHANGES | ACCUMULATING_METHODS
+    return chain_changes(event.chain, None, event.in_place)
+
 
 def exposed(
     event: Call, names: frozenset[str], environment: Environment, may_be_model: Callable[[str], bool]
@@ -114,6 +192,8 @@ def exposed(
         Whether a bound value of which no kind is known may be a model.
     """
     last = event.callee[-1]
+    if event.callee == ("next",):  # those are gone through by an iterator made from them
+        return frozenset(n for n in names if n not in environment or environment[n].kind not in {"examples", "dataset"})
     if last in WRAPPING_METHODS:
         return frozenset(n for n in names if n not in environment or environment[n].origin.kind not in {"def", "class"})
     if last not in LEARNING_METHODS:
@@ -140,7 +220,9 @@ def call_changes(event: Change, binding: Binding, taken: bool) -> bool:
     """
     first = event.chain[0]
     origin = binding.origin
-    if first == ("call", "") and (origin.kind in {"def", "class", "import"} or binding.kind == "callable"):
+    if first == ("call", "") and (origin.kind in {"class", "import"} or binding.kind == "callable"):
+        return False
+    if first == ("call", "") and origin.kind == "def" and binding.kind != "callable with state":
         return False
     if binding.kind == "module" or (origin.kind == "import" and binding.kind == "callable"):
         return False

@@ -39,6 +39,8 @@ class Binding:
         The value is sent; nothing has to run for it.
     again : frozenset of int
         Of an import: executions that have imported the same since, any of which would do.
+    flat : bool
+        A container that keeps nothing which can change.
     """
 
     definitions: frozenset[int] = frozenset()
@@ -52,6 +54,7 @@ class Binding:
     by_value: bool = False
     again: frozenset[int] = frozenset()
     classes: frozenset[int] = frozenset()
+    flat: bool = False
 
     def changed(self, execution: int, accumulates: bool) -> Binding:
         """Return the binding after `execution` changed the value in place."""
@@ -80,6 +83,7 @@ def join(first: Binding, second: Binding) -> Binding:
         first.by_value and second.by_value,
         first.again & second.again,
         first.classes | second.classes,
+        first.flat and second.flat,
     )
 
 

@@ -35,7 +35,7 @@ from det_native.capture.vocabulary import (
     KEEPING_METHODS,
     LEARNING_METHODS,
     VIEW_METHODS,
-    changes_first_argument,
+    changes_argument,
 )
 
 _DEEPEST = 6
@@ -124,9 +124,7 @@ class CallReader(ExpressionReader):
         if path in LOADERS or path in {"builtins.open", "os.path.join", "os.getcwd", "pathlib.Path.cwd"}:
             return self._of_files(node, path, given)
         for position, value in enumerate(given.positional):
-            if path not in ONLY_LOOKING and (
-                is_local(target.path[0]) or (position == 0 and changes_first_argument(target.path))
-            ):
+            if path not in ONLY_LOOKING and (is_local(target.path[0]) or changes_argument(target.path, position)):
                 self.taint(value, node)
         for value in given.values:
             self._run_later(value, node)

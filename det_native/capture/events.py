@@ -26,6 +26,10 @@ class Code:
         Those of them that the body can do without (inside ``try`` with ``except NameError``).
     parameters : tuple of str
         Positional parameters in order, then keyword-only ones.
+    kept : frozenset of str
+        Those of them whose default is made once and can be changed: ``def note(x, seen=[])``.
+    returns : frozenset of str
+        Global names of which the result may be the value, or a part of it.
     events : tuple of Event
         What the body does to anything but its own local variables.
     """
@@ -36,6 +40,8 @@ class Code:
     optional: frozenset[str] = frozenset()
     parameters: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
+    kept: frozenset[str] = frozenset()
+    returns: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,8 @@ class Bind:
         The value *is* that of the one alias (``b = a``).
     updates : bool
         The new value is computed from the name's old one.
+    copies : frozenset of str
+        Names of which the value is a shallow copy: what is kept in them is in both.
     """
 
     name: str
@@ -85,6 +93,7 @@ class Bind:
     codes: tuple[Code, ...] = ()
     origin: Origin = field(default_factory=lambda: Origin("value"))
     updates: bool = False
+    copies: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,15 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Look:
+    """Something is looked at in a way that may run a method of it: ``d["a"]`` `__getitem__`, ``d.size`` a property."""
+
+    name: str
+    line: int
+    method: str
+
+
+@dataclass(frozen=True)
 class Delete:
     """A name is unbound."""
 
@@ -144,7 +162,7 @@ class Branch:
     line: int
 
 
-Event = Read | Bind | Change | Call | Delete | Star | Branch
+Event = Read | Bind | Change | Look | Call | Delete | Star | Branch
 
 
 def flat(events: Iterable[Event]) -> Iterator[Event]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import LoggedExecution
-from det_native.capture.records import Missing
+from det_native.capture.records import Flow, Missing
 from det_native.capture.secrets import environment_reads, find_secrets
 from det_native.capture.slicer import Execution
 from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
@@ -230,3 +230,23 @@ def human_time(seconds: float) -> str:
 
 def _lower(label: str) -> str:
     return label[0].lower() + label[1:]
+
+
+def draw_warnings(flow: Flow, included: Collection[int], executions: Sequence[Execution]) -> Iterator[str]:
+    """Yield a warning for each seeded stream of random numbers that cells which are not sent have drawn from too.
+
+    Cells that draw by functions which say so are sent; those that made layers, which draw their weights, are not.
+    """
+    for stream, drawing in sorted(flow.draws.items()):
+        for user in sorted(drawing.intersection(included)):
+            seed = max((index for index in flow.seeds.get(stream, ()) if index <= user), default=user)
+            left = [index for index in sorted(drawing) if seed < index < user and index not in included]
+            if left:
+                cells = ", ".join(_lower(executions[index].label) for index in left[:5])
+                user_label = _lower(executions[user].label)
+                yield (
+                    f"{executions[seed].label} seeds the random numbers of {stream}, of which {cells} drew some and "
+                    f"will not on the cluster: what {user_label} draws, initial weights say, is not the same there. "
+                    "To have the same, seed in that cell."
+                )
+                break

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from det_native.capture.events import Link
-from det_native.capture.vocabulary import FRESH_METHODS, IDEMPOTENT, PASSING_FUNCTIONS, REACHING_BUILTINS
+from det_native.capture.vocabulary import (
+    COPYING_METHODS,
+    FRESH_METHODS,
+    IDEMPOTENT,
+    PASSING_FUNCTIONS,
+    REACHING_BUILTINS,
+)
 
 Roots = Callable[[str], frozenset[str]]
 
@@ -56,6 +62,7 @@ class Sharing:
     """What the value of an expression may share state with (see ``Bind``)."""
 
     aliases: set[str] = field(default_factory=set)
+    copies: set[str] = field(default_factory=set)
     through: list[tuple[tuple[str, ...], frozenset[str]]] = field(default_factory=list)
     same: bool = False
 
@@ -86,6 +93,8 @@ def _collect_sharing(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
     else:
         for part in _parts(node):
             _collect_sharing(part, roots, sharing)
+        if isinstance(node, ast.BinOp):
+            sharing.copies |= shared_names(node.left, roots) | shared_names(node.right, roots)
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
@@ -104,6 +113,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
 def _collect_chain(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
     start, links = chain_of(node)
     if any(link == "call" and name in FRESH_METHODS for link, name in links):
+        _collect_copied(node, roots, sharing)
         return
     if not isinstance(start, ast.Name):
         _collect_sharing(start, roots, sharing)
@@ -117,6 +127,17 @@ def _collect_chain(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
         for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
             names |= shared_names(argument, roots)
     sharing.through.append((path, frozenset(names)))
+
+
+def _collect_copied(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
+    """Note what ``x.copy()`` or ``copy.copy(x)`` is a shallow copy of."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return
+    path = dotted(node.func)
+    if path and node.args and node.func.attr in COPYING_METHODS:
+        sharing.through.append((path, shared_names(node.args[0], roots)))
+    elif node.func.attr == "copy":
+        sharing.copies |= shared_names(node.func.value, roots)
 
 
 def called_path(node: ast.expr) -> tuple[str, ...] | None:

@@ -7,12 +7,17 @@ import decimal
 import dis
 import enum
 import fractions
+import functools
 import os
 import pathlib
 import re
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
+
+from det_native.capture.vocabulary import CONTAINER_CHANGES
 
 _IMMUTABLE = (
     *(int, float, complex, str, bytes, bool, type(None), type(...), range, slice, enum.Enum, decimal.Decimal),
@@ -30,6 +35,7 @@ _CONTAINERS: dict[type, str] = {
     set: "set",
 }
 _LOOKED_AT = 200
+_ITERATING_MODULES = frozenset({"builtins", "itertools", "_csv", "_io"})
 
 
 def type_names(value: object) -> list[str]:
@@ -61,33 +67,62 @@ _KNOWN_AS = {
 def kind_of(value: Any) -> str | None:
     """Return what kind of thing a value is, as far as that says how it can change; None if nothing is known.
 
-    ``immutable``, ``callable``, ``module``, ``table`` (pandas), ``array`` (numpy, owning its memory), ``array view``,
-    ``tensor`` (torch), ``examples`` (torch's datasets and loaders), ``dataset`` (tf.data, whose methods return new
-    ones), ``list``, ``dict``, ``set``, or ``data list`` and so on if nothing in it can hold code.
+    ``immutable``, ``callable``, ``callable with state`` (a call may differ from the one before), ``module``, ``table``
+    (pandas), ``array`` (numpy, owning its memory), ``array view``, ``tensor`` (torch), ``examples`` (torch's datasets
+    and loaders), ``dataset`` (tf.data, whose methods return new ones), ``iterator`` (Python's own, used up by being
+    looked at), ``list``, ``dict``, ``growing dict`` (a defaultdict), ``set``, or ``data list`` and so on if nothing in
+    it can hold code.
     """
     if isinstance(value, types.ModuleType):
         return "module"
     if isinstance(value, _CALLABLE):
-        return None if _keeps_state(value) else "callable"
+        return "callable with state" if _keeps_state(value) else "callable"
     if isinstance(value, _IMMUTABLE):
         return "immutable"
+    if isinstance(value, functools.partial) and kind_of((*value.args, *value.keywords.values())) == "immutable":
+        return kind_of(value.func)
     if isinstance(value, tuple | frozenset):
         return "immutable" if all(kind_of(element) == "immutable" for element in list(value)[:_LOOKED_AT]) else None
     if type(value) in _CONTAINERS:
         kind = _CONTAINERS[type(value)]
+        if isinstance(value, defaultdict) and value.default_factory is not None:
+            kind = "growing dict"
         return f"data {kind}" if _is_data(value, 0) else kind
+    if type(value).__module__ in _ITERATING_MODULES and isinstance(value, Iterator):
+        return "iterator"
     return _library_kind(value)
+
+
+def is_flat(value: object) -> bool:
+    """Whether a container keeps nothing that can change, as far as a look at its first elements shows."""
+    if type(value) not in _CONTAINERS:
+        return False
+    elements = list(islice(value.values() if isinstance(value, dict) else value, _LOOKED_AT))  # type: ignore[call-overload]
+    return all(kind_of(element) in {"immutable", "callable", "module"} for element in elements)
 
 
 def _keeps_state(function: Any) -> bool:
     """Whether calling a function may change what it is bound to, or what it closes over."""
     if isinstance(function, types.MethodType | types.BuiltinMethodType):
-        return type(function.__self__) in _CONTAINERS
+        kept = type(function.__self__)
+        return kept in _CONTAINERS or kept.__module__ == "__main__"
     code = getattr(function, "__code__", None)
     if not isinstance(code, types.CodeType) or not code.co_freevars:
         return False
-    stored = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_DEREF"}
-    return not stored.isdisjoint(code.co_freevars)
+    free = set(code.co_freevars)
+    loaded = set()  # where expressions begin with a name of the enclosing function
+    for each in dis.get_instructions(code):
+        begin = each.positions[::2] if each.positions is not None else None
+        if each.opname == "STORE_DEREF" and each.argval in free:
+            return True
+        if each.opname == "LOAD_DEREF" and each.argval in free:
+            loaded.add(begin)
+        elif begin in loaded and (each.opname in _STORING or each.argval in CONTAINER_CHANGES):
+            return True
+    return False
+
+
+_STORING = frozenset({"STORE_ATTR", "STORE_SUBSCR", "DELETE_ATTR", "DELETE_SUBSCR"})
 
 
 def _library_kind(value: Any) -> str | None:
@@ -100,12 +135,14 @@ def _library_kind(value: Any) -> str | None:
         return "table"
     if "torch.Tensor" in names:
         return "tensor"
+    if any(name.startswith("torch.utils.data.") and name.endswith("DataLoaderIter") for name in names):
+        return "iterator"
     if any(name.startswith("torch.utils.data.") for name in names):
         return "examples"
     if any(name.startswith("tensorflow.python.data.") and name.endswith("DatasetV2") for name in names):
         return "dataset"
     if any(name.startswith("tensorflow.python.framework.") and name.endswith("Tensor") for name in names):
-        return "immutable"
+        return None if "tensorflow.python.ops.variables.Variable" in names else "immutable"
     return None
 
 
@@ -116,6 +153,8 @@ def _is_data(value: Any, depth: int) -> bool:
     if depth > 4 or len(value) > 100_000:
         return False
     elements = [*value.keys(), *value.values()] if isinstance(value, dict) else list(value)
+    if isinstance(value, defaultdict) and not isinstance(value.default_factory, type | None):
+        return False
     return all(_is_data(element, depth + 1) for element in elements[:_LOOKED_AT]) and len(elements) <= _LOOKED_AT * 50
 
 

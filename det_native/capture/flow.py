@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 
 from det_native.capture.analysis import Statement
-from det_native.capture.argument_changes import ArgumentChanges, call_changes, exposed
-from det_native.capture.bindings import ALWAYS_THERE, Binding, CodeRegistry, Environment, import_path, merge
+from det_native.capture.argument_changes import call_changes, exposed
+from det_native.capture.bindings import ALWAYS_THERE, Binding, import_path, merge
 from det_native.capture.events import (
     Bind,
     Branch,
@@ -17,6 +16,7 @@ from det_native.capture.events import (
     Code,
     Delete,
     Event,
+    Look,
     Origin,
     Read,
     Star,
@@ -25,7 +25,15 @@ from det_native.capture.events import (
     name_of,
 )
 from det_native.capture.existence import existence_only
-from det_native.capture.records import Facts, Flow, Missing, Need, Step
+from det_native.capture.flow_state import FlowState
+from det_native.capture.own_classes import (
+    call_keeps_something,
+    derived_classes,
+    offered_codes,
+    returned_names,
+    told_of_classes,
+)
+from det_native.capture.records import Facts, Flow, Step
 from det_native.capture.sharing import classes_in, is_taken_over, kind_made, shared_names, with_state_of
 from det_native.capture.vocabulary import (
     BINDING_BUILTINS,
@@ -33,11 +41,14 @@ from det_native.capture.vocabulary import (
     DATA_KINDS,
     DISPLAY_LIBRARIES,
     DRAWING_METHODS,
+    GROWING_KINDS,
     WITHOUT_GRADIENTS,
     chain_changes,
     effect_of,
+    effect_of_chain,
     risk_of,
     stream_of,
+    weights_from,
 )
 
 
@@ -61,21 +72,7 @@ def follow(
     return _Follower(facts, cuts, calling).run(steps, needed)
 
 
-class _Follower:
-    def __init__(self, facts: Facts, cuts: Mapping[str, int], calling: int | None) -> None:
-        self.facts, self.cuts, self.calling = facts, cuts, calling
-        self.flow = Flow()
-        self.environment: Environment = {}
-        self.codes = CodeRegistry()
-        self.arguments = ArgumentChanges(self.codes, facts.local_modules)
-        self.known = ArgumentChanges(self.codes, ())
-        self.tokens = count()
-        self.last_binder: dict[str, int] = {}
-        self.step = Step(-1, ())
-        self.visited: set[tuple[int, bool]] = set()
-        self.suspect = False
-        self.depth = 0
-
+class _Follower(FlowState):
     def run(self, steps: Sequence[Step], needed: Iterable[str]) -> Flow:
         for step in steps:
             for name in bound_names(event for statement in step.statements for event in statement.events):
@@ -114,11 +111,21 @@ class _Follower:
             if step.last_line is not None and statement.first > step.last_line:
                 break
             if not step.failed or (step.failed_line is not None and statement.last < step.failed_line):
-                self._events(statement.events)
+                self._statement(statement)
                 continue
             self._failing(statement)
             if step.failed_line is not None:
                 break
+
+    def _statement(self, statement: Statement) -> None:
+        self.filled.clear()
+        self._events(statement.events)
+        if self.filled:
+            offered = offered_codes(statement, self.environment, self.codes)
+            for name in self.filled & self.environment.keys():
+                binding = self.environment[name]
+                if binding.kind not in DATA_KINDS:
+                    self.environment[name] = replace(binding, codes=binding.codes | offered)
 
     def _failing(self, statement: Statement) -> None:
         """A statement that failed, or that may have: it was done in part."""
@@ -163,21 +170,28 @@ class _Follower:
             self._bind(event)
         elif isinstance(event, Change):
             self._change(event)
+        elif isinstance(event, Look):
+            self._look(event)
         elif isinstance(event, Call):
             self._call(event)
         elif isinstance(event, Delete):
-            removed = self.environment.pop(event.name, None)
-            if removed is not None:
-                # It must be there to be removed, whatever its value.
-                self._need(
-                    event.name, Binding(removed.definitions, by_value=removed.by_value), (event.name,), event.line
-                )
-            self._touched(event.name)
+            self._delete(event)
         elif isinstance(event, Star):
             for name in sorted(self.facts.stars.get((event.module, event.level), frozenset())):
                 self._bind(Bind(name, event.line, origin=Origin("import", event.module, name, event.level)))
         else:
             self._branch(event)
+
+    def _delete(self, event: Delete) -> None:
+        removed = self.environment.pop(event.name, None)
+        if removed is not None:
+            # It must be there to be removed, whatever its value.
+            self._need(event.name, Binding(removed.definitions, by_value=removed.by_value), (event.name,), event.line)
+        if removed is not None and event.name in ALWAYS_THERE:
+            self._set(
+                event.name, Binding(frozenset({self.step.index}), origin=Origin("import", "builtins", event.name))
+            )
+        self._touched(event.name)
 
     def _branch(self, branch: Branch) -> None:
         start, ends = self.environment, []
@@ -198,6 +212,8 @@ class _Follower:
                 self._miss(name, path, line, not optional and not self.depth and len(path) == 1)
             return
         self._need(name, binding, path, line)
+        if called and binding.kind == "iterator":
+            self._advance(name, binding)
         for number in sorted(binding.codes):
             if (number, called) not in self.visited:
                 self.visited.add((number, called))
@@ -216,6 +232,8 @@ class _Follower:
         for event in flat(code.events):
             if isinstance(event, Change) and event.name not in code.parameters:
                 self._change(event, inside=True)
+            elif isinstance(event, Look) and event.name not in code.parameters:
+                self._look(event)
             elif isinstance(event, Bind):
                 before = self.environment.get(event.name)
                 self._bind(event)
@@ -224,32 +242,7 @@ class _Follower:
             elif isinstance(event, Call):
                 self._call(event, frozenset(code.parameters), inside=True)
 
-    def _need(self, name: str, binding: Binding, path: tuple[str, ...], line: int) -> None:
-        makers = (binding.definitions | binding.changes) - {self.step.index}
-        again = binding.again - {self.step.index}
-        if again != binding.again:
-            makers -= binding.definitions  # it imports the name itself
-        if makers or binding.by_value or len(binding.updates) > 1:
-            loop = binding.origin.kind == "loop"
-            imported = again if len(makers) == 1 and not binding.changes else frozenset()
-            need = Need(name, makers, binding.updates, path, binding.by_value, loop, line, binding.suspects, imported)
-            self.flow.needs[self.step.index].setdefault((name, makers), need)
-
-    def _miss(self, name: str, path: tuple[str, ...], line: int, certain: bool) -> None:
-        table = self.flow.missing[self.step.index]
-        if name not in table or (certain and not table[name].certain):
-            table[name] = Missing(name, path, line, certain)
-
     # Binding.
-
-    def _touched(self, name: str) -> None:
-        self.flow.touched[name] = self.step.index
-        self.flow.supposed.pop(name, None)
-
-    def _set(self, name: str, binding: Binding) -> None:
-        self.environment[name] = binding
-        self._touched(name)
-        self.flow.binds[self.step.index].add(name)
 
     def _bind(self, event: Bind) -> None:
         old = self.environment.get(event.name)
@@ -267,12 +260,28 @@ class _Follower:
             codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
         if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
             tokens = tokens.union(*(self.environment[a].tokens for a in self._shared(event) if a in self.environment))
+            for path, _ in event.through:
+                returned = returned_names(path[0], self.environment, self.codes)
+                tokens = tokens.union(*(self.environment[a].tokens for a in returned))
+        if event.origin.kind == "class":
+            self._derive(event)
         updates: tuple[int, ...] = ()
         if event.updates and old is not None:
             updates = old.updates if self.step.index in old.updates else (*old.updates, self.step.index)
         definitions = frozenset({self.step.index})
-        binding = Binding(definitions, frozenset(), updates, codes, tokens, event.origin, kind, classes=classes)
+        flat = event.name in self.facts.flat and self.last_binder.get(event.name) == self.step.index
+        binding = Binding(
+            definitions, frozenset(), updates, codes, tokens, event.origin, kind, classes=classes, flat=flat
+        )
         self._set(event.name, binding)
+        if event.origin.module == "__future__":
+            self.flow.effects.setdefault(self.step.index, []).append(f"from __future__ import {event.origin.attribute}")
+
+    def _derive(self, event: Bind) -> None:
+        """A class of the cells that hears of what is derived from it may keep that: a registry."""
+        for name in told_of_classes(event, self.environment, self.codes):
+            self._spread(name, self.environment[name], accumulates=False)
+            self.filled.add(name)
 
     def _import_again(self, name: str, binding: Binding) -> None:
         # Nothing is new, and who comes later may have it from here too; unless this is done in some cases only.
@@ -296,45 +305,45 @@ class _Follower:
                 self._touched(event.name)
             return
         taken = not inside and any(event.line <= line <= event.end_line for line in self.step.taken)
-        if event.how == "call" and not call_changes(event, binding, taken):
-            return
         full = import_path(self.environment, (event.name,))
+        self._change_returned(event)
+        if event.how == "call":
+            for name in derived_classes(event, binding, self.environment):
+                self._read(name, event.line, True, True, (event.name, name))
+            effect = effect_of_chain(event.name, event.chain) if full and full[0] not in DISPLAY_LIBRARIES else None
+            if effect is not None:
+                self.flow.effects.setdefault(self.step.index, []).append(effect)
+            if not call_changes(event, binding, taken) and (
+                taken or not call_keeps_something(event, binding, self.environment, self.arguments)
+            ):
+                return
         if event.how in {"attribute", "item"} and full is not None and full[0] not in DISPLAY_LIBRARIES:
-            path = [event.name, *(name for _, name in event.chain if name)]
+            path = [*full, *(name for _, name in event.chain if name)]
             self.flow.effects.setdefault(self.step.index, []).append(".".join(path))
+        if event.how != "call" or event.chain[-1][1] in CONTAINER_CHANGES:
+            self.filled |= {event.name} | with_state_of(binding, self.environment, frozenset())
         apart = WITHOUT_GRADIENTS if event.how == "call" and event.chain[-1][1] == "backward" else frozenset()
         self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart)
 
-    def _spread(
-        self,
-        name: str,
-        binding: Binding,
-        accumulates: bool,
-        augmented: bool = False,
-        apart: frozenset[str] = frozenset(),
-    ) -> None:
-        """The value of `name` changes, and with it whatever may share state with it, but for the kinds `apart`."""
-        if binding.kind == "immutable":
-            if augmented:
-                self._changed(name, binding, accumulates)
-            return
-        sharing = with_state_of(binding, self.environment, apart)
-        for other, present in list(self.environment.items()):
-            if other == name or other in sharing:
-                self._changed(other, present, accumulates and other == name)
-
-    def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:
-        self._touched(name)
-        if self.suspect:
-            self.environment[name] = replace(binding, suspects=binding.suspects | {self.step.index})
-            return
-        self.environment[name] = binding.changed(self.step.index, accumulates)
-        self.flow.changes[self.step.index].add(name)
-
-    def _change_names(self, names: Iterable[str], parameters: frozenset[str]) -> None:
-        for name in sorted(names):
-            if name in self.environment and name not in parameters and self.environment[name].origin.kind != "import":
+    def _change_returned(self, event: Change) -> None:
+        """``settings().update(rate=1)`` changes what the function returns."""
+        first, rest = event.chain[:1], event.chain[1:]
+        if first == (("call", ""),) and rest and (event.how != "call" or chain_changes(rest, None, event.in_place)):
+            for name in sorted(returned_names(event.name, self.environment, self.codes)):
                 self._spread(name, self.environment[name], accumulates=False)
+
+    def _look(self, event: Look) -> None:
+        binding = self.environment.get(event.name)
+        if binding is None or binding.origin.kind == "import":
+            return
+        methods = self.arguments.own_methods(binding, event.method, looked_at=True)
+        grows = event.method == "__getitem__" and binding.kind in GROWING_KINDS
+        if grows or any(self.arguments.method_changes(self.environment, binding, number) for number in methods):
+            self._spread(event.name, binding, accumulates=False)
+        for number in methods:
+            if (number, True) not in self.visited:
+                self.visited.add((number, True))
+                self._late(self.codes[number], event.line, True, (event.name,))
 
     # Calls.
 
@@ -366,23 +375,6 @@ class _Follower:
             return False
         return full in self.facts.setters or (len(full) > 2 and full[-1] in CONTAINER_CHANGES)
 
-    def _change_modules(self, package: str) -> None:
-        """Whatever is imported from a package of the user's may see what was changed in it."""
-        for name, binding in list(self.environment.items()):
-            if binding.origin.kind == "import" and binding.origin.module.partition(".")[0] == package:
-                self._changed(name, binding, accumulates=False)
-
-    def _supposed(self, before: Mapping[str, int]) -> None:
-        """Remember which names have been touched only because nothing is known of what a local module does."""
-        for name, index in self.flow.touched.items():
-            if index == self.step.index and before.get(name) != index:
-                self.flow.supposed[name] = before.get(name, -1)
-
-    def _may_be_model(self, name: str) -> bool:
-        """Whether a value of which no kind is known is still there: what is gone was data, most likely."""
-        binding = self.environment[name]
-        return name in self.facts.others and self.last_binder.get(name) in binding.definitions
-
     def _library(self, event: Call, full: tuple[str, ...]) -> None:
         index = self.step.index
         effect = effect_of(full)
@@ -391,10 +383,14 @@ class _Follower:
         risk = risk_of(full)
         if risk is not None:
             self.flow.risks.setdefault(index, []).append(f"{risk}: {'.'.join(full)}()")
+        weights = weights_from(full)
+        if weights is not None:
+            self.flow.draws.setdefault(weights, set()).add(index)
         stream = stream_of(full)
         if stream is None or not event.keywords.isdisjoint({"random_state", "generator"}):
             return
         name, seeds = f"<{stream[0]} random numbers>", stream[1]
+        (self.flow.seeds if seeds else self.flow.draws).setdefault(stream[0], set()).add(index)
         binding = self.environment.get(name)
         if seeds:
             self.environment[name] = Binding(frozenset({index}), tokens=frozenset({next(self.tokens)}))

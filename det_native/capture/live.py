@@ -9,7 +9,7 @@ from typing import Any
 from det_native.capture.analysis import Statement, analyse
 from det_native.capture.calls import cell_line
 from det_native.capture.events import Bind, Branch, Change, Code, Event, Read, Star
-from det_native.capture.facts import kind_of
+from det_native.capture.facts import is_flat, kind_of
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.module_state import setters_in
 from det_native.capture.modules import is_local, is_submodule
@@ -99,7 +99,8 @@ def facts_of(executions: Sequence[Execution], namespace: Mapping[str, Any]) -> F
     kinds |= dict.fromkeys(set(_submodules(executions)) - live, "module")
     local = frozenset(module for module in modules if is_local(module))
     setters = setters_in(module for module in _imported(executions) if module.partition(".")[0] in local)
-    return Facts(kinds, stars, local, setters, frozenset(live - kinds.keys()))
+    flat = frozenset(name for name in live if is_flat(namespace[name]))
+    return Facts(kinds, stars, local, setters, frozenset(live - kinds.keys()), flat)
 
 
 def _imported(executions: Sequence[Execution]) -> set[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from det_native.capture.analysis import Statement
 from det_native.capture.bindings import Environment
+from det_native.capture.events import Stream
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,8 @@ class Facts:
         Dotted paths of functions of such modules that change what their module keeps, see ``module_state``.
     others : frozenset of str
         Names of live values of which no kind is known: models and the like.
+    flat : frozenset of str
+        Names of live containers that keep nothing which can change.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -97,12 +100,14 @@ class Facts:
     local_modules: frozenset[str] = frozenset()
     setters: frozenset[tuple[str, ...]] = frozenset()
     others: frozenset[str] = frozenset()
+    flat: frozenset[str] = frozenset()
 
 
 @dataclass
 class Flow:
     """Result of the forward pass, by index of execution.
 
+    ``seeds`` and ``draws`` say, of each stream of random numbers, which executions seeded it and which drew from it.
     ``touched`` says which execution last bound or changed a name, ``final`` what holds at the end. ``supposed`` has the
     names that were last touched only by being given to code of which nothing is known, with what touched them before.
     """
@@ -112,6 +117,8 @@ class Flow:
     effects: dict[int, list[str]] = field(default_factory=dict)
     risks: dict[int, list[str]] = field(default_factory=dict)
     dynamic: set[int] = field(default_factory=set)
+    seeds: dict[Stream, set[int]] = field(default_factory=dict)
+    draws: dict[Stream, set[int]] = field(default_factory=dict)
     binds: dict[int, set[str]] = field(default_factory=dict)
     changes: dict[int, set[str]] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)

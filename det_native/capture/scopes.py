@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 @dataclass
 class Frame:
     """A scope. `local` is None for the module; `aliases` says what local names may share state with, `imports`
-    what local names import."""
+    what local names import, `returned` what the result may be or be a part of."""
 
     local: set[str] | None = None
     is_class: bool = False
@@ -18,6 +18,16 @@ class Frame:
     parameters: tuple[str, ...] = ()
     aliases: dict[str, frozenset[str]] = field(default_factory=dict)
     imports: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    returned: set[str] = field(default_factory=set)
+
+    def roots(self, name: str) -> frozenset[str]:
+        """Return what a local name may stand for: for a parameter, itself, until it is bound to something else."""
+        return self.aliases.get(name, frozenset({name}) if name in self.parameters else frozenset())
+
+    def stands_for(self, name: str, shared: frozenset[str], instead: bool) -> None:
+        """Note that a local name may share state with `shared`, a parameter `instead` of with what it was given."""
+        before = frozenset() if instead and name in self.parameters else self.roots(name)
+        self.aliases[name] = before | (shared if name in self.parameters else shared - {name})
 
 
 def annotations_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:

@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterator
 
 from det_native.capture.bindings import Binding, Environment, import_path
 from det_native.capture.events import Bind
-from det_native.capture.vocabulary import KINDS_MADE, SHARING_BUILTINS, TRAINING_METHODS, result_shares
+from det_native.capture.vocabulary import (
+    CONTAINER_KINDS,
+    COPYING_BUILTINS,
+    COPYING_FUNCTIONS,
+    KINDS_MADE,
+    SHARING_BUILTINS,
+    TRAINING_METHODS,
+    result_shares,
+)
 
 
 def is_taken_over(path: tuple[str, ...], line: int, taken: Collection[int]) -> bool:
@@ -44,6 +52,7 @@ def shared_names(
         Lines of training calls that were taken over.
     """
     yield from event.aliases
+    yield from _nested(event.copies, environment)
     for path, names in event.through:
         if not is_taken_over(path, event.line, taken):
             for name in _through(path, names, environment, local_modules):
@@ -72,6 +81,12 @@ def classes_in(event: Bind, environment: Environment) -> frozenset[int]:
     return frozenset().union(*own, *(binding.classes for binding in sources))
 
 
+def _nested(names: Collection[str], environment: Environment) -> frozenset[str]:
+    """Return those of which a shallow copy shares something."""
+    known = ((name, environment[name]) for name in names if name in environment)
+    return frozenset(name for name, binding in known if binding.kind in CONTAINER_KINDS and not binding.flat)
+
+
 def _through(
     path: tuple[str, ...], names: frozenset[str], environment: Environment, local_modules: Collection[str]
 ) -> frozenset[str]:
@@ -79,8 +94,10 @@ def _through(
     binding = environment.get(path[0])
     full = import_path(environment, path)
     if full is not None:
-        shares = full[0] in local_modules or result_shares(path[-1], True)
+        shares = full[0] in local_modules or full in COPYING_FUNCTIONS or result_shares(path[-1], True)
         return names - {path[0]} if shares else frozenset()
+    if binding is None and path[0] in COPYING_BUILTINS:
+        return _nested(names, environment)
     if binding is None:
         return names - {path[0]} if path[0] in SHARING_BUILTINS else frozenset()
     if binding.kind == "keras context":

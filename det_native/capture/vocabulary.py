@@ -13,7 +13,17 @@ def _words(text: str) -> frozenset[str]:
 TRAINING_METHODS = frozenset({"fit", "train", "create", "train_and_evaluate"})
 
 #: Kinds of values that are data and hold no code.
-DATA_KINDS = frozenset({"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"})
+DATA_KINDS = frozenset(
+    {"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"}
+) | {"data growing dict"}
+
+#: Kinds of values that are filled by being looked at: those with a default factory.
+GROWING_KINDS = frozenset({"growing dict", "data growing dict"})
+
+#: Kinds of values that are containers, of which a shallow copy shares what is kept in them.
+CONTAINER_KINDS = frozenset(
+    f"{data}{kind}" for data in ("", "data ") for kind in ("list", "dict", "set", "growing dict")
+)
 
 #: Kinds of values that keep no gradients.
 WITHOUT_GRADIENTS = frozenset({"examples", "table", "array", "array view"})
@@ -79,7 +89,8 @@ _IN_PLACE_BY_KIND: dict[str, frozenset[str]] = {
     "dataset": frozenset(),
     "keras context": frozenset(),
 }
-for _kind in ("list", "dict", "set"):
+_IN_PLACE_BY_KIND["growing dict"] = _IN_PLACE_BY_KIND["dict"]
+for _kind in ("list", "dict", "set", "growing dict"):
     _IN_PLACE_BY_KIND[f"data {_kind}"] = _IN_PLACE_BY_KIND[_kind]
 _IN_PLACE_BY_KIND["array view"] = _IN_PLACE_BY_KIND["array"]
 
@@ -98,6 +109,19 @@ IDEMPOTENT = _words("""
 
 #: Builtins that change one of their arguments: position of the argument.
 MUTATING_BUILTINS = {"next": 0, "anext": 0, "setattr": 0, "delattr": 0}
+
+#: Builtins whose result is a shallow copy of an argument: what is kept in it is in both.
+COPYING_BUILTINS = _words("dict list tuple set frozenset sorted")
+
+#: Functions whose result is a shallow copy of the first argument, and the methods called as they are.
+COPYING_FUNCTIONS = {("copy", "copy"), ("dataclasses", "replace")}
+COPYING_METHODS = frozenset(path[-1] for path in COPYING_FUNCTIONS)
+
+#: Functions that go through what they are given.
+ITERATING_FUNCTIONS = COPYING_BUILTINS | _words("all any enumerate filter iter map max min next sum tqdm trange zip")
+
+#: Methods that run when something is gone through.
+ITERATING_METHODS = ("__iter__", "__next__", "__aiter__", "__anext__")
 
 #: Builtins whose result is, or shares state with, an argument.
 SHARING_BUILTINS = _words("iter zip map filter enumerate reversed next getattr vars super")
@@ -127,7 +151,17 @@ KEEPING_METHODS = _words("compile build")
 _IN_PLACE_FUNCTIONS = _words("""
     shuffle copyto put place putmask fill_diagonal put_along_axis heappush heappop heapify heapreplace heappushpop
     insort insort_left insort_right clip_grad_norm_ clip_grad_value_ setattr prune remove_parametrizations
-    swap_module load_state_dict
+    swap_module load_state_dict set_value setitem delitem iadd iconcat iand ior isub imul at spectral_norm
+    remove_spectral_norm weight_norm remove_weight_norm orthogonal register_parametrization remove_parametrizations
+""")
+
+#: Functions of libraries that change another of their arguments.
+_IN_PLACE_ARGUMENTS = {"vector_to_parameters": 1}
+
+#: Functions of numpy which take a place for the result as third argument.
+_NUMPY_OPERATORS = _words("""
+    add subtract multiply divide true_divide floor_divide power mod remainder maximum minimum fmax fmin logical_and
+    logical_or logical_xor bitwise_and bitwise_or bitwise_xor arctan2 hypot matmul copysign
 """)
 
 #: Functions of libraries whose result shares memory with their arguments.
@@ -149,7 +183,8 @@ _EFFECT_FUNCTIONS = _words("""
     disable_v2_behavior enable_v2_behavior enable_op_determinism enable_numpy_behavior set_memory_growth
     set_visible_devices set_logical_device_configuration set_soft_device_placement setrecursionlimit seterr setstate
     set_state setlocale chdir putenv unsetenv set_start_method set_backend set_learning_phase
-    experimental_run_functions_eagerly filterwarnings simplefilter
+    experimental_run_functions_eagerly filterwarnings simplefilter basicConfig captureWarnings setLoggerClass
+    dictConfig fileConfig
 """)
 _PATH_METHODS = _words("append insert extend remove pop")
 _ENVIRONMENT_METHODS = _words("update setdefault pop clear __setitem__")
@@ -158,9 +193,10 @@ _NO_SEED = _words("default_rng Generator RandomState SeedSequence")
 _DRAWS: dict[Stream, frozenset[str]] = {
     "random": frozenset(),
     "numpy": frozenset(),
-    "torch": _words(
-        "rand randn randint randperm normal bernoulli multinomial rand_like randn_like randint_like poisson dropout"
-    ),
+    "torch": _words("""
+        rand randn randint randperm normal bernoulli multinomial rand_like randn_like randint_like poisson dropout
+        random_split
+    """),
     "tensorflow": _words("normal uniform truncated_normal gamma poisson shuffle categorical stateless_uniform"),
 }
 _GLOBAL_NUMPY_DRAWS = _words("train_test_split resample")
@@ -188,6 +224,22 @@ def effect_of(path: tuple[str, ...]) -> str | None:
     return None
 
 
+#: Methods by which what a library keeps is set, where the library gives it by a function ``get...``.
+_SETTING_METHODS = _words("""
+    setLevel set_level set_verbosity setFormatter setdefault update clear addHandler removeHandler addFilter
+    removeFilter
+""")
+
+
+def effect_of_chain(name: str, chain: tuple[Link, ...]) -> str | None:
+    """Return what a chain on an imported name sets for the whole process: ``logging.getLogger("a").setLevel(0)``."""
+    calls = [method for link, method in chain if link == "call"]
+    got = len(calls) > 1 and calls[0].startswith("get") and calls[0] != "get"
+    if got and calls[-1] in _SETTING_METHODS:
+        return ".".join([name, *calls]) + "()"
+    return None
+
+
 def stream_of(path: tuple[str, ...]) -> tuple[Stream, bool] | None:
     """Return the global random stream that a library call uses and whether it seeds it, or None."""
     last = path[-1]
@@ -203,6 +255,20 @@ def stream_of(path: tuple[str, ...]) -> tuple[Stream, bool] | None:
     if path[0] == "sklearn" and last in _GLOBAL_NUMPY_DRAWS:
         return "numpy", False
     return None
+
+
+_WITH_WEIGHTS = _words("""
+    Linear Bilinear Embedding EmbeddingBag LSTM GRU RNN LSTMCell GRUCell RNNCell MultiheadAttention Transformer
+    TransformerEncoderLayer TransformerDecoderLayer Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d
+    Dense Conv1D Conv2D Conv3D Conv2DTranspose SeparableConv2D MultiHeadAttention SimpleRNN EinsumDense
+""")
+
+
+def weights_from(path: tuple[str, ...]) -> Stream | None:
+    """Return the global random stream that a layer of a library draws its weights from, by its dotted path, or None."""
+    if path[-1] not in _WITH_WEIGHTS:
+        return None
+    return "torch" if path[0] == "torch" else "tensorflow" if path[0] in {"tensorflow", "keras"} else None
 
 
 def chain_changes(chain: tuple[Link, ...], kind: str | None, in_place: bool) -> bool:
@@ -237,10 +303,16 @@ def chain_changes(chain: tuple[Link, ...], kind: str | None, in_place: bool) -> 
     return False
 
 
-def changes_first_argument(path: tuple[str, ...]) -> bool:
-    """Whether a library function, by its dotted path, changes its first argument."""
+def changes_argument(path: tuple[str, ...], position: int | str) -> bool:
+    """Whether a library function, by its dotted path, changes its argument at `position`."""
     last = path[-1]
-    return last in _IN_PLACE_FUNCTIONS or (path[0] == "torch" and last.endswith("_") and not last.endswith("__"))
+    if path[0] == "numpy" and position == 2 and last in _NUMPY_OPERATORS:
+        return True  # its place for the result
+    if position != _IN_PLACE_ARGUMENTS.get(last, 0):
+        return False
+    if path[0] == "torch" and (last.endswith("_") or "prune" in path) and not last.endswith("__"):
+        return True
+    return last in _IN_PLACE_FUNCTIONS or last in _IN_PLACE_ARGUMENTS
 
 
 def result_shares(name: str, from_library: bool) -> bool:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from det_native.capture.events import Call, Change, Code, Event, Read, flat, name_of
+from det_native.capture.events import Call, Change, Code, Event, Look, Read, flat, name_of
 from det_native.capture.expressions import chain_of, dotted, shared_names, target_names
 from det_native.capture.scopes import Frame, bound_names, declared_global
-from det_native.capture.vocabulary import ACCUMULATING_METHODS, DRAWING_METHODS
+from det_native.capture.vocabulary import (
+    ACCUMULATING_METHODS,
+    CONTAINER_CHANGES,
+    DRAWING_METHODS,
+    ITERATING_FUNCTIONS,
+    ITERATING_METHODS,
+)
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_AT_NAME = re.compile(r"(?<![\w@])@([A-Za-z_]\w*)")
+_CHANGEABLE = ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp | ast.Call
 
 
 class ExpressionWalker(ast.NodeVisitor):
@@ -25,6 +34,7 @@ class ExpressionWalker(ast.NodeVisitor):
         self.called = False
         self.optional = False
         self.names: list[str] = []
+        self.conditional = 0  # how many branches of the scope there are around
 
     @contextmanager
     def collecting(self) -> Iterator[list[Event]]:
@@ -58,9 +68,7 @@ class ExpressionWalker(ast.NodeVisitor):
     def _roots(self, name: str) -> frozenset[str]:
         """Names that a change of `name` is to be noted for: itself, or what a local name stands for."""
         frame = self._frame_of(name)
-        if frame.local is None or name in frame.parameters:
-            return frozenset({name})
-        return frame.aliases.get(name, frozenset())
+        return frozenset({name}) if frame.local is None else frame.roots(name)
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
@@ -106,10 +114,12 @@ class ExpressionWalker(ast.NodeVisitor):
         frame = Frame(local, declared=declared)
         frame.parameters = (*positional, *others, *variadic)
         codes_before, names_before, self.codes = self.codes, self.names, []
+        conditional_before, self.conditional = self.conditional, 0
         self.frames.append(frame)
         with self.collecting() as events, self._flags(called=False, optional=False):
             self._block(body)
         self.frames.pop()
+        self.conditional = conditional_before
         nested, self.codes, self.names = self.codes, codes_before, names_before
         reads = [event for event in flat(events) if isinstance(event, Read)]
         required = {read.name for read in reads if not read.optional}
@@ -123,6 +133,8 @@ class ExpressionWalker(ast.NodeVisitor):
             | frozenset().union(*(code.optional for code in nested)) - required,
             frame.parameters,
             (*(event for event in events if not isinstance(event, Read)), *inner),
+            _kept(arguments),
+            frozenset(frame.returned.difference(local)),
         )
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -134,12 +146,42 @@ class ExpressionWalker(ast.NodeVisitor):
             self.names.append(name)
             self.events.append(Read(name, node.lineno, self.called, self.optional))
 
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self.visit(node.value)
+        self._looked(node.value, node.attr)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self.visit(node.value)
+        self.visit(node.slice)
+        self._looked(node.value, "__getitem__")
+        if _is_namespace(node.value):
+            self._named_in(node.slice, node)
+
+    def _looked(self, node: ast.expr, *methods: str) -> None:
+        """Note that methods of what `node` names may run without being called."""
+        if isinstance(node, ast.Name):
+            for name in sorted(self._roots(node.id)):
+                self.events.extend(Look(name, node.lineno, method) for method in methods)
+
+    def _named_in(self, text: ast.expr, node: ast.expr) -> None:
+        """Note the names that a text is about, where the code has the text: ``globals()["x"]``."""
+        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+            for name in sorted(_names_in(text.value)):
+                self._read(name, node)
+
     def visit_Call(self, node: ast.Call) -> None:
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         with self._flags(called=True):
-            self.visit(node.func)
-            for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            self.visit(node.func.value if isinstance(node.func, ast.Attribute) else node.func)
+            for argument in arguments:
                 self.visit(argument)
+        for argument in arguments:
+            self._handed(argument)
+        self._out_of_texts(node)
         path = dotted(node.func)
+        if path and path[-1] in ITERATING_FUNCTIONS:
+            for argument in node.args:
+                self._looked(argument, *ITERATING_METHODS)
         imported = self._frame_of(path[0]).imports.get(path[0]) if path else None
         if imported:
             self._call(node, (*imported, *path[1:]), imported=True)
@@ -156,6 +198,29 @@ class ExpressionWalker(ast.NodeVisitor):
             if keyword.arg == "out":
                 self._changed(shared_names(keyword.value, self._roots), node, "argument")
 
+    def _handed(self, argument: ast.expr) -> None:
+        """A method that changes its object, given to a call, may be called by it: ``map(found.append, texts)``."""
+        if isinstance(argument, ast.Attribute) and argument.attr in CONTAINER_CHANGES:
+            start, chain = chain_of(argument)
+            if isinstance(start, ast.Name):
+                self._changed(self._roots(start.id), argument, "call", (*chain[:-1], ("call", argument.attr)))
+
+    def _out_of_texts(self, node: ast.Call) -> None:
+        """Note names that stand in texts which calls look into: of tables, of builtins."""
+        if not node.args:
+            return
+        first = node.args[0]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in {"query", "eval"}:
+            parts = first.values if isinstance(first, ast.JoinedStr) else [first]
+            texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+            for name in sorted({name for text in texts for name in _AT_NAME.findall(text)}):
+                self._read(name, node)
+            return
+        attribute = node.func if isinstance(node.func, ast.Attribute) else None
+        got = attribute is not None and attribute.attr == "get" and _is_namespace(attribute.value)
+        if got or dotted(node.func) == ("eval",):
+            self._named_in(first, node)
+
     def _call(self, node: ast.Call, path: tuple[str, ...], imported: bool = False) -> None:
         arguments: list[tuple[int | str, frozenset[str]]] = []
         for position, argument in enumerate(node.args):
@@ -170,6 +235,7 @@ class ExpressionWalker(ast.NodeVisitor):
         frame = Frame(local)
         with self._flags(called=True):
             self.visit(node.generators[0].iter)
+            self._looked(node.generators[0].iter, *ITERATING_METHODS)
             self.frames.append(frame)
             for position, generator in enumerate(node.generators):
                 if position:
@@ -193,6 +259,30 @@ class ExpressionWalker(ast.NodeVisitor):
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
         self._comprehension(node)
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    """Whether an expression gives the names of the notebook."""
+    return isinstance(node, ast.Call) and not node.args and dotted(node.func) in {("globals",), ("locals",), ("vars",)}
+
+
+def _names_in(text: str) -> set[str]:
+    """Return the names that an expression uses; none if the text is no expression."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        return set()
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _kept(arguments: ast.arguments) -> frozenset[str]:
+    """Return the parameters whose default is made once and can be changed."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
+    defaults += [
+        (name, value) for name, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value
+    ]
+    return frozenset(parameter.arg for parameter, default in defaults if isinstance(default, _CHANGEABLE))
 
 
 def _is_true(node: ast.expr) -> bool:

@@ -79,7 +79,7 @@ def show():
 #: Forks for each job a process that has imported what a worker has, and runs the captured program in it up to its
 #: recorded call, then prints names of its namespace.
 REPLAY = """
-import ast, asyncio, base64, inspect, io, json, os, sys, traceback
+import __future__, ast, asyncio, base64, inspect, io, json, os, sys, traceback
 import cloudpickle, numpy
 from det_native.schema.manifests import Program
 from det_native.capture.names import check_bundle_names
@@ -115,7 +115,7 @@ def replay(job):
 
     det_stand_in.fit = fit
     namespace = {"__name__": "__main__", "display": print, "get_ipython": lambda: None}
-    reached = False
+    reached, futures = False, 0
     try:
         for running, cell in enumerate(program.cells):
             counts.clear()
@@ -123,7 +123,9 @@ def replay(job):
                 if before == running:
                     raw = base64.b64decode(content)
                     namespace[name] = cloudpickle.loads(raw) if codec == "cloudpickle" else numpy.load(io.BytesIO(raw))
-            code = compile(cell.source, f"<cell {running}>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+            flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | futures
+            code = compile(cell.source, f"<cell {running}>", "exec", flags, dont_inherit=True)
+            futures |= code.co_flags & __future__.annotations.compiler_flag
             outcome = eval(code, namespace)
             if inspect.iscoroutine(outcome):
                 asyncio.run(outcome)

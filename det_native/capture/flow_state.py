@@ -1,0 +1,116 @@
+"""What is known at one point of the log while it is followed, and how a change spreads to what shares state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import count
+
+from det_native.capture.argument_changes import ArgumentChanges
+from det_native.capture.bindings import Binding, CodeRegistry, Environment
+from det_native.capture.records import Facts, Flow, Missing, Need, Step
+from det_native.capture.sharing import with_state_of
+
+
+class FlowState:
+    """The environment, the step under way, and the result as far as it has come.
+
+    Parameters
+    ----------
+    facts, cuts, calling
+        See ``flow.follow``.
+    """
+
+    def __init__(self, facts: Facts, cuts: Mapping[str, int], calling: int | None) -> None:
+        self.facts, self.cuts, self.calling = facts, cuts, calling
+        self.flow = Flow()
+        self.environment: Environment = {}
+        self.codes = CodeRegistry()
+        self.arguments = ArgumentChanges(self.codes, facts.local_modules)
+        self.known = ArgumentChanges(self.codes, ())
+        self.tokens = count()
+        self.last_binder: dict[str, int] = {}
+        self.step = Step(-1, ())
+        self.visited: set[tuple[int, bool]] = set()
+        self.filled: set[str] = set()  # names of what the statement under way has put something into
+        self.suspect = False
+        self.depth = 0
+
+    def _need(self, name: str, binding: Binding, path: tuple[str, ...], line: int) -> None:
+        makers = (binding.definitions | binding.changes) - {self.step.index}
+        again = binding.again - {self.step.index}
+        if again != binding.again:
+            makers -= binding.definitions  # it imports the name itself
+        if makers or binding.by_value or len(binding.updates) > 1:
+            loop = binding.origin.kind == "loop"
+            imported = again if len(makers) == 1 and not binding.changes else frozenset()
+            need = Need(name, makers, binding.updates, path, binding.by_value, loop, line, binding.suspects, imported)
+            self.flow.needs[self.step.index].setdefault((name, makers), need)
+
+    def _miss(self, name: str, path: tuple[str, ...], line: int, certain: bool) -> None:
+        table = self.flow.missing[self.step.index]
+        if name not in table or (certain and not table[name].certain):
+            table[name] = Missing(name, path, line, certain)
+
+    def _touched(self, name: str) -> None:
+        self.flow.touched[name] = self.step.index
+        self.flow.supposed.pop(name, None)
+
+    def _set(self, name: str, binding: Binding) -> None:
+        self.environment[name] = binding
+        self._touched(name)
+        self.flow.binds[self.step.index].add(name)
+
+    def _spread(
+        self,
+        name: str,
+        binding: Binding,
+        accumulates: bool,
+        augmented: bool = False,
+        apart: frozenset[str] = frozenset(),
+    ) -> None:
+        """The value of `name` changes, and with it whatever may share state with it, but for the kinds `apart`."""
+        if binding.kind in {"immutable", "dataset"}:
+            if augmented:
+                self._changed(name, binding, accumulates)
+            return
+        sharing = with_state_of(binding, self.environment, apart)
+        for other, present in list(self.environment.items()):
+            if other == name or other in sharing:
+                self._changed(other, present, accumulates and other == name)
+
+    def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:
+        self._touched(name)
+        if self.suspect:
+            self.environment[name] = replace(binding, suspects=binding.suspects | {self.step.index})
+            return
+        self.environment[name] = binding.changed(self.step.index, accumulates)
+        self.flow.changes[self.step.index].add(name)
+
+    def _advance(self, name: str, iterator: Binding) -> None:
+        """An iterator is used up, in part; not so what it goes through."""
+        for other, present in list(self.environment.items()):
+            if other == name or (present.kind == "iterator" and present.tokens & iterator.tokens):
+                self._changed(other, present, accumulates=False)
+
+    def _change_names(self, names: Iterable[str], parameters: frozenset[str]) -> None:
+        for name in sorted(names):
+            if name in self.environment and name not in parameters and self.environment[name].origin.kind != "import":
+                self._spread(name, self.environment[name], accumulates=False)
+
+    def _change_modules(self, package: str) -> None:
+        """Whatever is imported from a package of the user's may see what was changed in it."""
+        for name, binding in list(self.environment.items()):
+            if binding.origin.kind == "import" and binding.origin.module.partition(".")[0] == package:
+                self._changed(name, binding, accumulates=False)
+
+    def _supposed(self, before: Mapping[str, int]) -> None:
+        """Remember which names have been touched only because nothing is known of what a local module does."""
+        for name, index in self.flow.touched.items():
+            if index == self.step.index and before.get(name) != index:
+                self.flow.supposed[name] = before.get(name, -1)
+
+    def _may_be_model(self, name: str) -> bool:
+        """Whether a value of which no kind is known is still there: what is gone was data, most likely."""
+        binding = self.environment[name]
+        return name in self.facts.others and self.last_binder.get(name) in binding.definitions
