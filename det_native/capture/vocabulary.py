@@ -152,7 +152,7 @@ _IN_PLACE_FUNCTIONS = _words("""
     shuffle copyto put place putmask fill_diagonal put_along_axis heappush heappop heapify heapreplace heappushpop
     insort insort_left insort_right clip_grad_norm_ clip_grad_value_ setattr prune remove_parametrizations
     swap_module load_state_dict set_value setitem delitem iadd iconcat iand ior isub imul at spectral_norm
-    remove_spectral_norm weight_norm remove_weight_norm orthogonal register_parametrization remove_parametrizations
+    remove_spectral_norm weight_norm remove_weight_norm orthogonal register_parametrization
 """)
 
 #: Functions of libraries that change another of their arguments.

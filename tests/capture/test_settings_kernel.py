@@ -1,0 +1,175 @@
+"""Settings, seeds and what modules keep, as cells of a real kernel change them: the rules of capture, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+from kernels import Kernel
+
+pytestmark = pytest.mark.slow
+Replayed = Callable[..., dict[str, Any]]
+NUMBERS = count(1)
+
+
+def test_process_wide_settings_belong_to_the_slice(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import os, sys, random",
+        "os.environ['DET_TEST_FLAG'] = 'yes'",
+        "random.seed(3)",
+        "def set_seed(n):\n    import numpy as np\n    np.random.seed(n)",
+        "set_seed(4)",
+        "shown = os.environ.get('HOME')",
+        "sys.path.append('lib')",
+        "fit()",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6, 8, 9]
+    assert replayed(found, "os.environ['DET_TEST_FLAG']", "random.random()")["random.random()"] == "0.23796462709189137"
+    kernel.run("del os.environ['DET_TEST_FLAG']; sys.path.remove('lib')")
+
+
+def test_a_seed_that_is_set_again_before_anything_was_drawn_is_sent_once(kernel: Kernel) -> None:
+    kernel.run("import random", cell="i")
+    for _ in range(3):
+        kernel.run("random.seed(7)", cell="s")
+    kernel.run("x = random.random()\nfit(x)")
+    assert kernel.found().cells == [1, 2, 5, 6]
+
+
+def test_numbers_drawn_in_between_belong_to_a_seeded_stream(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import numpy as np\nnp.random.seed(0)",
+        "peek = np.random.rand(4)",
+        "x = np.random.rand(2)",
+        "fit(x)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5]
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_monkeypatches_and_registrations_belong_to_the_slice(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("import colorsys", "colorsys.rgb_to_hsv = lambda *value: 'patched'", "import codecs", "fit()")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 5]
+    assert replayed(found, "colorsys.rgb_to_hsv(1)") == {"colorsys.rgb_to_hsv(1)": "'patched'"}
+
+
+CONF = """
+_values = {"scale": 1.0}
+LIST = []
+_cache = {}
+rate = 0.5
+
+
+def set_config(**values):
+    _values.update(values)
+
+
+def set_rate(value):
+    global rate
+    rate = value
+
+
+def reset():
+    set_rate(0.25)
+
+
+def get(name):
+    return _values[name]
+
+
+def current():
+    return [rate, Settings.depth, len(LIST)]
+
+
+def double(x):
+    total = {}
+    total["x"] = x
+    return 2 * x
+
+
+class Settings:
+    depth = 1
+
+    @classmethod
+    def set(cls, value):
+        cls.depth = value
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "change", "shown"),
+    [
+        ("import $SETTINGS as conf", "conf.set_config(scale=10.0)", "conf.get('scale')"),
+        ("from $SETTINGS import get, set_config", "set_config(scale=10.0)", "get('scale')"),
+        ("import $SETTINGS as conf", "conf.set_rate(2)", "conf.current()"),
+        ("import $SETTINGS as conf", "conf.reset()", "conf.current()"),
+        ("from $SETTINGS import *", "Settings.set(3)", "current()"),
+        ("import $SETTINGS\nfrom $SETTINGS import current", "$SETTINGS.LIST.append(5)", "current()"),
+        ("from $PARTS import get, put", "put(scale=7.0)", "get('scale')"),
+        ("from $PARTS import inner", "inner.put(scale=8.0)", "inner.get('scale')"),
+    ],
+)
+def test_what_a_module_of_the_users_keeps_belongs_to_the_slice(
+    kernel: Kernel, replayed: Replayed, imports: str, change: str, shown: str
+) -> None:
+    settings, package = f"conf{next(NUMBERS)}", f"parts{next(NUMBERS)}"  # the kernel has the modules of earlier tests
+    write_modules(kernel.folder, settings, package)
+    names = {"SETTINGS": settings, "PARTS": package}
+    imports, change, shown = (Template(text).substitute(names) for text in (imports, change, shown))
+    kernel.cells(imports, "unrelated = 1", change, f"seen = {shown}", "fit(seen)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 4, 5, 6]
+    assert replayed(found, "seen") == kernel.live("seen")
+
+
+def write_modules(folder: Path, settings: str, package: str) -> None:
+    """Write a module that keeps something, and a package that passes it on."""
+    (folder / f"{settings}.py").write_text(CONF)
+    (folder / package).mkdir()
+    (folder / package / "__init__.py").write_text("from . import inner\nfrom .inner import get, put\n")
+    (folder / package / "inner.py").write_text(f"from {settings} import get, set_config as put\n")
+
+
+def test_a_function_of_a_module_that_keeps_nothing_is_not_sent(kernel: Kernel) -> None:
+    settings = f"conf{next(NUMBERS)}"
+    (kernel.folder / f"{settings}.py").write_text(CONF)
+    kernel.cells(
+        f"import {settings} as conf",
+        "shown = conf.double(3)",
+        "print(conf.get('scale'))",
+        "x = conf.double(1)",
+        "fit(x)",
+    )
+    assert kernel.found().cells == [1, 2, 5, 6]
+
+
+@pytest.mark.parametrize("peek", ["df.sample(3)", "df[df.a > 2].sample(3)", "print(df.sample(n=2))"])
+def test_a_look_at_some_rows_draws_from_a_seeded_stream(kernel: Kernel, replayed: Replayed, peek: str) -> None:
+    kernel.cells(
+        "import numpy as np, pandas as pd\ndf = pd.DataFrame({'a': range(20)})",
+        "np.random.seed(1)",
+        peek,
+        "df.sample(3, random_state=0)",
+        "rows = list(df.sample(frac=0.5).index)",
+        "fit(rows)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 6, 7]
+    assert replayed(found, "rows") == kernel.live("rows")
+
+
+@pytest.mark.parametrize("draw", ["w.normal_()", "torch.zeros(2).uniform_()", "torch.nn.init.xavier_uniform_(w)"])
+def test_numbers_drawn_in_place_belong_to_a_seeded_stream(kernel: Kernel, replayed: Replayed, draw: str) -> None:
+    kernel.cells(
+        "import torch\nw = torch.zeros(2, 2)", "torch.manual_seed(1)", draw, "x = torch.rand(2).tolist()", "fit(x)"
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6]
+    assert replayed(found, "x") == kernel.live("x")
