@@ -9,10 +9,10 @@ from contextlib import closing
 
 from det_native.client.events import EventFeed
 from det_native.client.logs import Logs
-from det_native.client.missing_files import not_sent
 from det_native.client.progress import ExperimentProgress
 from det_native.client.rendering import ProgressView
 from det_native.client.source import Source
+from det_native.client.travel_hints import travel_hint
 from det_native.errors import ExperimentFailedError, UserCodeError
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
@@ -101,7 +101,7 @@ def _follow(
             if error is not None:
                 known = error.traceback in tracebacks
                 text = error_text(error, event.trial_id, again=event.trial_id in failed, known=known)
-                view.message(text if known else text + not_sent(source, experiment_id, error))
+                view.message(text if known else text + travel_hint(source, experiment_id, error))
                 failed.add(event.trial_id)
                 tracebacks.add(error.traceback)
             view.update(progress.fraction, progress.text)
@@ -140,7 +140,7 @@ def raise_failure(
         if error.traceback in shown:
             message = f"{brief} (the traceback is above)"
         else:
-            message = f"{headline}\n{error.traceback}{not_sent(source, experiment_id, error)}"
+            message = f"{headline}\n{error.traceback}{travel_hint(source, experiment_id, error)}"
         raise UserCodeError(message, traceback=error.traceback, cell=error.cell, file=error.file, line=error.line)
     reason = f"\n{detail.error.type}: {detail.error.message}" if detail.error is not None else ""
     raise ExperimentFailedError(f"{headline}{reason}{_log_tail(source, experiment_id)}")

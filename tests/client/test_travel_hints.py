@@ -1,4 +1,4 @@
-"""What is said of a file that the code missed on its worker."""
+"""What is said of a file that the code missed on its worker, or found there."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 
 from det_native.client import waiting
-from det_native.client.missing_files import not_sent
 from det_native.client.source import Source
+from det_native.client.travel_hints import travel_hint
 from det_native.errors import NotFoundError, UserCodeError
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState
@@ -37,21 +37,36 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_file_that_exists_here_and_was_not_sent_is_named_with_the_way_to_send_it(folder: Path) -> None:
-    assert not_sent(source_of("data/b.csv"), 1, missing("data/a.csv")) == (
+    assert travel_hint(source_of("data/b.csv"), 1, missing("data/a.csv")) == (
         f"\n'data/a.csv' exists here, in {folder}, but was not sent with the experiment: "
         "init(..., include=['data/a.csv']) sends it, or a context_dir that holds it."
     )
 
 
 def test_nothing_is_said_of_other_files_and_errors(folder: Path) -> None:
-    assert not_sent(source_of("data/a.csv"), 1, missing("data/a.csv")) == ""
-    assert not_sent(source_of(), 1, missing("data/none.csv")) == ""
-    assert not_sent(source_of(), 1, missing(str(folder / "data" / "a.csv"))) == ""
-    assert not_sent(source_of(), 1, missing("data/a.csv", "OSError")) == ""
-    assert not_sent(source_of(url=""), "local-1", missing("data/a.csv")) == ""
+    assert travel_hint(source_of("data/a.csv"), 1, missing("data/a.csv")) == ""
+    assert travel_hint(source_of(), 1, missing("data/none.csv")) == ""
+    assert travel_hint(source_of(), 1, missing(str(folder / "data" / "a.csv"))) == ""
+    assert travel_hint(source_of(), 1, missing("data/a.csv", "OSError")) == ""
+    assert travel_hint(source_of(url=""), "local-1", missing("data/a.csv")) == ""
     unknown = source_of()
     unknown.bundle.side_effect = NotFoundError("no such bundle")
-    assert not_sent(unknown, 1, missing("data/a.csv")) == ""
+    assert travel_hint(unknown, 1, missing("data/a.csv")) == ""
+
+
+def exists(path: str) -> rest.UserErrorInfo:
+    message = f"[Errno 17] File exists: {path!r}"
+    return rest.UserErrorInfo(type="FileExistsError", message=message, traceback=message, cell=3)
+
+
+def test_what_was_sent_and_is_made_again_is_said_to_be_there() -> None:
+    sent = source_of("data/a.csv")
+    assert travel_hint(sent, 1, exists("data")) == (
+        "\n'data' was sent with the experiment, so it is there before any cell runs: "
+        "os.makedirs('data', exist_ok=True) takes it as it is."
+    )
+    assert travel_hint(sent, 1, exists("data/a.csv")).endswith("let the code look first.")
+    assert travel_hint(source_of("other.csv"), 1, exists("data")) == "", "the code has made it twice"
 
 
 def test_the_failure_that_is_raised_says_so() -> None:
