@@ -13,6 +13,7 @@ from det_native.capture.expressions import (
     catches_name_error,
     chain_of,
     dotted,
+    makes_new,
     reads_itself,
     sharing_of,
 )
@@ -104,21 +105,33 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             self._bind_target(target, value, names, codes)
 
     def _bind_target(
-        self, target: ast.expr, value: ast.expr, names: frozenset[str], codes: tuple[Code, ...], loop: bool = False
+        self,
+        target: ast.expr,
+        value: ast.expr,
+        names: frozenset[str],
+        codes: tuple[Code, ...],
+        loop: bool = False,
+        part: bool = False,
     ) -> None:
         if isinstance(target, ast.Name):
-            self._bind_name(target, value, names, codes, loop)
+            self._bind_name(target, value, names, codes, loop, part)
         elif isinstance(target, ast.Tuple | ast.List):
             for element in target.elts:
-                self._bind_target(element, value, names, codes, loop)
+                self._bind_target(element, value, names, codes, loop, part=True)
         elif isinstance(target, ast.Starred):
-            self._bind_target(target.value, value, names, codes, loop)
+            self._bind_target(target.value, value, names, codes, loop, part=True)
         else:
             how = "attribute" if isinstance(target, ast.Attribute) else "item"
             self._change(target, how, reads_itself(target, value))
 
     def _bind_name(
-        self, target: ast.Name, value: ast.expr, names: frozenset[str], codes: tuple[Code, ...], loop: bool
+        self,
+        target: ast.Name,
+        value: ast.expr,
+        names: frozenset[str],
+        codes: tuple[Code, ...],
+        loop: bool,
+        part: bool,
     ) -> None:
         sharing = sharing_of(value, self._roots)
         frame = self._frame_of(target.id)
@@ -139,6 +152,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
                 origin=origin,
                 updates=not loop and applied_twice_differs(target.id, value),
                 copies=frozenset(sharing.copies),
+                whole=not (loop or part) and makes_new(value),
             )
         )
 
@@ -310,7 +324,8 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             for annotation in annotations_of(node):
                 self.visit(annotation)
         sources = frozenset(self.names) | _roots_of(node.decorator_list)
-        codes = (*self.codes[before:], self._code(node, node.name))
+        code = replace(self._code(node, node.name), decorators=_last_names(node.decorator_list))
+        codes = (*self.codes[before:], code)
         if self._is_global(node.name):
             self.events.append(Bind(node.name, node.lineno, sources, codes=codes, origin=Origin("def")))
         else:
@@ -328,7 +343,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
         self._block(node.body)
         self.frames.pop()
         collected, self.codes = self.codes, codes_before
-        codes = (*self.codes[before:], *(_renamed(code, f"{node.name}.{code.name}") for code in collected))
+        codes = (*self.codes[before:], *(replace(code, name=f"{node.name}.{code.name}") for code in collected))
         if self._is_global(node.name):
             self.events.append(Bind(node.name, node.lineno, sources, codes=codes, origin=Origin("class")))
         else:
@@ -345,9 +360,10 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
                     self._changed(self._roots(path[0]), decorator, "call", (("call", method),))
 
 
-def _renamed(code: Code, name: str) -> Code:
-    return replace(code, name=name)
-
-
 def _roots_of(nodes: Iterable[ast.expr]) -> frozenset[str]:
     return frozenset(start.id for node in nodes if isinstance(start := chain_of(node)[0], ast.Name))
+
+
+def _last_names(decorators: Iterable[ast.expr]) -> frozenset[str]:
+    paths = (dotted(one.func if isinstance(one, ast.Call) else one) for one in decorators)
+    return frozenset(path[-1] for path in paths if path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from det_native.capture.bindings import Binding, CodeRegistry, Environment, import_path
-from det_native.capture.events import Call, Change, flat
+from det_native.capture.events import Call, Change
 from det_native.capture.vocabulary import (
     ACCUMULATING_METHODS,
     ARGUMENT_CHANGING_METHODS,
@@ -23,6 +23,9 @@ from det_native.capture.vocabulary import (
 )
 
 Path = tuple[str, ...]
+#: Functions that are being, or have been, looked into for a question, with the position of the argument.
+Seen = set[tuple[int, int | str]]
+_SELF = "self"
 
 
 class ArgumentChanges:
@@ -39,6 +42,7 @@ class ArgumentChanges:
     def __init__(self, codes: CodeRegistry, local_modules: Collection[str]) -> None:
         self._codes = codes
         self._local_modules = local_modules
+        self._named: dict[tuple[frozenset[int], str], tuple[int, ...]] = {}
 
     def changes(
         self,
@@ -46,7 +50,7 @@ class ArgumentChanges:
         event: Call,
         full: Path | None,
         position: int | str,
-        active: frozenset[int] = frozenset(),
+        seen: Seen | None = None,
     ) -> bool:
         """Return whether a call may change the argument at `position`.
 
@@ -58,8 +62,8 @@ class ArgumentChanges:
             The callee's path if it is imported.
         position : int or str
             Number or keyword of the argument.
-        active : frozenset of int
-            Functions that are being read already.
+        seen : set, optional
+            Where the search has been.
         """
         root, last = event.callee[0], event.callee[-1]
         binding = environment.get(root)
@@ -71,30 +75,31 @@ class ArgumentChanges:
             return MUTATING_BUILTINS.get(root) == position
         if len(event.callee) == 1:
             if binding.origin.kind == "def":
-                return any(self._in_function(environment, number, position, active) for number in binding.codes)
+                seen = set() if seen is None else seen
+                return any(self._in_function(environment, number, position, seen) for number in binding.codes)
             return False
         if last in ARGUMENT_CHANGING_METHODS or last in WRAPPING_METHODS:
             return True
         return bool(binding.codes) and last not in FRESH_METHODS | VIEW_METHODS | KEEPING_METHODS
 
-    def _in_function(self, environment: Environment, number: int, position: int | str, active: frozenset[int]) -> bool:
+    def _in_function(self, environment: Environment, number: int, position: int | str, seen: Seen) -> bool:
         """Return whether a function defined in a cell changes what it is given at `position`."""
         code = self._codes[number]
-        if number in active:
+        if (number, position) in seen:
             return False
+        seen.add((number, position))
         if isinstance(position, int):
             named = code.parameters[position : position + 1] or code.parameters[-1:]
         else:
             named = (position,) if position in code.parameters else code.parameters
-        active = active | {number}
-        for event in flat(code.events):
+        for event in code.changes_and_calls:
             if isinstance(event, Change) and event.name in named:
                 if event.how != "call" or chain_changes(event.chain, None, event.in_place):
                     return True
             elif isinstance(event, Call) and event.callee[0] not in code.parameters:
                 full = event.callee if event.imported else import_path(environment, event.callee)
                 for inner, names in event.arguments:
-                    if names.intersection(named) and self.changes(environment, event, full, inner, active):
+                    if names.intersection(named) and self.changes(environment, event, full, inner, seen):
                         return True
         return False
 
@@ -103,12 +108,12 @@ class ArgumentChanges:
         return any(
             isinstance(event, Change) and event.name in self._codes[number].kept and _is_plain(event)
             for number in binding.codes
-            if self._codes[number].kept
-            for event in flat(self._codes[number].events)
+            if self._codes[number].kept and "." not in self._codes[number].name  # no method of what it makes
+            for event in self._codes[number].changes_and_calls
         )
 
     def own_method_changes(
-        self, environment: Environment, binding: Binding, method: str, active: frozenset[int] = frozenset()
+        self, environment: Environment, binding: Binding, method: str, seen: Seen | None = None
     ) -> bool:
         """Return whether a method of a class of the cells, whatever its name, changes what it is called on.
 
@@ -118,61 +123,58 @@ class ArgumentChanges:
         binding : Binding
             The object, or the class.
         method : str
-        active : frozenset of int
-            Methods that are being read already.
+        seen : set, optional
+            Where the search has been.
         """
-        return any(
-            self.method_changes(environment, binding, number, active | {number})
-            for number in self.own_methods(binding, method)
-            if number not in active
+        found: Seen = set() if seen is None else seen
+        numbers = self.methods_named(binding, method)
+        return any(self.method_changes(environment, binding, number, found) for number in numbers)
+
+    def methods_named(self, binding: Binding, name: str) -> tuple[int, ...]:
+        """Return the numbers of the methods of that name in the classes of the cells which `binding` may be of."""
+        key = binding.codes, name
+        if key not in self._named:
+            codes = ((number, self._codes[number]) for number in sorted(binding.codes))
+            self._named[key] = tuple(number for number, code in codes if code.name.endswith(f".{name}") and code.bound)
+        return self._named[key]
+
+    def getters_named(self, binding: Binding, name: str) -> tuple[int, ...]:
+        """Return those of :meth:`methods_named` that run when the attribute is looked at: properties."""
+        found = ((number, self._codes[number]) for number in self.methods_named(binding, name))
+        return tuple(
+            number
+            for number, code in found
+            if len(code.parameters) == 1 and any(one.endswith("property") for one in code.decorators)
         )
 
-    def own_methods(self, binding: Binding, method: str, looked_at: bool = False) -> list[int]:
-        """Return the numbers of the methods of that name in the classes of the cells which `binding` may be of.
-
-        Parameters
-        ----------
-        binding : Binding
-        method : str
-        looked_at : bool
-            It is not called by the code, but by Python: as a property, unless its name says otherwise.
-        """
-        getter = looked_at and not method.startswith("__")
-        return [
-            number
-            for number in sorted(binding.codes)
-            if self._codes[number].name.endswith(f".{method}")
-            and (len(self._codes[number].parameters) == 1 if getter else self._codes[number].parameters)
-        ]
-
-    def method_changes(
-        self, environment: Environment, binding: Binding, number: int, active: frozenset[int] = frozenset()
-    ) -> bool:
+    def method_changes(self, environment: Environment, binding: Binding, number: int, seen: Seen | None = None) -> bool:
         """Return whether the method of that number changes what it is called on."""
+        seen = set() if seen is None else seen
+        if (number, _SELF) in seen:
+            return False
+        seen.add((number, _SELF))
         code = self._codes[number]
         own = code.parameters[0]
-        for event in flat(code.events):
+        for event in code.changes_and_calls:
             if isinstance(event, Change) and event.name == own:
                 if _is_plain(event):
                     return True
                 called = event.chain[0][1] if event.how == "call" and len(event.chain) == 1 else ""
-                if called and self.own_method_changes(environment, binding, called, active):
+                if called and self.own_method_changes(environment, binding, called, seen):
                     return True
             elif isinstance(event, Call) and event.callee[0] != own:
                 full = event.callee if event.imported else import_path(environment, event.callee)
                 for position, names in event.arguments:
-                    if own in names and self.changes(environment, event, full, position, active):
+                    if own in names and self.changes(environment, event, full, position, seen):
                         return True
         return False
 
 
 def _is_plain(event: Change) -> bool:
-    """Whether a change is one for certain, or done by a method of a part of which nothing is known."""
+    """Whether a change is one for certain, whatever is changed."""
     if event.how != "call":
         return True
-    if len(event.chain) == 1:
-        return event.chain[0][1] in CONTAINER_CHANGES | ACCUMULATING_METHODS
-    return chain_changes(event.chain, None, event.in_place)
+    return event.in_place or event.chain[-1][1] in CONTAINER_CHANGES | ACCUMULATING_METHODS
 
 
 def exposed(

@@ -39,8 +39,12 @@ class Binding:
         The value is sent; nothing has to run for it.
     again : frozenset of int
         Of an import: executions that have imported the same since, any of which would do.
-    flat : bool
+    shallow : bool
         A container that keeps nothing which can change.
+    parts : frozenset of int
+        Tokens of containers of which it is a copy: it is another one, with the same things in it.
+    whole : bool
+        It is what its tokens stand for, not a part of that.
     """
 
     definitions: frozenset[int] = frozenset()
@@ -54,7 +58,9 @@ class Binding:
     by_value: bool = False
     again: frozenset[int] = frozenset()
     classes: frozenset[int] = frozenset()
-    flat: bool = False
+    shallow: bool = False
+    parts: frozenset[int] = frozenset()
+    whole: bool = False
 
     def changed(self, execution: int, accumulates: bool) -> Binding:
         """Return the binding after `execution` changed the value in place."""
@@ -83,7 +89,9 @@ def join(first: Binding, second: Binding) -> Binding:
         first.by_value and second.by_value,
         first.again & second.again,
         first.classes | second.classes,
-        first.flat and second.flat,
+        first.shallow and second.shallow,
+        first.parts | second.parts,
+        first.whole and second.whole,
     )
 
 

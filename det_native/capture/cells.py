@@ -10,7 +10,7 @@ from typing import Any
 
 from det_native.capture.bindings import HISTORY_NAMES
 from det_native.capture.data import collect_data
-from det_native.capture.events import Call
+from det_native.capture.events import Call, flat
 from det_native.capture.explain import (
     draw_warnings,
     execution_rows,
@@ -22,7 +22,7 @@ from det_native.capture.explain import (
     secret_rows,
     training_warning,
 )
-from det_native.capture.live import executions_of, facts_of, flat
+from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local

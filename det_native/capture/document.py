@@ -12,8 +12,7 @@ from det_native.capture.cells import PROVIDED, CellCapture, Request
 from det_native.capture.document_calls import FoundCall
 from det_native.capture.document_log import DocumentCell, DocumentLog
 from det_native.capture.document_reading import read_calls
-from det_native.capture.events import Bind, Star
-from det_native.capture.live import flat
+from det_native.capture.events import Bind, Star, flat
 from det_native.capture.log import CallRecord
 from det_native.capture.model import Capture
 from det_native.capture.modules import module_file

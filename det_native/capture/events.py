@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 #: One link of a chain of accesses on a name: ``df["a"].mean()`` is item, attribute, call.
@@ -30,6 +31,8 @@ class Code:
         Those of them whose default is made once and can be changed: ``def note(x, seen=[])``.
     returns : frozenset of str
         Global names of which the result may be the value, or a part of it.
+    decorators : frozenset of str
+        Last parts of their names.
     events : tuple of Event
         What the body does to anything but its own local variables.
     """
@@ -42,6 +45,17 @@ class Code:
     events: tuple[Event, ...] = ()
     kept: frozenset[str] = frozenset()
     returns: frozenset[str] = frozenset()
+    decorators: frozenset[str] = frozenset()
+
+    @property
+    def bound(self) -> bool:
+        """Whether it is given what it is called on, if it is a method."""
+        return bool(self.parameters) and "staticmethod" not in self.decorators
+
+    @cached_property
+    def changes_and_calls(self) -> tuple[Change | Call, ...]:
+        """Those among the events, of all alternatives: looked through again and again."""
+        return tuple(event for event in flat(self.events) if isinstance(event, Change | Call))
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,8 @@ class Bind:
         The new value is computed from the name's old one.
     copies : frozenset of str
         Names of which the value is a shallow copy: what is kept in them is in both.
+    whole : bool
+        The value is new, or that of one name, and not a part of something.
     """
 
     name: str
@@ -94,6 +110,7 @@ class Bind:
     origin: Origin = field(default_factory=lambda: Origin("value"))
     updates: bool = False
     copies: frozenset[str] = frozenset()
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,18 @@ def _collect_copied(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
         sharing.copies |= shared_names(node.func.value, roots)
 
 
+def makes_new(node: ast.expr) -> bool:
+    """Return whether the value of an expression is another than all before, if it is a container; a name's counts too.
+
+    Of calls, those are meant that copy one.
+    """
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) or (
+            isinstance(node.func, ast.Attribute) and node.func.attr in {"copy", *COPYING_METHODS}
+        )
+    return isinstance(node, ast.Name | ast.List | ast.Dict | ast.Set | ast.BinOp)
+
+
 def called_path(node: ast.expr) -> tuple[str, ...] | None:
     """Return the dotted path of the first call in a chain (``("a", "b")`` for ``a.b(1).c``), None without a call."""
     path: tuple[str, ...] | None = None

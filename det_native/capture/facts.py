@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import dis
 import enum
 import fractions
 import functools
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from det_native.capture.vocabulary import CONTAINER_CHANGES
+from det_native.capture.callables import keeps_state
 
 _IMMUTABLE = (
     *(int, float, complex, str, bytes, bool, type(None), type(...), range, slice, enum.Enum, decimal.Decimal),
@@ -76,10 +75,10 @@ def kind_of(value: Any) -> str | None:
     if isinstance(value, types.ModuleType):
         return "module"
     if isinstance(value, _CALLABLE):
-        return "callable with state" if _keeps_state(value) else "callable"
+        return "callable with state" if keeps_state(value, _CONTAINERS) else "callable"
     if isinstance(value, _IMMUTABLE):
         return "immutable"
-    if isinstance(value, functools.partial) and kind_of((*value.args, *value.keywords.values())) == "immutable":
+    if type(value) is functools.partial and kind_of((*value.args, *value.keywords.values())) == "immutable":
         return kind_of(value.func)
     if isinstance(value, tuple | frozenset):
         return "immutable" if all(kind_of(element) == "immutable" for element in list(value)[:_LOOKED_AT]) else None
@@ -93,36 +92,12 @@ def kind_of(value: Any) -> str | None:
     return _library_kind(value)
 
 
-def is_flat(value: object) -> bool:
+def is_shallow(value: object) -> bool:
     """Whether a container keeps nothing that can change, as far as a look at its first elements shows."""
     if type(value) not in _CONTAINERS:
         return False
     elements = list(islice(value.values() if isinstance(value, dict) else value, _LOOKED_AT))  # type: ignore[call-overload]
     return all(kind_of(element) in {"immutable", "callable", "module"} for element in elements)
-
-
-def _keeps_state(function: Any) -> bool:
-    """Whether calling a function may change what it is bound to, or what it closes over."""
-    if isinstance(function, types.MethodType | types.BuiltinMethodType):
-        kept = type(function.__self__)
-        return kept in _CONTAINERS or kept.__module__ == "__main__"
-    code = getattr(function, "__code__", None)
-    if not isinstance(code, types.CodeType) or not code.co_freevars:
-        return False
-    free = set(code.co_freevars)
-    loaded = set()  # where expressions begin with a name of the enclosing function
-    for each in dis.get_instructions(code):
-        begin = each.positions[::2] if each.positions is not None else None
-        if each.opname == "STORE_DEREF" and each.argval in free:
-            return True
-        if each.opname == "LOAD_DEREF" and each.argval in free:
-            loaded.add(begin)
-        elif begin in loaded and (each.opname in _STORING or each.argval in CONTAINER_CHANGES):
-            return True
-    return False
-
-
-_STORING = frozenset({"STORE_ATTR", "STORE_SUBSCR", "DELETE_ATTR", "DELETE_SUBSCR"})
 
 
 def _library_kind(value: Any) -> str | None:

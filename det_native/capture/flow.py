@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from det_native.capture.analysis import Statement
@@ -34,7 +35,15 @@ from det_native.capture.own_classes import (
     told_of_classes,
 )
 from det_native.capture.records import Facts, Flow, Step
-from det_native.capture.sharing import classes_in, is_taken_over, kind_made, shared_names, with_state_of
+from det_native.capture.sharing import (
+    classes_in,
+    copied_names,
+    is_taken_over,
+    kind_made,
+    reaches_parts,
+    shared_names,
+    with_state_of,
+)
 from det_native.capture.vocabulary import (
     BINDING_BUILTINS,
     CONTAINER_CHANGES,
@@ -96,6 +105,7 @@ class _Follower(FlowState):
 
     def _step(self, step: Step) -> None:
         self.step = step
+        self.bound = True
         for table in (self.flow.needs, self.flow.missing):
             table[step.index] = {}
         for names in (self.flow.binds, self.flow.changes):
@@ -124,7 +134,8 @@ class _Follower(FlowState):
             offered = offered_codes(statement, self.environment, self.codes)
             for name in self.filled & self.environment.keys():
                 binding = self.environment[name]
-                if binding.kind not in DATA_KINDS:
+                if binding.kind not in DATA_KINDS and not offered <= binding.codes:
+                    self.bound = True
                     self.environment[name] = replace(binding, codes=binding.codes | offered)
 
     def _failing(self, statement: Statement) -> None:
@@ -163,7 +174,9 @@ class _Follower(FlowState):
             self._event(event)
 
     def _event(self, event: Event) -> None:
-        self.visited.clear()
+        if not isinstance(event, Read | Look | Change | Call) or self.bound:
+            self.visited.clear()
+            self.bound = False
         if isinstance(event, Read):
             self._read(event.name, event.line, event.called, event.optional, (event.name,))
         elif isinstance(event, Bind):
@@ -198,10 +211,12 @@ class _Follower(FlowState):
         self.depth += 1
         for alternative in branch.alternatives:
             self.environment = dict(start)
+            self.bound = True
             self._events(alternative)
             ends.append(self.environment)
         self.depth -= 1
         self.environment = merge(ends)
+        self.bound = True
 
     # Reading.
 
@@ -213,7 +228,8 @@ class _Follower(FlowState):
             return
         self._need(name, binding, path, line)
         if called and binding.kind == "iterator":
-            self._advance(name, binding)
+            with self._in_doubt_if_failed():
+                self._advance(name, binding)
         for number in sorted(binding.codes):
             if (number, called) not in self.visited:
                 self.visited.add((number, called))
@@ -258,24 +274,44 @@ class _Follower(FlowState):
         if kind not in DATA_KINDS and not taken:
             classes = classes_in(event, self.environment)
             codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
+        whole, parts = event.whole, frozenset[int]()
         if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
-            tokens = tokens.union(*(self.environment[a].tokens for a in self._shared(event) if a in self.environment))
-            for path, _ in event.through:
-                returned = returned_names(path[0], self.environment, self.codes)
-                tokens = tokens.union(*(self.environment[a].tokens for a in returned))
+            shared = [self.environment[name] for name in self._shared(event) if name in self.environment]
+            copied = (self.environment[name] for name in copied_names(event, self.environment))
+            of_one = event.same and all(one.whole for one in shared)
+            whole = event.whole and (of_one if shared else not self._returned(event))
+            tokens = tokens.union(self._returned(event), *(one.tokens for one in shared))
+            parts = parts.union(*(one.tokens | one.parts for one in copied), *(one.parts for one in shared))
+            if not whole:
+                tokens, parts = tokens | parts, frozenset()  # it may be one of the things that are kept there
         if event.origin.kind == "class":
             self._derive(event)
         updates: tuple[int, ...] = ()
         if event.updates and old is not None:
             updates = old.updates if self.step.index in old.updates else (*old.updates, self.step.index)
         definitions = frozenset({self.step.index})
-        flat = event.name in self.facts.flat and self.last_binder.get(event.name) == self.step.index
+        shallow = event.name in self.facts.shallow and self.last_binder.get(event.name) == self.step.index
         binding = Binding(
-            definitions, frozenset(), updates, codes, tokens, event.origin, kind, classes=classes, flat=flat
+            definitions,
+            frozenset(),
+            updates,
+            codes,
+            tokens,
+            event.origin,
+            kind,
+            classes=classes,
+            shallow=shallow,
+            parts=parts,
+            whole=whole,
         )
         self._set(event.name, binding)
         if event.origin.module == "__future__":
             self.flow.effects.setdefault(self.step.index, []).append(f"from __future__ import {event.origin.attribute}")
+
+    def _returned(self, event: Bind) -> frozenset[int]:
+        """Return the tokens of what the functions that are called for a value give of their global names."""
+        names = (returned_names(path[0], self.environment, self.codes) for path, _ in event.through)
+        return frozenset().union(*(self.environment[name].tokens for each in names for name in each))
 
     def _derive(self, event: Bind) -> None:
         """A class of the cells that hears of what is derived from it may keep that: a registry."""
@@ -307,23 +343,31 @@ class _Follower(FlowState):
         taken = not inside and any(event.line <= line <= event.end_line for line in self.step.taken)
         full = import_path(self.environment, (event.name,))
         self._change_returned(event)
+        out_of_sight = False
         if event.how == "call":
-            for name in derived_classes(event, binding, self.environment):
-                self._read(name, event.line, True, True, (event.name, name))
-            effect = effect_of_chain(event.name, event.chain) if full and full[0] not in DISPLAY_LIBRARIES else None
-            if effect is not None:
-                self.flow.effects.setdefault(self.step.index, []).append(effect)
-            if not call_changes(event, binding, taken) and (
-                taken or not call_keeps_something(event, binding, self.environment, self.arguments)
-            ):
-                return
+            self._call_on(event, binding, full)
+            if not call_changes(event, binding, taken):
+                out_of_sight = not taken and call_keeps_something(event, binding, self.environment, self.arguments)
+                if not out_of_sight:
+                    return
         if event.how in {"attribute", "item"} and full is not None and full[0] not in DISPLAY_LIBRARIES:
             path = [*full, *(name for _, name in event.chain if name)]
             self.flow.effects.setdefault(self.step.index, []).append(".".join(path))
         if event.how != "call" or event.chain[-1][1] in CONTAINER_CHANGES:
             self.filled |= {event.name} | with_state_of(binding, self.environment, frozenset())
         apart = WITHOUT_GRADIENTS if event.how == "call" and event.chain[-1][1] == "backward" else frozenset()
-        self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart)
+        with self._in_doubt_if_failed() if out_of_sight else nullcontext():
+            parts = reaches_parts(event, binding)
+            self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart, parts)
+
+    def _call_on(self, event: Change, binding: Binding, full: tuple[str, ...] | None) -> None:
+        """What a call on a name does besides changing its value: it looks at classes, it sets up a library."""
+        for name in derived_classes(event, binding, self.environment):
+            self._read(name, event.line, True, True, (event.name, name))
+        if full is not None and full[0] not in DISPLAY_LIBRARIES:
+            effect = effect_of_chain(full, event.chain)
+            if effect is not None:
+                self.flow.effects.setdefault(self.step.index, []).append(effect)
 
     def _change_returned(self, event: Change) -> None:
         """``settings().update(rate=1)`` changes what the function returns."""
@@ -336,10 +380,13 @@ class _Follower(FlowState):
         binding = self.environment.get(event.name)
         if binding is None or binding.origin.kind == "import":
             return
-        methods = self.arguments.own_methods(binding, event.method, looked_at=True)
+        special = event.method.startswith("__")
+        looked = self.known.methods_named if special else self.known.getters_named
+        methods = looked(binding, event.method)
         grows = event.method == "__getitem__" and binding.kind in GROWING_KINDS
-        if grows or any(self.arguments.method_changes(self.environment, binding, number) for number in methods):
-            self._spread(event.name, binding, accumulates=False)
+        if grows or any(self.known.method_changes(self.environment, binding, number) for number in methods):
+            with self._in_doubt_if_failed():
+                self._spread(event.name, binding, accumulates=False)
         for number in methods:
             if (number, True) not in self.visited:
                 self.visited.add((number, True))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 
@@ -34,6 +35,7 @@ class FlowState:
         self.visited: set[tuple[int, bool]] = set()
         self.filled: set[str] = set()  # names of what the statement under way has put something into
         self.suspect = False
+        self.bound = False  # since the codes in `visited` were followed
         self.depth = 0
 
     def _need(self, name: str, binding: Binding, path: tuple[str, ...], line: int) -> None:
@@ -58,6 +60,7 @@ class FlowState:
 
     def _set(self, name: str, binding: Binding) -> None:
         self.environment[name] = binding
+        self.bound = True
         self._touched(name)
         self.flow.binds[self.step.index].add(name)
 
@@ -68,13 +71,14 @@ class FlowState:
         accumulates: bool,
         augmented: bool = False,
         apart: frozenset[str] = frozenset(),
+        parts: bool = True,
     ) -> None:
-        """The value of `name` changes, and with it whatever may share state with it, but for the kinds `apart`."""
+        """The value of `name` changes, and with it whatever may share state with it (see ``with_state_of``)."""
         if binding.kind in {"immutable", "dataset"}:
             if augmented:
                 self._changed(name, binding, accumulates)
             return
-        sharing = with_state_of(binding, self.environment, apart)
+        sharing = with_state_of(binding, self.environment, apart, parts=parts)
         for other, present in list(self.environment.items()):
             if other == name or other in sharing:
                 self._changed(other, present, accumulates and other == name)
@@ -86,6 +90,15 @@ class FlowState:
             return
         self.environment[name] = binding.changed(self.step.index, accumulates)
         self.flow.changes[self.step.index].add(name)
+
+    @contextmanager
+    def _in_doubt_if_failed(self) -> Iterator[None]:
+        """Changes in the block come from a look at something: where its cell failed, that is worth a warning only."""
+        before, self.suspect = self.suspect, self.suspect or self.step.failed
+        try:
+            yield
+        finally:
+            self.suspect = before
 
     def _advance(self, name: str, iterator: Binding) -> None:
         """An iterator is used up, in part; not so what it goes through."""

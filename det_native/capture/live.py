@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from det_native.capture.analysis import Statement, analyse
 from det_native.capture.calls import cell_line
-from det_native.capture.events import Bind, Branch, Change, Code, Event, Read, Star
-from det_native.capture.facts import is_flat, kind_of
+from det_native.capture.events import Bind, Change, Code, Event, Read, Star, flat
+from det_native.capture.facts import is_shallow, kind_of
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.module_state import setters_in
 from det_native.capture.modules import is_local, is_submodule
 from det_native.capture.records import Facts
 from det_native.capture.slicer import Execution
 from det_native.capture.transform import Transformed, transform
+
+Answer = TypeVar("Answer")
 
 
 def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
@@ -75,16 +77,6 @@ def _changed_names(source: str) -> frozenset[str]:
     return frozenset(change.name for change in changes if change.accumulates)
 
 
-def flat(events: Iterable[Event]) -> Iterable[Event]:
-    """All events, those in branches too."""
-    for event in events:
-        if isinstance(event, Branch):
-            for alternative in event.alternatives:
-                yield from flat(alternative)
-        else:
-            yield event
-
-
 def facts_of(executions: Sequence[Execution], namespace: Mapping[str, Any]) -> Facts:
     """Look at the live values of the names that the log mentions."""
     names: set[str] = set()
@@ -94,13 +86,21 @@ def facts_of(executions: Sequence[Execution], namespace: Mapping[str, Any]) -> F
         for statement in execution.statements:
             _mentioned(statement.events, names, stars, modules)
     live = names & namespace.keys()
-    kinds = {name: kind for name in live if (kind := kind_of(namespace[name])) is not None}
+    kinds = {name: kind for name in live if (kind := _look(kind_of, namespace[name])) is not None}
     # Of a document's program nothing has run.
     kinds |= dict.fromkeys(set(_submodules(executions)) - live, "module")
     local = frozenset(module for module in modules if is_local(module))
     setters = setters_in(module for module in _imported(executions) if module.partition(".")[0] in local)
-    flat = frozenset(name for name in live if is_flat(namespace[name]))
-    return Facts(kinds, stars, local, setters, frozenset(live - kinds.keys()), flat)
+    shallow = frozenset(name for name in live if _look(is_shallow, namespace[name]))
+    return Facts(kinds, stars, local, setters, frozenset(live - kinds.keys()), shallow)
+
+
+def _look(question: Callable[[Any], Answer], value: Any) -> Answer | None:
+    """Ask something about a live value; None if the value does not let itself be looked at, for whatever reason."""
+    try:
+        return question(value)
+    except Exception:  # noqa: BLE001 (users' classes may raise anything, and nest without end)
+        return None
 
 
 def _imported(executions: Sequence[Execution]) -> set[str]:

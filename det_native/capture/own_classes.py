@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from det_native.capture.analysis import Statement
 from det_native.capture.argument_changes import ArgumentChanges
 from det_native.capture.bindings import Binding, CodeRegistry, Environment
@@ -23,6 +21,7 @@ def call_keeps_something(event: Change, binding: Binding, environment: Environme
     arguments : ArgumentChanges
     """
     if event.chain[0] == ("call", ""):
+        # Of what a decorator has made in place of a function, too: its class may have a `__call__` that counts.
         if binding.origin.kind != "def":
             return False
         return arguments.keeps_state(binding) or arguments.own_method_changes(environment, binding, "__call__")
@@ -66,9 +65,12 @@ def returned_names(name: str, environment: Environment, codes: CodeRegistry) -> 
     return frozenset(n for n in names & environment.keys() if environment[n].origin.kind in {"value", "loop"})
 
 
-def derived_classes(event: Change, binding: Binding, environment: Environment) -> Iterator[str]:
-    """Yield the classes that ``Base.__subclasses__()`` gives, and those derived from them."""
-    if event.how == "call" and event.chain[-1][1] == "__subclasses__":
-        for name, present in environment.items():
-            if present.origin.kind == "class" and present.classes & binding.tokens:
-                yield name
+def derived_classes(event: Change, binding: Binding, environment: Environment) -> list[str]:
+    """Return the classes that ``Base.__subclasses__()`` gives, and those derived from them."""
+    if event.how != "call" or event.chain[-1][1] != "__subclasses__":
+        return []
+    return sorted(
+        name
+        for name, present in environment.items()
+        if present.origin.kind == "class" and present.classes & binding.tokens
+    )

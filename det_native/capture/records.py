@@ -91,7 +91,7 @@ class Facts:
         Dotted paths of functions of such modules that change what their module keeps, see ``module_state``.
     others : frozenset of str
         Names of live values of which no kind is known: models and the like.
-    flat : frozenset of str
+    shallow : frozenset of str
         Names of live containers that keep nothing which can change.
     """
 
@@ -100,7 +100,7 @@ class Facts:
     local_modules: frozenset[str] = frozenset()
     setters: frozenset[tuple[str, ...]] = frozenset()
     others: frozenset[str] = frozenset()
-    flat: frozenset[str] = frozenset()
+    shallow: frozenset[str] = frozenset()
 
 
 @dataclass

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from det_native.capture.bindings import Binding, Environment, import_path
-from det_native.capture.events import Bind
+from det_native.capture.events import Bind, Change
 from det_native.capture.vocabulary import (
+    CONTAINER_CHANGES,
     CONTAINER_KINDS,
     COPYING_BUILTINS,
     COPYING_FUNCTIONS,
@@ -15,6 +16,8 @@ from det_native.capture.vocabulary import (
     TRAINING_METHODS,
     result_shares,
 )
+
+COPYING_PATHS = {(name,) for name in COPYING_BUILTINS}
 
 
 def is_taken_over(path: tuple[str, ...], line: int, taken: Collection[int]) -> bool:
@@ -52,7 +55,6 @@ def shared_names(
         Lines of training calls that were taken over.
     """
     yield from event.aliases
-    yield from _nested(event.copies, environment)
     for path, names in event.through:
         if not is_taken_over(path, event.line, taken):
             for name in _through(path, names, environment, local_modules):
@@ -61,16 +63,44 @@ def shared_names(
                     yield name
 
 
-def with_state_of(binding: Binding, environment: Environment, apart: Collection[str]) -> frozenset[str]:
-    """Return names whose values may share state with one, but for the kinds `apart` and what those are made of."""
+def copied_names(event: Bind, environment: Environment) -> frozenset[str]:
+    """Return names of containers of which what is bound is a copy, with the same things in it."""
+    made = [given for path, given in event.through if path in COPYING_PATHS and path[0] not in environment]
+    return _nested(event.copies, environment, known=True) | _nested(frozenset().union(*made), environment, known=False)
+
+
+def reaches_parts(event: Change, binding: Binding) -> bool:
+    """Return whether a change may reach what is kept in the value, not only which things are kept in it."""
+    if not binding.whole or binding.kind not in CONTAINER_KINDS or len(event.chain) != 1:
+        return True
+    if event.how == "item":
+        return event.accumulates  # ``c["a"] += [1]`` changes a list that is kept in it
+    return event.how != "call" or event.chain[0][1] not in CONTAINER_CHANGES
+
+
+def with_state_of(
+    binding: Binding, environment: Environment, apart: Collection[str], *, parts: bool = True
+) -> frozenset[str]:
+    """Return names whose values may share state with one.
+
+    Parameters
+    ----------
+    binding : Binding
+    environment : mapping of name to Binding
+    apart : collection of str
+        Kinds that are left out, with what those are made of.
+    parts : bool
+        Whether it is enough that they keep the same things.
+    """
     of_apart = (present.tokens for present in environment.values() if present.kind in apart)
-    tokens = binding.tokens.difference(*of_apart)
+    tokens = (binding.tokens | binding.parts if parts else binding.tokens).difference(*of_apart)
     # What a class is patched with, its instances have too; what changes one of them does not change the class.
     made = binding.tokens if binding.origin.kind == "class" else frozenset()
     return frozenset(
         name
         for name, present in environment.items()
-        if (present.tokens & tokens or present.classes & made) and present.kind != "immutable"
+        if (present.tokens & tokens or (parts and present.parts & tokens) or present.classes & made)
+        and present.kind != "immutable"
     )
 
 
@@ -81,10 +111,14 @@ def classes_in(event: Bind, environment: Environment) -> frozenset[int]:
     return frozenset().union(*own, *(binding.classes for binding in sources))
 
 
-def _nested(names: Collection[str], environment: Environment) -> frozenset[str]:
-    """Return those of which a shallow copy shares something."""
-    known = ((name, environment[name]) for name in names if name in environment)
-    return frozenset(name for name, binding in known if binding.kind in CONTAINER_KINDS and not binding.flat)
+def _nested(names: Collection[str], environment: Environment, *, known: bool) -> frozenset[str]:
+    """Return those of which a shallow copy shares something.
+
+    Of `known` containers only, or of whatever may be one: a table has a ``copy()`` as well, and shares nothing.
+    """
+    bindings = ((name, environment[name]) for name in names if name in environment)
+    kinds = CONTAINER_KINDS if known else {*CONTAINER_KINDS, None}
+    return frozenset(name for name, binding in bindings if binding.kind in kinds and not binding.shallow)
 
 
 def _through(
@@ -96,8 +130,6 @@ def _through(
     if full is not None:
         shares = full[0] in local_modules or full in COPYING_FUNCTIONS or result_shares(path[-1], True)
         return names - {path[0]} if shares else frozenset()
-    if binding is None and path[0] in COPYING_BUILTINS:
-        return _nested(names, environment)
     if binding is None:
         return names - {path[0]} if path[0] in SHARING_BUILTINS else frozenset()
     if binding.kind == "keras context":

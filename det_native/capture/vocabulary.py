@@ -14,8 +14,8 @@ TRAINING_METHODS = frozenset({"fit", "train", "create", "train_and_evaluate"})
 
 #: Kinds of values that are data and hold no code.
 DATA_KINDS = frozenset(
-    {"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set"}
-) | {"data growing dict"}
+    {"immutable", "table", "array", "array view", "tensor", "data list", "data dict", "data set", "data growing dict"}
+)
 
 #: Kinds of values that are filled by being looked at: those with a default factory.
 GROWING_KINDS = frozenset({"growing dict", "data growing dict"})
@@ -231,12 +231,20 @@ _SETTING_METHODS = _words("""
 """)
 
 
-def effect_of_chain(name: str, chain: tuple[Link, ...]) -> str | None:
-    """Return what a chain on an imported name sets for the whole process: ``logging.getLogger("a").setLevel(0)``."""
-    calls = [method for link, method in chain if link == "call"]
+def effect_of_chain(path: tuple[str, ...], chain: tuple[Link, ...]) -> str | None:
+    """Return what a chain on an imported name sets for the whole process: ``logging.getLogger("a").setLevel(0)``.
+
+    Parameters
+    ----------
+    path : tuple of str
+        What the name is imported as.
+    chain : tuple of Link
+    """
+    calls = [method or path[-1] for link, method in chain if link == "call"]
     got = len(calls) > 1 and calls[0].startswith("get") and calls[0] != "get"
     if got and calls[-1] in _SETTING_METHODS:
-        return ".".join([name, *calls]) + "()"
+        shown = path if chain[0][1] else path[:-1]
+        return ".".join([*shown, *calls]) + "()"
     return None
 
 
@@ -250,7 +258,9 @@ def stream_of(path: tuple[str, ...]) -> tuple[Stream, bool] | None:
         return "random", seeds
     if path[0] == "torch" and (seeds or last in _DRAWS["torch"] or path[1:3] == ("nn", "init")):
         return "torch", seeds
-    if path[0] == "tensorflow" and (seeds or (len(path) > 2 and path[-2] == "random" and last in _DRAWS["tensorflow"])):
+    if path[0] in {"tensorflow", "keras"} and (
+        seeds or (len(path) > 2 and path[-2] == "random" and last in _DRAWS["tensorflow"])
+    ):
         return "tensorflow", seeds
     if path[0] == "sklearn" and last in _GLOBAL_NUMPY_DRAWS:
         return "numpy", False

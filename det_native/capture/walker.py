@@ -270,7 +270,7 @@ def _names_in(text: str) -> set[str]:
     """Return the names that an expression uses; none if the text is no expression."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 

@@ -95,6 +95,16 @@ OBJECT = (
         ("rows = [[1]]", "both = rows + [[2]]\nfor row in both:\n    row.append(3)", "rows"),
         ("sum = max", "del sum", "sum([1, 2])"),
         ("import logging", "logging.getLogger('a').setLevel(40)", "logging.getLogger('a').level"),
+        ("from logging import getLogger", "getLogger('b').setLevel(40)", "getLogger('b').level"),
+        ("cfg = {'a': [1]}", "new = dict(cfg)\nnew['a'] += [2]", "cfg"),
+        ("cfg = {'a': [1]}", "new = dict(cfg)\npart = new['a']\npart.append(2)", "cfg"),
+        ("cfg = {'a': [1]}\nnew = dict(cfg)", "cfg['a'].append(2)", "new"),
+        (
+            "class Kept:\n    def __init__(self):\n        self.n = 0\n    def add(self, x):\n        self.n += x\n"
+            "    def note(self, x):\n        return self.add(x)\nkept = Kept()\nnote = kept.note",
+            "note(2)",
+            "kept.n",
+        ),
         ("import logging", "logging.basicConfig(level=10, force=True)", "logging.getLogger().level"),
     ],
 )  # fmt: skip
@@ -142,6 +152,39 @@ def test_changes_that_are_not_seen_in_the_line_belong_to_the_slice(
             "tried = build()\ntried.fit = 1",
             "build()",
         ),
+        (
+            "cfg = {'a': 1, 'layers': [1]}\nrows = [[1], [2]]",
+            "e = cfg.copy()\ne['b'] = 1\nf = dict(cfg)\nf.update(c=1)\ng = list(rows)\ng.append(3)",
+            "cfg, rows",
+        ),
+        (
+            "class A:\n    @staticmethod\n    def norm(x):\n        x[0] = 1\n    def step(self):\n        self.n = 1\n"
+            "a = A()",
+            "a.norm([1])\nprint(callable(a.step))",
+            "a",
+        ),
+        (
+            "class T:\n    def clean(self, x):\n        return self.other(x)\n"
+            "    def other(self, x):\n        return x\nclean = T().clean",
+            "clean(1)",
+            "clean(2)",
+        ),
+        (
+            "class D:\n    def __init__(self):\n        self.names = ['a']\n    def __getitem__(self, i):\n"
+            "        return self.names[i].convert('L') if i else 1\nds = D()",
+            "print(ds[0])",
+            "ds",
+        ),
+        (
+            "class Net:\n    def __init__(self, sizes=[]):\n        sizes.append(1)\ndef show(m: Net):\n    return 1",
+            "show(1)",
+            "show(2)",
+        ),
+        (
+            "import numpy as np\ndef make(np):\n    def f(x):\n        return np.add(x, 1)\n    return f\nf = make(np)",
+            "f(1)",
+            "f(2)",
+        ),
         ("from functools import partial\ntwice = partial(pow, 2)", "twice(3)", "twice"),
         ("import torch\nbatches = torch.utils.data.DataLoader([1, 2])", "first = next(iter(batches))", "batches"),
     ],
@@ -149,6 +192,47 @@ def test_changes_that_are_not_seen_in_the_line_belong_to_the_slice(
 def test_a_look_that_changes_nothing_is_not_sent(kernel: Kernel, setup: str, look: str, used: str) -> None:
     kernel.cells(setup, look, f"x = {used}", "fit(x)")
     assert kernel.found().cells == [1, 2, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("setup", "look"),
+    [
+        ("from collections import defaultdict\nd = defaultdict(int)", "print(d['a'])"),
+        ("d = iter([1, 2])", "print(list(zip(d, [1])))"),
+        (f"{TOKENS}\nd = tokens", "print(d.encode('a'))"),
+    ],
+)
+def test_a_look_in_a_cell_that_failed_is_a_warning(kernel: Kernel, setup: str, look: str) -> None:
+    kernel.cells(setup, f"{look}\n1 / 0", "fit(d)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 4]
+    assert any("Cell [3] failed at line 2 while it was using `d`" in warning for warning in found.warnings)
+
+
+def test_classes_that_are_asked_for_may_bind_names(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "made = 0\nclass Base:\n    pass",
+        "class Net(Base):\n    def __init__(self):\n        global made, newest\n        made, newest = made + 1, self",
+        "nets = [kind() for kind in Base.__subclasses__()]",
+        "fit(made)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5]
+    assert replayed(found, "made") == {"made": "1"}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "class Odd:\n    @property\n    def __class__(self):\n        raise RuntimeError\nodd = Odd()",
+        "class Odd(tuple):\n    def __iter__(self):\n        raise ValueError\nodd = Odd([1])",
+        "odd = ()\nfor _ in range(3000):\n    odd = (odd,)\nodd = [odd]",
+        "odd = eval('+'.join(['1'] * 4000))",
+    ],
+)
+def test_values_that_cannot_be_looked_at_do_not_stop_a_submit(kernel: Kernel, odd: str) -> None:
+    kernel.cells(odd, "x = 1", "fit(x)")
+    assert kernel.found().cells == [1, 3, 4]
 
 
 REGISTER_NET = "@register\nclass Net:\n    def size(self):\n        return helper()"

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import time
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from det_native.capture.analysis import analyse
+from det_native.capture.live import facts_of
+from det_native.capture.records import Facts
 from det_native.capture.slicer import Execution, slice_log
 
 NAMES = ["a", "b", "c", "d"]
 FUNCTIONS = ["f", "g"]
+COPIES = ["list({})", "sorted({}, key=str)", "{}[:]"]
 name = st.sampled_from(NAMES)
 number = st.integers(min_value=0, max_value=9)
 
@@ -46,6 +51,10 @@ statement = st.one_of(
     st.builds("for i in range({}):\n    {} = i".format, st.integers(0, 2), name),
     st.builds("{}({})".format, function, name),
     st.builds("{} = {}".format, name, name),
+    *(st.builds(f"{{}} = {made}".format, name, name) for made in COPIES),
+    st.builds("{}[0].append({})".format, name, number),
+    st.builds("{}[0][0] = {}".format, name, number),
+    st.builds("{}[0] += [{}]".format, name, number),
     st.builds("{}, {} = {}, {}".format, name, name, expression(), number),
     st.builds("del {}".format, name),
     st.just("1 / 0"),
@@ -72,10 +81,8 @@ def run(source: str, namespace: dict[str, Any]) -> int | None:
     return None
 
 
-@settings(max_examples=300, deadline=None)
-@given(program)
-def test_running_the_slice_gives_the_values_of_the_kernel(drawn: tuple[list[str], list[int]]) -> None:
-    cells, order = drawn
+def runs(cells: list[str], order: list[int]) -> tuple[list[str], list[Execution], dict[str, Any]]:
+    """Run the cells in the order of a kernel; return what ran, the log and the names at the end."""
     live: dict[str, Any] = {"total": total}
     log = []
     sources = ["a = 1\nb = [2]\nc = [b, 3]\nd = 4", *(cells[i % len(cells)] for i in order)]
@@ -86,7 +93,15 @@ def test_running_the_slice_gives_the_values_of_the_kernel(drawn: tuple[list[str]
         )
     call = "wanted = [a, b, c, d]"
     log.append(Execution(len(log), len(log) + 1, "call", analyse(call)))
-    found = slice_log(log, len(log) - 1, 1)
+    return sources, log, live
+
+
+@pytest.mark.parametrize("look", [False, True], ids=["by the code alone", "with a look at the values"])
+@settings(max_examples=300, deadline=None)
+@given(drawn=program)
+def test_running_the_slice_gives_the_values_of_the_kernel(look: bool, drawn: tuple[list[str], list[int]]) -> None:
+    sources, log, live = runs(*drawn)
+    found = slice_log(log, len(log) - 1, 1, facts=facts_of(log, live) if look else Facts())
     unknown = {missing.name for missing, _ in found.missing if missing.certain}
     if found.problems or not live.keys() >= set(NAMES):
         return
@@ -96,3 +111,13 @@ def test_running_the_slice_gives_the_values_of_the_kernel(drawn: tuple[list[str]
         assert run(sources[index], fresh) is None, sources[index]
     for wanted in NAMES:
         assert repr(fresh[wanted]) == repr(live[wanted]), wanted
+
+
+def test_methods_that_call_each_other_are_read_once() -> None:
+    calls = " + ".join(f"self.m{number}(x)" for number in range(16))
+    methods = "".join(f"    def m{number}(self, x):\n        return {calls}\n" for number in range(16))
+    sources = [f"class Visitor:\n{methods}", "v = Visitor()", "v.m0.format(1)\nv.format(1)", "wanted = v.m0(1)"]
+    steps = [Execution(number, number + 1, str(number), analyse(source)) for number, source in enumerate(sources)]
+    begin = time.process_time()
+    assert sorted(slice_log(steps, 3, 1).included) == [0, 1, 3]
+    assert time.process_time() - begin < 2, "there are 16! ways through them"
