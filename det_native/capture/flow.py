@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -26,22 +26,17 @@ from det_native.capture.events import (
     name_of,
 )
 from det_native.capture.existence import existence_only
-from det_native.capture.flow_state import FlowState
+from det_native.capture.flow_binding import BindingFlow
 from det_native.capture.own_classes import (
     call_keeps_something,
     derived_classes,
     offered_codes,
     returned_names,
-    told_of_classes,
 )
 from det_native.capture.records import Facts, Flow, Step
 from det_native.capture.sharing import (
-    classes_in,
-    copied_names,
     is_taken_over,
-    kind_made,
     reaches_parts,
-    shared_names,
     with_state_of,
 )
 from det_native.capture.vocabulary import (
@@ -81,7 +76,7 @@ def follow(
     return _Follower(facts, cuts, calling).run(steps, needed)
 
 
-class _Follower(FlowState):
+class _Follower(BindingFlow):
     def run(self, steps: Sequence[Step], needed: Iterable[str]) -> Flow:
         for step in steps:
             for name in bound_names(event for statement in step.statements for event in statement.events):
@@ -257,77 +252,6 @@ class _Follower(FlowState):
                     self.environment = merge([self.environment, {event.name: before}])
             elif isinstance(event, Call):
                 self._call(event, frozenset(code.parameters), inside=True)
-
-    # Binding.
-
-    def _bind(self, event: Bind) -> None:
-        old = self.environment.get(event.name)
-        if event.origin.kind == "import" and old is not None and old.origin == event.origin and not old.changes:
-            self._import_again(event.name, old)
-            return
-        kind = self.facts.kinds.get(event.name) if self.last_binder.get(event.name) == self.step.index else None
-        kind = kind or kind_made(event, self.environment)
-        codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
-        tokens = frozenset({next(self.tokens)})
-        taken = any(is_taken_over(path, event.line, self.step.taken) for path, _ in event.through)
-        classes: frozenset[int] = frozenset()
-        if kind not in DATA_KINDS and not taken:
-            classes = classes_in(event, self.environment)
-            codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
-        whole, parts = event.whole, frozenset[int]()
-        if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
-            shared = [self.environment[name] for name in self._shared(event) if name in self.environment]
-            copied = (self.environment[name] for name in copied_names(event, self.environment))
-            of_one = event.same and all(one.whole for one in shared)
-            whole = event.whole and (of_one if shared else not self._returned(event))
-            tokens = tokens.union(self._returned(event), *(one.tokens for one in shared))
-            parts = parts.union(*(one.tokens | one.parts for one in copied), *(one.parts for one in shared))
-            if not whole:
-                tokens, parts = tokens | parts, frozenset()  # it may be one of the things that are kept there
-        if event.origin.kind == "class":
-            self._derive(event)
-        updates: tuple[int, ...] = ()
-        if event.updates and old is not None:
-            updates = old.updates if self.step.index in old.updates else (*old.updates, self.step.index)
-        definitions = frozenset({self.step.index})
-        shallow = event.name in self.facts.shallow and self.last_binder.get(event.name) == self.step.index
-        binding = Binding(
-            definitions,
-            frozenset(),
-            updates,
-            codes,
-            tokens,
-            event.origin,
-            kind,
-            classes=classes,
-            shallow=shallow,
-            parts=parts,
-            whole=whole,
-        )
-        self._set(event.name, binding)
-        if event.origin.module == "__future__":
-            self.flow.effects.setdefault(self.step.index, []).append(f"from __future__ import {event.origin.attribute}")
-
-    def _returned(self, event: Bind) -> frozenset[int]:
-        """Return the tokens of what the functions that are called for a value give of their global names."""
-        names = (returned_names(path[0], self.environment, self.codes) for path, _ in event.through)
-        return frozenset().union(*(self.environment[name].tokens for each in names for name in each))
-
-    def _derive(self, event: Bind) -> None:
-        """A class of the cells that hears of what is derived from it may keep that: a registry."""
-        for name in told_of_classes(event, self.environment, self.codes):
-            self._spread(name, self.environment[name], accumulates=False)
-            self.filled.add(name)
-
-    def _import_again(self, name: str, binding: Binding) -> None:
-        # Nothing is new, and who comes later may have it from here too; unless this is done in some cases only.
-        if not self.depth and not self.suspect and self.step.index not in binding.definitions:
-            kind = self.facts.kinds.get(name) if self.last_binder.get(name) == self.step.index else binding.kind
-            self.environment[name] = replace(binding, again=binding.again | {self.step.index}, kind=kind)
-            self.flow.binds[self.step.index].add(name)
-
-    def _shared(self, event: Bind) -> Iterator[str]:
-        return shared_names(event, self.environment, self.facts.local_modules, self.step.taken)
 
     # Changing.
 

@@ -1,0 +1,89 @@
+"""Following the log: what a name is bound to, and with what its value shares state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from det_native.capture.bindings import Binding
+from det_native.capture.events import Bind
+from det_native.capture.flow_state import FlowState
+from det_native.capture.own_classes import returned_names, told_of_classes
+from det_native.capture.sharing import classes_in, copied_names, is_taken_over, kind_made, shared_names
+from det_native.capture.vocabulary import DATA_KINDS
+
+
+class BindingFlow(FlowState):
+    """Binds names."""
+
+    def _bind(self, event: Bind) -> None:
+        old = self.environment.get(event.name)
+        if event.origin.kind == "import" and old is not None and old.origin == event.origin and not old.changes:
+            self._import_again(event.name, old)
+            return
+        kind = self.facts.kinds.get(event.name) if self.last_binder.get(event.name) == self.step.index else None
+        kind = kind or kind_made(event, self.environment)
+        codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
+        tokens = frozenset({next(self.tokens)})
+        taken = any(is_taken_over(path, event.line, self.step.taken) for path, _ in event.through)
+        classes: frozenset[int] = frozenset()
+        if kind not in DATA_KINDS and not taken:
+            classes = classes_in(event, self.environment)
+            codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
+        whole, parts = event.whole, frozenset[int]()
+        if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
+            shared, parts, whole = self._shared_state(event)
+            tokens |= shared
+        if event.origin.kind == "class":
+            self._derive(event)
+        updates: tuple[int, ...] = ()
+        if event.updates and old is not None:
+            updates = old.updates if self.step.index in old.updates else (*old.updates, self.step.index)
+        definitions = frozenset({self.step.index})
+        shallow = event.name in self.facts.shallow and self.last_binder.get(event.name) == self.step.index
+        binding = Binding(
+            definitions,
+            frozenset(),
+            updates,
+            codes,
+            tokens,
+            event.origin,
+            kind,
+            classes=classes,
+            shallow=shallow,
+            parts=parts,
+            whole=whole,
+        )
+        self._set(event.name, binding)
+        if event.origin.module == "__future__":
+            self.flow.effects.setdefault(self.step.index, []).append(f"from __future__ import {event.origin.attribute}")
+
+    def _shared_state(self, event: Bind) -> tuple[frozenset[int], frozenset[int], bool]:
+        """Return the tokens that the value shares, those of what it copies, and whether it is all of that."""
+        names = shared_names(event, self.environment, self.facts.local_modules, self.step.taken)
+        shared = [self.environment[name] for name in names if name in self.environment]
+        copied = (self.environment[name] for name in copied_names(event, self.environment))
+        returned = self._returned(event)
+        of_one = event.same and all(one.whole for one in shared)
+        whole = event.whole and (of_one if shared else not returned)
+        tokens = returned.union(*(one.tokens for one in shared))
+        parts = frozenset[int]().union(*(one.tokens | one.parts for one in copied), *(one.parts for one in shared))
+        # If it is a part, it may be one of the things that are kept there.
+        return (tokens, parts, True) if whole else (tokens | parts, frozenset(), False)
+
+    def _returned(self, event: Bind) -> frozenset[int]:
+        """Return the tokens of what the functions that are called for a value give of their global names."""
+        names = (returned_names(path[0], self.environment, self.codes) for path, _ in event.through)
+        return frozenset().union(*(self.environment[name].tokens for each in names for name in each))
+
+    def _derive(self, event: Bind) -> None:
+        """A class of the cells that hears of what is derived from it may keep that: a registry."""
+        for name in told_of_classes(event, self.environment, self.codes):
+            self._spread(name, self.environment[name], accumulates=False)
+            self.filled.add(name)
+
+    def _import_again(self, name: str, binding: Binding) -> None:
+        # Nothing is new, and who comes later may have it from here too; unless this is done in some cases only.
+        if not self.depth and not self.suspect and self.step.index not in binding.definitions:
+            kind = self.facts.kinds.get(name) if self.last_binder.get(name) == self.step.index else binding.kind
+            self.environment[name] = replace(binding, again=binding.again | {self.step.index}, kind=kind)
+            self.flow.binds[self.step.index].add(name)
