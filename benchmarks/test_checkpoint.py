@@ -17,6 +17,7 @@ from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.host_copy import HostMemory
 from det_harness.local import LocalReporter, LocalResult, run_local
+from det_harness.pace import Pace
 from safetensors.torch import save
 from torch import nn
 
@@ -133,7 +134,7 @@ def save_large(tmp_path: Path) -> Callable[[], Callable[[], None]]:
     memory, batches, (_, state) = HostMemory(), itertools.count(1), _large_state()
 
     def begin() -> Callable[[], None]:
-        checkpoints.save(next(batches), lambda place: torch_state.save(place, state, {}, None, memory))
+        checkpoints.save(next(batches), lambda place: torch_state.save(place, state, {}, None, memory), beside=True)
 
         def end() -> None:
             checkpoints.wait()
@@ -204,7 +205,7 @@ def test_durable(paired: Any, tmp_path: Path) -> None:
     memory = HostMemory()
     batches = itertools.count(1)
 
-    def write(folder: Path) -> Callable[[], None]:
+    def write(folder: Path) -> Callable[[Pace], None]:
         return torch_state.save(folder, state, {}, None, memory)
 
     def clear() -> None:
@@ -215,7 +216,7 @@ def test_durable(paired: Any, tmp_path: Path) -> None:
     def ours() -> float:
         clear()
         begin = time.perf_counter()
-        checkpoints.save(next(batches), write)
+        checkpoints.save(next(batches), write, beside=True)
         checkpoints.wait()
         return time.perf_counter() - begin
 

@@ -8,8 +8,9 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -26,6 +27,9 @@ _CHUNK = 4 << 20
 _MAX_MANIFEST = 32 << 20
 _THREADS = min(os.cpu_count() or 1, 8)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+
+# Goes through the pieces of a file, with rests between them where the processor is needed for something else.
+Pace = Callable[[Iterable[bytes]], Iterable[bytes]]
 
 logger = logging.getLogger("det_native")
 
@@ -61,7 +65,12 @@ class CheckpointStorage:
         except OSError as error:
             raise StorageError(f"No checkpoint can be written to {self.uri}: {error}.") from error
 
-    def publish(self, directory: Path, manifest: CheckpointManifest) -> tuple[str, CheckpointManifest]:
+    def publish(
+        self,
+        directory: Path,
+        manifest: CheckpointManifest,
+        pace: Pace = iter,
+    ) -> tuple[str, CheckpointManifest]:
         """Make the files in `directory` a checkpoint. The directory is used up.
 
         Parameters
@@ -71,6 +80,8 @@ class CheckpointStorage:
             system the files are copied.
         manifest : CheckpointManifest
             All but its `files`, which are filled in here.
+        pace : callable, optional
+            Goes through the pieces of each file that is read for its hash, with rests between them if need be.
 
         Returns
         -------
@@ -90,21 +101,25 @@ class CheckpointStorage:
         names = _walk(directory)
         try:
             if isinstance(self._folder, LocalFolder):
-                complete = _publish_local(self._folder, directory, names, manifest)
+                complete = _publish_local(self._folder, directory, names, manifest, pace)
             else:
-                complete = self._publish_remote(directory, names, manifest)
+                complete = self._publish_remote(directory, names, manifest, pace)
         except OSError as error:
             raise StorageError(f"Checkpoint {manifest.uuid} cannot be written to {self.uri}: {error}.") from error
         return f"{self.uri}/{manifest.uuid}", complete
 
     def _publish_remote(
-        self, directory: Path, names: Sequence[str], manifest: CheckpointManifest
+        self,
+        directory: Path,
+        names: Sequence[str],
+        manifest: CheckpointManifest,
+        pace: Pace,
     ) -> CheckpointManifest:
         def upload(file: CheckpointFile) -> None:
             self._folder.publish_file(f"{manifest.uuid}/{file.path}", directory / file.path)
 
         with ThreadPoolExecutor(_THREADS) as pool:
-            complete = _described(directory, names, manifest, pool)
+            complete = _described(directory, names, manifest, pool, pace)
             list(pool.map(upload, complete.files))
         self._folder.publish(f"{manifest.uuid}/{MANIFEST}", [_encode(complete)])
         shutil.rmtree(directory)
@@ -270,17 +285,23 @@ def _walk(directory: Path) -> list[str]:
 
 
 def _described(
-    directory: Path, names: Sequence[str], manifest: CheckpointManifest, pool: ThreadPoolExecutor
+    directory: Path,
+    names: Sequence[str],
+    manifest: CheckpointManifest,
+    pool: ThreadPoolExecutor,
+    pace: Pace,
 ) -> CheckpointManifest:
     """Return the manifest with sizes and hashes of the files."""
-    files = pool.map(lambda name: _describe(directory, name), names)
+    files = pool.map(lambda name: _describe(directory, name, pace), names)
     return manifest.model_copy(update={"files": tuple(files)})
 
 
-def _describe(directory: Path, name: str) -> CheckpointFile:
-    with open(directory / name, "rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256")
-        size = os.fstat(stream.fileno()).st_size
+def _describe(directory: Path, name: str, pace: Pace) -> CheckpointFile:
+    digest, size = hashlib.sha256(), 0
+    with open(directory / name, "rb", buffering=0) as stream:
+        for piece in pace(iter(partial(stream.read, _CHUNK), b"")):
+            digest.update(piece)
+            size += len(piece)
     return CheckpointFile(path=name, sha256=digest.hexdigest(), size=size)
 
 
@@ -301,7 +322,11 @@ def _decode(uuid: str, content: bytes) -> CheckpointManifest:
 
 
 def _publish_local(
-    folder: LocalFolder, directory: Path, names: Sequence[str], manifest: CheckpointManifest
+    folder: LocalFolder,
+    directory: Path,
+    names: Sequence[str],
+    manifest: CheckpointManifest,
+    pace: Pace,
 ) -> CheckpointManifest:
     source = directory
     if os.stat(directory).st_dev != folder.device():
@@ -310,7 +335,7 @@ def _publish_local(
     # One hashes from the page cache while the other waits for the disk.
     with ThreadPoolExecutor(_THREADS) as hashing, ThreadPoolExecutor(_THREADS) as synchronising:
         synchronised = synchronising.map(_fsync, _files_and_folders(source, names))
-        complete = _described(source, names, manifest, hashing)
+        complete = _described(source, names, manifest, hashing, pace)
         list(synchronised)  # before the manifest, which must never speak of what is not on the disk
     try:
         _write_manifest(source, complete)

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
+from det_harness.pace import Pace
 from det_harness.services import Reporter
 from det_native import __version__
 from det_native.errors import CheckpointError, DetError, StorageError
@@ -32,7 +33,12 @@ class Storage(Protocol):
     def workspace(self) -> Path:
         """Return a fresh empty folder to write into."""
 
-    def publish(self, directory: Path, manifest: CheckpointManifest) -> tuple[str, CheckpointManifest]:
+    def publish(
+        self,
+        directory: Path,
+        manifest: CheckpointManifest,
+        pace: Callable[[Iterable[bytes]], Iterable[bytes]],
+    ) -> tuple[str, CheckpointManifest]:
         """Make the folder a checkpoint; return its location and the complete manifest."""
 
     def fetch(self, uuid: str, into: Path) -> CheckpointManifest:
@@ -106,12 +112,16 @@ class TrialCheckpoints:
     def save(
         self,
         batch: int,
-        write: Callable[[Path], Callable[[], None] | None],
+        write: Callable[[Path], Callable[[Pace], None] | None],
         *,
+        beside: bool = False,
         metadata: Mapping[str, Any] | None = None,
         on_saved: Callable[[str, Path], None] | None = None,
     ) -> str:
         """Publish what `write` puts into a fresh folder; return the uuid.
+
+        If the training goes on `beside` it on the same processors, it is written slowly, so that the next batches take
+        as long as ever; who waits for it ends that.
 
         Raises
         ------
@@ -131,7 +141,14 @@ class TrialCheckpoints:
             raise
         manifest = self._manifest(uuid, batch, metadata)
         self._publication = _Publication(
-            self._storage, self._reporter, folder, manifest, self._journal, self._published.put, rest
+            self._storage,
+            self._reporter,
+            folder,
+            manifest,
+            self._journal,
+            self._published.put,
+            rest,
+            Pace(beside=beside),
         )
         self._publication.start()
         return uuid
@@ -162,6 +179,7 @@ class TrialCheckpoints:
         """
         publication, self._publication = self._publication, None
         if publication is not None:
+            publication.pace.hurry()
             publication.join()
             if publication.error is not None:
                 raise publication.error
@@ -251,10 +269,12 @@ class _Publication(threading.Thread):
         manifest: CheckpointManifest,
         journal: Journal | None,
         tell: Callable[[str], None],
-        rest: Callable[[], None] | None,
+        rest: Callable[[Pace], None] | None,
+        pace: Pace,
     ) -> None:
         super().__init__(name="det-checkpoint")
         self.error: Exception | None = None
+        self.pace = pace
         self._storage = storage
         self._reporter = reporter
         self._folder = folder
@@ -269,11 +289,11 @@ class _Publication(threading.Thread):
         try:
             if rest is not None:
                 with disk_errors(self._folder, self._manifest.batch):
-                    rest()
+                    rest(self.pace)
                 del rest
             if self._journal is not None:
                 self._journal.begin(self._manifest.uuid)
-            location, complete = self._storage.publish(self._folder, self._manifest)
+            location, complete = self._storage.publish(self._folder, self._manifest, self.pace)
             self._reporter.checkpoint(location, complete)
             self._tell(complete.uuid)
         except DetError as error:

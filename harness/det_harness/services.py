@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from det_harness.exchange import Exchange, OneProcess
+from det_harness.pace import Pace
 from det_harness.schedule import Schedule
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
@@ -39,15 +40,17 @@ class Checkpoints(Protocol):
     def save(
         self,
         batch: int,
-        write: Callable[[Path], Callable[[], None] | None],
+        write: Callable[[Path], Callable[[Pace], None] | None],
         *,
+        beside: bool = False,
         metadata: Mapping[str, Any] | None = None,
         on_saved: Callable[[str, Path], None] | None = None,
     ) -> str:
         """Publish what `write` puts into a fresh folder; return the uuid.
 
         `write` must finish copying the state to host memory or to the folder before it returns; a function that it
-        returns writes what is left, in the background. The manifest, hashing, rename and the report follow there.
+        returns writes what is left, in the background. The manifest, hashing, rename and the report follow there,
+        all at a slow pace if the training goes on `beside` it on the same processors.
         `on_saved` is called in the training thread with the uuid and the folder, before publication (users'
         ``on_checkpoint_end``); where it needs the whole folder, `write` must leave nothing.
         """

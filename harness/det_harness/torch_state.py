@@ -30,6 +30,7 @@ import torch
 
 from det_harness import nested, rng, state_files, torch_state_shards
 from det_harness.host_copy import HostMemory
+from det_harness.pace import Pace
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
 
@@ -76,7 +77,7 @@ def collect(
 
 def save(
     folder: Path, state: dict[str, Any], schedule: dict[str, Any], position: Any, memory: HostMemory
-) -> Callable[[], None]:
+) -> Callable[[Pace], None]:
     """Write everything into an empty folder, but the tensors: what is returned writes a copy of them, at any time.
 
     Parameters
@@ -105,10 +106,10 @@ def save_own(folder: Path, state: dict[str, Any]) -> None:
     state : dict
         From :func:`collect`, and whatever callbacks have put in.
     """
-    _write_state(folder, {key: value for key, value in state.items() if key not in _COMMON}, HostMemory())()
+    _write_state(folder, {key: value for key, value in state.items() if key not in _COMMON}, HostMemory())(Pace())
 
 
-def _write_state(folder: Path, state: dict[str, Any], memory: HostMemory) -> Callable[[], None]:
+def _write_state(folder: Path, state: dict[str, Any], memory: HostMemory) -> Callable[[Pace], None]:
     state = dict(state)
     for name, key in _FILES.items():
         if key in state:
@@ -121,9 +122,9 @@ def _write_state(folder: Path, state: dict[str, Any], memory: HostMemory) -> Cal
         (folder / _OBJECTS).write_bytes(cloudpickle.dumps(objects))
     rng.save(folder)
 
-    def write_weights() -> None:
-        with _without_checksums():
-            torch.save(copied, folder / _WEIGHTS)
+    def write_weights(pace: Pace) -> None:
+        with _without_checksums(), (folder / _WEIGHTS).open("wb", buffering=0) as stream:
+            torch.save(copied, pace.file(stream))  # type: ignore[arg-type] # all that it needs of a file
         memory.give_back(lent)
 
     return write_weights

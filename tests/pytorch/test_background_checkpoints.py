@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from det_harness import pace
 from det_harness.host_copy import HostMemory
 from digits_trials import DigitsTrial, Full, LocalRun, same
 from torch import nn
@@ -46,6 +47,23 @@ def test_training_goes_on_while_a_checkpoint_is_written(tmp_path: Path, monkeypa
     assert first.batch == 2
     with run.storage.open(first.uuid, "state_dict.pth") as stream:
         assert same(dict(torch.load(stream, weights_only=True)["models_state_dict"][0]), due[0])
+
+
+def test_a_training_on_the_processor_is_not_slowed_and_who_waits_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "_SHARE_BESIDE", 1e-9)  # the first rest would take days
+    published: list[int] = []
+
+    class Watched(Full):
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+            published.append(len(run.reporter.checkpoints))
+            return super().train_batch(batch, epoch_idx, batch_idx)
+
+    run = LocalRun(tmp_path, batches=6, min_checkpoint_period={"batches": 2})
+    run.run(Watched)
+    assert published == [0, 0, 0, 0, 1, 1]  # one is waited for where the next is due
+    assert [manifest.batch for _, manifest in run.reporter.checkpoints] == [2, 4, 6]
 
 
 def test_checksums_of_tensors_are_left_out_of_checkpoints_only(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from det_harness.checkpoint import disk_errors
 from det_harness.controllers.torch_hooks import CallbackHooks
 from det_harness.controllers.torch_reduction import Reduction
 from det_harness.host_copy import HostMemory
+from det_harness.pace import Pace
 from det_harness.services import Services
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchTrialContext
@@ -81,7 +82,11 @@ class TorchCheckpoints:
         with rng.preserved():
             if self._exchange.rank == 0:
                 self._checkpoints.save(
-                    self._schedule.progress.batches, self._write, metadata=self._metadata(), on_saved=self._saved
+                    self._schedule.progress.batches,
+                    self._write,
+                    beside=self._context.device.type == "cpu",
+                    metadata=self._metadata(),
+                    on_saved=self._saved,
                 )
             else:
                 self._save_own(self._schedule.progress.batches)
@@ -164,20 +169,20 @@ class TorchCheckpoints:
             self._hooks.call("on_checkpoint_save_start", state)
         return state
 
-    def _write(self, folder: Path) -> Callable[[], None] | None:
+    def _write(self, folder: Path) -> Callable[[Pace], None] | None:
         state, sharded = torch_state_shards.take_out(self._state())
         write_weights = torch_state.save(folder, state, self._schedule.snapshot(), self._position(), self._memory)
         rank_files.unpack(folder, self._exchange.gather(None))
         write_shards = self._shards.copied(folder, sharded) if sharded else None  # on every rank, or on none
 
-        def rest() -> None:
+        def rest(pace: Pace) -> None:
             if write_shards is not None:
                 write_shards()  # first: the other ranks wait for it
-            write_weights()
+            write_weights(pace)
 
         if not self._is_looked_into():
             return rest
-        rest()
+        rest(Pace())
         return None
 
     def _save_own(self, batch: int) -> None:
