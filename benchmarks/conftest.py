@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -102,6 +102,18 @@ class Paired:
         )
         _results.append(found)
         return found
+
+    def of(self, what: str, pairs: Sequence[tuple[float, float]], *, goal: float | None) -> Ratio:
+        """Keep the median of the ratios of what was timed by turns already: (ours, the peer's)."""
+        mine, others = iter(pairs), iter(pairs)
+        return self(
+            what,
+            lambda: next(mine)[0],
+            lambda: next(others)[1],
+            goal=goal,
+            rounds=len(pairs) - 1,  # besides the warm-up
+            value=lambda seconds, _: seconds,
+        )
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""The tiny model trained by other libraries' loops: told a loop's name per line, says its seconds per batch.
+"""The tiny model trained by other libraries' loops: told a loop's name per line, it says what a batch takes.
+
+Its answer is a list of pairs: seconds per batch of that loop, and of a bare one right after.
 
 Run by an interpreter that has lightning, pytorch-ignite and determined, which are no dependencies of ours; what it has
 not it says in its first line, which names the loops that can be run.
@@ -7,6 +9,8 @@ not it says in its first line, which names the loops that can be run.
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import json
 import logging
 import sys
 import tempfile
@@ -15,8 +19,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from tiny import BATCHES, Clock, as_fetched, made_dataset
+from tiny import BATCHES, Stretches, as_fetched, bare_stretches, made_dataset
 from torch import nn
+
+Pairs = list[tuple[float, float]]
 
 warnings.simplefilter("ignore")
 logging.disable(logging.WARNING)
@@ -33,26 +39,19 @@ def made_model() -> tuple[nn.Module, torch.optim.Optimizer]:
     return model, torch.optim.SGD(model.parameters(), lr=0.01)
 
 
-def bare() -> float:
-    """Train by a loop written by hand."""
-    model, optimizer = made_model()
-    clock, loader = Clock(), made_loader()
-    while clock.batches < BATCHES:
-        for inputs, labels in loader:
-            clock.tick()
-            loss = nn.functional.cross_entropy(model(inputs), labels)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-    return clock.per_batch
+def beside_bare() -> Stretches:
+    """Return what times a loop against one that is written by hand."""
+    loader = made_loader()
+    epochs = itertools.chain.from_iterable(itertools.repeat(loader))
+    return Stretches(bare_stretches(epochs, *made_model()))
 
 
-def ignite() -> float:
+def ignite() -> Pairs:
     """Train by an Engine of pytorch-ignite."""
     from ignite.engine import Engine
 
     model, optimizer = made_model()
-    clock = Clock()
+    clock = beside_bare()
 
     def step(_: Any, batch: Any) -> torch.Tensor:
         clock.tick()
@@ -63,17 +62,17 @@ def ignite() -> float:
         return loss.detach()
 
     Engine(step).run(made_loader(), max_epochs=BATCHES // 500)
-    return clock.per_batch
+    return clock.pairs
 
 
-def fabric() -> float:
+def fabric() -> Pairs:
     """Train by hand with Lightning Fabric's wrappers."""
     from lightning.fabric import Fabric
 
     made = Fabric(accelerator="cpu", devices=1)
     model, optimizer = made.setup(*made_model())
     loader = made.setup_dataloaders(made_loader())
-    clock = Clock()
+    clock = beside_bare()
     while clock.batches < BATCHES:
         for inputs, labels in loader:
             clock.tick()
@@ -81,14 +80,14 @@ def fabric() -> float:
             made.backward(loss)
             optimizer.step()
             optimizer.zero_grad()
-    return clock.per_batch
+    return clock.pairs
 
 
-def lightning() -> float:
+def lightning() -> Pairs:
     """Train by Lightning's Trainer, with its loggers, bars and callbacks off."""
     from lightning.pytorch import LightningModule, Trainer
 
-    clock = Clock()
+    clock = beside_bare()
 
     class Module(LightningModule):
         def __init__(self) -> None:
@@ -112,14 +111,14 @@ def lightning() -> float:
         enable_model_summary=False,
     )
     trainer.fit(Module(), made_loader())
-    return clock.per_batch
+    return clock.pairs
 
 
-def determined() -> float:
+def determined() -> Pairs:
     """Train a PyTorchTrial by Determined's own Trainer."""
     from determined import pytorch
 
-    clock = Clock()
+    clock = beside_bare()
 
     class Trial(pytorch.PyTorchTrial):
         def __init__(self, context: Any) -> None:
@@ -146,11 +145,10 @@ def determined() -> float:
 
     with pytorch.init() as context:
         pytorch.Trainer(Trial(context), context).fit(max_length=pytorch.Batch(BATCHES), checkpoint_policy="none")
-    return clock.per_batch
+    return clock.pairs
 
 
-LOOPS: dict[str, tuple[str, Callable[[], float]]] = {
-    "bare": ("torch", bare),
+LOOPS: dict[str, tuple[str, Callable[[], Pairs]]] = {
     "ignite": ("ignite", ignite),
     "fabric": ("lightning", fabric),
     "lightning": ("lightning", lightning),
@@ -169,7 +167,7 @@ def main() -> None:
         for line in sys.stdin:
             if not line.strip():
                 return
-            print(LOOPS[line.strip()][1](), file=answers, flush=True)
+            print(json.dumps(LOOPS[line.strip()][1]()), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,13 +11,15 @@ from typing import Any
 
 import pytest
 import torch
-from timed_trials import per_batch
-from tiny import BATCHES, Clock, InMemory, as_fetched, made_dataset
+from timed_trials import train_timed
+from tiny import STRETCH, InMemory, Stretches, as_fetched, bare_stretches, made_dataset
 from torch import nn
 
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
 
-TINY_ROUNDS = 15
+Pairs = list[tuple[float, float]]
+
+TINY_ROUNDS = 60
 PEERS = Path(__file__).with_name("loop_peers.py")
 PEER_NAMES = {
     "ignite": "pytorch-ignite's Engine",
@@ -66,27 +69,14 @@ class TinyTrial(PyTorchTrial):
         return {"val_loss": nn.functional.cross_entropy(self.model(inputs), labels)}
 
 
-def _epochs(loader: torch.utils.data.DataLoader[Any]) -> Iterator[Any]:
-    while True:
-        yield from loader
-
-
-def _bare(trial_class: type[TinyTrial], batches: int) -> float:
-    loader = DataLoader(trial_class.make_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched).get_data_loader(
-        repeat=True
-    )
+def _pairs(folder: Path, trial_class: type[TinyTrial], length: int, rounds: int) -> Pairs:
+    """Train a class, and by hand what it trains, in stretches by turns; return the seconds per batch of each."""
+    loader = DataLoader(trial_class.make_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched)
     model = trial_class.make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    clock = Clock()
-    iterator = iter(loader)
-    for _ in range(batches):
-        inputs, labels = next(iterator)
-        clock.tick()
-        loss = nn.functional.cross_entropy(model(inputs), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return clock.per_batch
+    clock = Stretches(bare_stretches(iter(loader.get_data_loader(repeat=True)), model, optimizer, length), length)
+    train_timed(folder, trial_class, (rounds + 2) * length, 32, clock.tick)
+    return clock.pairs
 
 
 class MediumModel(nn.Module):
@@ -125,13 +115,9 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def _per_batch(result: Any, _: float) -> float:
-    return float(result)
-
-
 @pytest.fixture(scope="module")
-def peer_loops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], Callable[[str], float]]]:
-    """The loops that the interpreter ``PEERS_PYTHON`` has; and what runs one of them and returns seconds per batch."""
+def peer_loops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], Callable[[str], Pairs]]]:
+    """The loops that the interpreter ``PEERS_PYTHON`` has; and what runs one of them, by turns with a bare one."""
     python = os.environ.get("PEERS_PYTHON")
     if python is None:
         pytest.skip("PEERS_PYTHON names no interpreter that has lightning, pytorch-ignite, determined and tensorboard")
@@ -144,9 +130,10 @@ def peer_loops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[
     assert process.stdout is not None
     told, said = process.stdin, process.stdout
 
-    def run(name: str) -> float:
+    def run(name: str) -> Pairs:
         print(name, file=told, flush=True)
-        return float(said.readline())
+        pairs: Pairs = json.loads(said.readline())
+        return pairs
 
     try:
         yield said.readline().split(), run
@@ -163,15 +150,8 @@ def tiny_ratios() -> dict[str, float]:
 
 
 def test_tiny(paired: Any, tmp_path: Path, tiny_ratios: dict[str, float]) -> None:
-    folders = iter(range(1000))
-    found = paired(
-        "one batch, tiny MLP, over a bare loop",
-        lambda: per_batch(tmp_path / str(next(folders)), TinyTrial, BATCHES, 32),
-        lambda: _bare(TinyTrial, BATCHES),
-        goal=1.05,
-        rounds=TINY_ROUNDS,
-        value=_per_batch,
-    )
+    pairs = _pairs(tmp_path, TinyTrial, STRETCH, TINY_ROUNDS)
+    found = paired.of("one batch, tiny MLP, over a bare loop", pairs, goal=1.05)
     tiny_ratios["ours"] = found.ratio
 
 
@@ -179,7 +159,7 @@ def test_tiny(paired: Any, tmp_path: Path, tiny_ratios: dict[str, float]) -> Non
 def test_tiny_by_others(
     paired: Any,
     name: str,
-    peer_loops: tuple[list[str], Callable[[str], float]],
+    peer_loops: tuple[list[str], Callable[[str], Pairs]],
     tiny_ratios: dict[str, float],
     figure: Callable[[str, str, str, bool], None],
 ) -> None:
@@ -187,7 +167,7 @@ def test_tiny_by_others(
     if name not in known:
         pytest.skip(f"PEERS_PYTHON has no {name}")
     what = f"the same model by {PEER_NAMES[name]}, over a bare loop"
-    found = paired(what, lambda: run(name), lambda: run("bare"), goal=None, value=_per_batch)
+    found = paired.of(what, run(name), goal=None)
     tiny_ratios[name] = found.ratio
     if name == "determined" and "ours" in tiny_ratios:
         share = (tiny_ratios["ours"] - 1) / (found.ratio - 1)
@@ -197,12 +177,4 @@ def test_tiny_by_others(
 
 
 def test_medium(paired: Any, tmp_path: Path) -> None:
-    folders = iter(range(1000))
-    paired(
-        "one batch, medium transformer, over a bare loop",
-        lambda: per_batch(tmp_path / str(next(folders)), MediumTrial, 20, 32),
-        lambda: _bare(MediumTrial, 20),
-        goal=1.01,
-        rounds=11,
-        value=_per_batch,
-    )
+    paired.of("one batch, medium transformer, over a bare loop", _pairs(tmp_path, MediumTrial, 1, 25), goal=1.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,21 @@ def per_batch(folder: Path, trial_class: Any, batches: int, batch_size: int) -> 
     batches, batch_size : int
     """
     clock = Clock()
+    train_timed(folder, trial_class, batches, batch_size, clock.tick)
+    return clock.per_batch
 
-    class Timed(trial_class):  # type: ignore[misc]
-        tick = staticmethod(clock.tick)
 
+def train_timed(folder: Path, trial_class: Any, batches: int, batch_size: int, tick: Callable[[], None]) -> None:
+    """Train a class that calls its ``tick()`` at the beginning of each batch.
+
+    Parameters
+    ----------
+    folder, trial_class, batches, batch_size
+        See :func:`per_batch`.
+    tick : callable
+        What is to be called.
+    """
+    timed = type(trial_class.__name__, (trial_class,), {"tick": staticmethod(tick)})
     config = load_config(
         {
             "hyperparameters": {"global_batch_size": batch_size},
@@ -36,11 +48,10 @@ def per_batch(folder: Path, trial_class: Any, batches: int, batch_size: int) -> 
         local=True,
     ).model_dump(mode="json")
     run_local(
-        lambda services: PyTorchTrialController(Timed, services),
+        lambda services: PyTorchTrialController(timed, services),
         config=config,
         hparams={"global_batch_size": batch_size},
         trial_seed=0,
         directory=folder,
         framework="torch",
     )
-    return clock.per_batch

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils.data import Dataset
 
-BATCHES = 2000
+BATCHES = 3000
+STRETCH = 100
 
 
 class InMemory(Dataset[Any]):
@@ -54,3 +57,47 @@ class Clock:
     @property
     def per_batch(self) -> float:
         return (self.last - self.first) / (self.batches - 1)
+
+
+class Stretches:
+    """Takes the time of a loop in short stretches, after each of which a bare loop does the same in the same process.
+
+    A machine that others use is faster in one second than in the next, by far more than what is looked for here.
+
+    Attributes
+    ----------
+    pairs : list of tuple
+        Seconds per batch of the loop, and of the bare one right after; the first stretch is left out.
+    """
+
+    def __init__(self, bare: Iterator[float], length: int = STRETCH) -> None:
+        self._bare, self._length = bare, length
+        self._begin = 0.0
+        self.batches = 0
+        self.pairs: list[tuple[float, float]] = []
+
+    def tick(self) -> None:
+        """Note that a batch of the loop begins."""
+        self.batches += 1
+        if self.batches % self._length != 1 % self._length:
+            return
+        seconds = time.perf_counter() - self._begin
+        other = next(self._bare)
+        if self.batches > 2 * self._length:
+            self.pairs.append((seconds / self._length, other / self._length))
+        self._begin = time.perf_counter()
+
+
+def bare_stretches(
+    batches: Iterator[Any], model: nn.Module, optimizer: torch.optim.Optimizer, length: int = STRETCH
+) -> Iterator[float]:
+    """Train by hand; yield the seconds that each stretch of batches took."""
+    while True:
+        begin = time.perf_counter()
+        for _ in range(length):
+            inputs, labels = next(batches)
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        yield time.perf_counter() - begin

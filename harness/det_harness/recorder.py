@@ -79,7 +79,9 @@ class TrainingRecorder:
             columns = self._checked_names(batch, metrics)
         self._batches.append(batch)
         for name, value in metrics.items():
-            if isinstance(value, torch.Tensor):
+            if type(value) is torch.Tensor and value.is_cpu and not value.dim():
+                value = value.item()  # there is nothing to wait for, as there is with a GPU
+            elif isinstance(value, torch.Tensor):
                 # What comes out of a graph is new in every batch; another tensor, a parameter say, changes in place.
                 value = value.detach().clone() if value.is_leaf or value._is_view() else value.detach()
             columns[name].append(value)
