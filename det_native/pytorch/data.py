@@ -16,7 +16,7 @@ from det_native.pytorch.samplers import (
     adapt_batch_sampler,
     seed_for,
 )
-from det_native.pytorch.seeded_loading import NumberedItems, ReplicaLoader, SeededDataset, WorkerStart
+from det_native.pytorch.seeded_loading import Loader, NumberedItems, ReplicaLoader, SeededDataset, WorkerStart
 from det_native.pytorch.streams import StreamLoader
 
 
@@ -160,7 +160,7 @@ class DataLoader:
         batching = (
             {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
         )
-        loader: torch_data.DataLoader[Any] = torch_data.DataLoader(
+        loader = Loader(
             dataset,
             # An iterator draws one number when it starts: from here, not from the generator that the model uses.
             generator=torch.Generator().manual_seed(seed_for(seed, rank)),
@@ -196,7 +196,7 @@ class DataLoader:
 
         def make_pass(generator: torch.Generator) -> torch_data.DataLoader[Any]:
             # Workers that live through several passes would go on drawing where the last pass ended.
-            return torch_data.DataLoader(
+            return Loader(
                 base.dataset,
                 batch_size=base.batch_size,
                 drop_last=base.drop_last,

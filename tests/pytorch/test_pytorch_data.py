@@ -123,6 +123,27 @@ def test_augmentation_in_loader_workers_does_not_depend_on_where_they_start() ->
     assert len({value for batch in whole for value in batch}) == sum(len(batch) for batch in whole)
 
 
+class Opened(Numbers):
+    """Opened in each loader worker, as files are that cannot be shared."""
+
+    factor = 0
+
+    def __getitem__(self, index: int) -> Any:
+        return index * self.factor
+
+
+def open_in_worker(worker: int) -> None:
+    information = torch_data.get_worker_info()
+    assert information is not None
+    assert type(information.dataset) is Opened
+    information.dataset.factor = 10
+
+
+def test_a_loader_worker_is_begun_with_the_users_own_dataset() -> None:
+    loader = DataLoader(Opened(), batch_size=3, num_workers=1, worker_init_fn=open_in_worker)
+    assert first(training(loader), 2) == [[0, 10, 20], [30, 40, 50]]
+
+
 def test_a_torch_loader_is_adapted_with_its_settings() -> None:
     def collate(items: list[int]) -> torch.Tensor:
         return torch.tensor(items) * 10
