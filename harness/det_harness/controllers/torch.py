@@ -111,7 +111,8 @@ class PyTorchTrialController:
             self._begun()
             with rng.preserved():  # it runs at every start, also of a trial that is continued
                 self._hooks.call("on_training_start")
-            yield
+            with self._context.steps_watched():
+                yield
         finally:
             del self._batches  # ends the loader's workers
             self._checkpoints.settle()
