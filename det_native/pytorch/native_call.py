@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch.utils.data as torch_data
@@ -331,9 +332,9 @@ def _check_loader(name: str, what: str, loader: Any) -> None:
 def _checked_epochs(name: str, epochs: Any) -> int | None:
     if epochs is None:
         return None
-    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+    if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
         raise ArgumentError(f"{name}: epochs must be a whole number of at least 1, not {epochs!r}.")
-    return epochs
+    return int(epochs)
 
 
 def _by_name(name: str, callbacks: Any) -> dict[str, PyTorchCallback]:
