@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from types import CodeType
 from typing import Any, Literal, TypeVar
 
 import torch
 
+from det_native.callsite import asking_frame, place_in
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
@@ -16,6 +18,7 @@ from det_native.pytorch.stepping import SHARDED
 from det_native.schema.environment import TrialEnvironment
 
 Role = Literal["local", "cluster", "worker", "load"]
+Place = tuple[CodeType, int]
 T = TypeVar("T")
 
 
@@ -59,6 +62,7 @@ class PyTorchNativeContext(PyTorchTrialContext):
         self._on_fit = on_fit
         self._on_train = on_train
         self._trained_by = ""
+        self._called_at: Place | None = None
         self._reported: dict[str, Any] | None = None
         self._trained = False
         self._before_training: Callable[[], None] | None = None
@@ -158,6 +162,9 @@ class PyTorchNativeContext(PyTorchTrialContext):
         TrialDefinitionError, InvalidDataError, ArgumentError
             If something is missing or does not fit, before anything is trained.
         """
+        frame = asking_frame()
+        place = place_in(frame) if frame is not None else None
+        self._check_one_loop(place)
         self._check_unused("train")
         call = TorchCall.of(
             self,
@@ -174,7 +181,9 @@ class PyTorchNativeContext(PyTorchTrialContext):
                 "context.configure_apex_amp() casts inside of functions, so it works with context.fit(): in a loop of "
                 "your own write `with torch.autocast(...)` around the forward pass, and use context.wrap_scaler()."
             )
-        return LoopBatches(_known(self._on_train)(call))
+        batches = LoopBatches(_known(self._on_train)(call))
+        self._called_at = place
+        return batches
 
     def backward(
         self,
@@ -298,6 +307,18 @@ class PyTorchNativeContext(PyTorchTrialContext):
                 "context.train() only, not before training."
             )
         return self._batch_index, self._epoch_length
+
+    def _check_one_loop(self, place: Place | None) -> None:
+        """Refuse a call of ``train`` that stands in a loop over epochs: each would be an experiment."""
+        before = self._called_at
+        if before is None or place is None or self.experiment is None or self.role == "worker":
+            return
+        if before[0] is place[0] and before[1] == place[1]:
+            raise TrialDefinitionError(
+                "context.train() was called again by the same line: it gives the batches of all epochs to one loop, "
+                "`for batch in context.train(train_loader, epochs=...)`, without a loop over epochs around it. For "
+                "another experiment call init() again."
+            )
 
     def _check_unused(self, kind: str) -> None:
         if self._trained_by:

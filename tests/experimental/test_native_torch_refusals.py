@@ -45,6 +45,7 @@ def one_argument(batch: Any) -> Any:
         ({"evaluate_batch": None}, TrialDefinitionError, "validation_loader, but no evaluate_batch"),
         ({"evaluate_batch": lambda: 1}, TrialDefinitionError, r"must take \(batch\)"),
         ({"epochs": 0}, ArgumentError, "epochs must be a whole number of at least 1, not 0"),
+        ({"epochs": True}, ArgumentError, "epochs must be a whole number of at least 1, not True"),
         ({"epochs": 1.5}, ArgumentError, "epochs must be a whole number"),
         ({"callbacks": [3]}, ArgumentError, "callbacks must be det.pytorch.PyTorchCallback objects.*not int"),
         ({"callbacks": [PyTorchCallback]}, ArgumentError, "not the class PyTorchCallback: make an object of it"),
@@ -200,6 +201,44 @@ def test_one_context_is_one_experiment() -> None:
         with pytest.raises(TrialDefinitionError, match=r"context\.fit\(\) was called, but context\.train\(\) has"):
             looped.fit()
         break
+
+
+def loop_over_epochs(line: Line) -> None:
+    for _ in range(2):
+        for batch in line.loop():
+            line.step(batch)
+
+
+def test_a_loop_over_epochs_around_the_loop_is_refused() -> None:
+    with pytest.raises(TrialDefinitionError) as refusal:
+        loop_over_epochs(Line())
+    assert "context.train() was called again by the same line" in str(refusal.value)
+    assert "train(train_loader, epochs=...)" in str(refusal.value)
+
+
+def test_no_second_experiment_is_submitted_by_a_loop_over_epochs() -> None:
+    submitted: list[Any] = []
+
+    def submit(call: Any) -> Any:
+        def begin() -> Iterator[Any]:
+            submitted.append(call)
+            call.context.experiment = object()
+            return iter(())
+
+        return begin
+
+    environment = first_environment(check_settings(CONFIG, None, None, None, None, None, None, (), ()), "torch")
+    context = PyTorchNativeContext(environment, on_train=submit, role="cluster")
+    model = context.wrap_model(torch.nn.Linear(1, 1))
+    context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+
+    def loop_over_epochs() -> None:
+        for _ in range(3):
+            assert list(context.train(loader_of())) == []
+
+    with pytest.raises(TrialDefinitionError, match="again by the same line"):
+        loop_over_epochs()
+    assert len(submitted) == 1
 
 
 def test_report_outside_a_loop_and_of_no_metrics_is_refused() -> None:
