@@ -13,6 +13,7 @@ from det_harness.averages import averaged
 from det_harness.controllers.torch_checkpoints import TorchCheckpoints
 from det_harness.controllers.torch_checks import (
     batches_of_an_epoch,
+    check_evaluation,
     check_trial_class,
     check_wrapped,
     checked_loader,
@@ -162,6 +163,7 @@ class PyTorchTrialController:
 
     def _make_evaluation(self, reduction: Reduction) -> Validation:
         validation = self._validation_loader()
+        check_evaluation(self._name, validation, self._trial)
         return self._evaluation_class(
             self._trial,
             self._context,
