@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import torch
 import torch.utils.data as torch_data
+from torch.utils.data.distributed import DistributedSampler
 
 from det_native.errors import InvalidDataError
 from det_native.pytorch.samplers import (
@@ -249,18 +250,34 @@ def _is_plain(sampler: Any) -> bool:
     )
 
 
+def check_unshared(owner: str, loader: Any) -> None:
+    """Refuse a loader that has one slot's share of the data: it would be divided among the slots once more.
+
+    Raises
+    ------
+    InvalidDataError
+        The message begins with `owner`.
+    """
+    for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+        if isinstance(sampler, DistributedSampler) and sampler.num_replicas > 1:
+            raise InvalidDataError(
+                f"{owner} with a DistributedSampler, which takes one of {sampler.num_replicas} shares of the data: "
+                "leave the sampler out, with shuffle=True if it shuffles. Each slot gets its own batches of the whole."
+            )
+
+
 def adapt_data_loader(loader: Any, method: str) -> DataLoader:
     """Return what a ``build_*_data_loader`` method returned as our loader.
 
     Raises
     ------
     InvalidDataError
-        If it is neither a ``det.pytorch.DataLoader`` nor a torch one; the message names `method`.
+        If it is neither a ``det.pytorch.DataLoader`` nor a torch one, or its sampler gives it a share of the data only;
+        the message names `method`.
     """
-    if isinstance(loader, DataLoader):
-        return loader
-    if isinstance(loader, torch_data.DataLoader):
-        return DataLoader.from_torch(loader)
+    if isinstance(loader, DataLoader | torch_data.DataLoader):
+        check_unshared(f"{method}() returned a loader", loader)
+        return loader if isinstance(loader, DataLoader) else DataLoader.from_torch(loader)
     raise InvalidDataError(
         f"{method}() must return a det.pytorch.DataLoader or a torch.utils.data.DataLoader, not "
         f"{type(loader).__name__}."

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import CodeType
 from typing import Any, Literal, TypeVar
 
 import torch
 
-from det_native.callsite import asking_frame, place_in
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
@@ -18,8 +16,12 @@ from det_native.pytorch.stepping import SHARDED
 from det_native.schema.environment import TrialEnvironment
 
 Role = Literal["local", "cluster", "worker", "load"]
-Place = tuple[CodeType, int]
 T = TypeVar("T")
+
+ONE_LOOP = (
+    "If the loop stands in one over epochs, leave that out: `for batch in context.train(train_loader, epochs=...)` "
+    "goes over all of them."
+)
 
 
 class PyTorchNativeContext(PyTorchTrialContext):
@@ -44,6 +46,8 @@ class PyTorchNativeContext(PyTorchTrialContext):
     state : dict
         Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
         continued from there. Anything picklable.
+    looped_at
+        Where ``train`` was called last, for those who run it.
     """
 
     def __init__(
@@ -59,10 +63,10 @@ class PyTorchNativeContext(PyTorchTrialContext):
         self.role = role
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
+        self.looped_at: Any = None
         self._on_fit = on_fit
         self._on_train = on_train
         self._trained_by = ""
-        self._called_at: Place | None = None
         self._reported: dict[str, Any] | None = None
         self._trained = False
         self._before_training: Callable[[], None] | None = None
@@ -162,9 +166,6 @@ class PyTorchNativeContext(PyTorchTrialContext):
         TrialDefinitionError, InvalidDataError, ArgumentError
             If something is missing or does not fit, before anything is trained.
         """
-        frame = asking_frame()
-        place = place_in(frame) if frame is not None else None
-        self._check_one_loop(place)
         self._check_unused("train")
         call = TorchCall.of(
             self,
@@ -181,9 +182,7 @@ class PyTorchNativeContext(PyTorchTrialContext):
                 "context.configure_apex_amp() casts inside of functions, so it works with context.fit(): in a loop of "
                 "your own write `with torch.autocast(...)` around the forward pass, and use context.wrap_scaler()."
             )
-        batches = LoopBatches(_known(self._on_train)(call))
-        self._called_at = place
-        return batches
+        return LoopBatches(_known(self._on_train)(call))
 
     def backward(
         self,
@@ -308,24 +307,13 @@ class PyTorchNativeContext(PyTorchTrialContext):
             )
         return self._batch_index, self._epoch_length
 
-    def _check_one_loop(self, place: Place | None) -> None:
-        """Refuse a call of ``train`` that stands in a loop over epochs: each would be an experiment."""
-        before = self._called_at
-        if before is None or place is None or self.experiment is None or self.role == "worker":
-            return
-        if before[0] is place[0] and before[1] == place[1]:
-            raise TrialDefinitionError(
-                "context.train() was called again by the same line: it gives the batches of all epochs to one loop, "
-                "`for batch in context.train(train_loader, epochs=...)`, without a loop over epochs around it. For "
-                "another experiment call init() again."
-            )
-
     def _check_unused(self, kind: str) -> None:
         if self._trained_by:
+            both_loops = self._trained_by == kind == "train"
             raise TrialDefinitionError(
                 f"context.{kind}() was called, but context.{self._trained_by}() has trained the objects of this "
                 "context already: one context is one experiment. Call init() again, and make and wrap model and "
-                "optimizer again, for another one."
+                f"optimizer again, for another one.{' ' + ONE_LOOP if both_loops else ''}"
             )
 
 

@@ -12,7 +12,7 @@ import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
 from det_native.pytorch.callback import PyTorchCallback
-from det_native.pytorch.data import DataLoader
+from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.wrapping import foreign_optimizer
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Framework
@@ -317,6 +317,7 @@ def _check_evaluation(name: str, validation_loader: Any, evaluate_batch: Any) ->
 
 def _check_loader(name: str, what: str, loader: Any) -> None:
     if isinstance(loader, DataLoader | torch_data.DataLoader):
+        check_unshared(f"{name} was given {what}, a loader", loader)
         return
     if loader is None:
         raise InvalidDataError(f"{name} needs {what}=..., a torch.utils.data.DataLoader or a det.pytorch.DataLoader.")

@@ -13,6 +13,7 @@ import torch
 import torch.utils.data as torch_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils.data.distributed import DistributedSampler
 
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.pytorch import DataLoader, adapt_batch_sampler, data_length, to_device
@@ -201,6 +202,13 @@ def test_what_cannot_be_loaded_is_refused() -> None:
         DataLoader(3)
     with pytest.raises(InvalidDataError, match=r"build_validation_data_loader\(\) must return"):
         adapt_data_loader([1, 2], "build_validation_data_loader")
+    share = DistributedSampler(Numbers(), num_replicas=2, rank=0)
+    in_batches = torch_data.BatchSampler(share, 4, drop_last=False)
+    for shared in (DataLoader(Numbers(), sampler=share), torch_data.DataLoader(Numbers(), batch_sampler=in_batches)):
+        with pytest.raises(InvalidDataError, match=r"Mine\.build\(\) returned a loader with a DistributedSampler"):
+            adapt_data_loader(shared, "Mine.build")
+    whole = DataLoader(Numbers(), sampler=DistributedSampler(Numbers(), num_replicas=1, rank=0))
+    assert adapt_data_loader(whole, "Mine.build") is whole
 
 
 Pair = namedtuple("Pair", "x y")
