@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -10,13 +11,22 @@ from typing import Any
 
 
 def at_the_end(do: Callable[[], None]) -> None:
-    """Call a function when the cell that runs, or else the script, is at its end, after an exception too."""
+    """Call a function when the cell that runs, or else the script, is at its end, after an exception too.
+
+    The end of a fork of this process (a loader worker, say) is not that of the script.
+    """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is None:
+        process = os.getpid()
+
+        def script_ended() -> None:
+            if os.getpid() == process:
+                do()
+
         # Where concurrent.futures registers itself too: with atexit it would be too late to write a checkpoint.
         register: Callable[[Callable[[], None]], object] = getattr(threading, "_register_atexit", atexit.register)
-        register(do)
+        register(script_ended)
         return
 
     def cell_ran(result: Any) -> None:

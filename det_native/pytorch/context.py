@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -363,6 +364,10 @@ class PyTorchTrialContext(TrialContext):
     def call_before_steps(self, hooks: Iterable[Callable[[Iterator[torch.nn.Parameter]], Any]]) -> None:
         """Have `hooks` called with the parameters of an optimizer before each of its steps (for controllers)."""
         self._steps.hooks = tuple(hooks)
+
+    def steps_watched(self) -> AbstractContextManager[None]:
+        """Refuse, in the block, steps of optimizers by other means, where they would be wrong (for controllers)."""
+        return self._steps.watched(self.optimizers)
 
     @property
     def owner(self) -> str:

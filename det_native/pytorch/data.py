@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import torch
 import torch.utils.data as torch_data
+from torch.utils.data.distributed import DistributedSampler
 
 from det_native.errors import InvalidDataError
 from det_native.pytorch.samplers import (
@@ -16,7 +17,7 @@ from det_native.pytorch.samplers import (
     adapt_batch_sampler,
     seed_for,
 )
-from det_native.pytorch.seeded_loading import NumberedItems, ReplicaLoader, SeededDataset, WorkerStart
+from det_native.pytorch.seeded_loading import Loader, NumberedItems, ReplicaLoader, SeededDataset, WorkerStart
 from det_native.pytorch.streams import StreamLoader
 
 
@@ -160,7 +161,7 @@ class DataLoader:
         batching = (
             {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
         )
-        loader: torch_data.DataLoader[Any] = torch_data.DataLoader(
+        loader = Loader(
             dataset,
             # An iterator draws one number when it starts: from here, not from the generator that the model uses.
             generator=torch.Generator().manual_seed(seed_for(seed, rank)),
@@ -196,7 +197,7 @@ class DataLoader:
 
         def make_pass(generator: torch.Generator) -> torch_data.DataLoader[Any]:
             # Workers that live through several passes would go on drawing where the last pass ended.
-            return torch_data.DataLoader(
+            return Loader(
                 base.dataset,
                 batch_size=base.batch_size,
                 drop_last=base.drop_last,
@@ -249,18 +250,34 @@ def _is_plain(sampler: Any) -> bool:
     )
 
 
+def check_unshared(owner: str, loader: Any) -> None:
+    """Refuse a loader that has one slot's share of the data: it would be divided among the slots once more.
+
+    Raises
+    ------
+    InvalidDataError
+        The message begins with `owner`.
+    """
+    for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+        if isinstance(sampler, DistributedSampler) and sampler.num_replicas > 1:
+            raise InvalidDataError(
+                f"{owner} with a DistributedSampler, which takes one of {sampler.num_replicas} shares of the data: "
+                "leave the sampler out, with shuffle=True if it shuffles. Each slot gets its own batches of the whole."
+            )
+
+
 def adapt_data_loader(loader: Any, method: str) -> DataLoader:
     """Return what a ``build_*_data_loader`` method returned as our loader.
 
     Raises
     ------
     InvalidDataError
-        If it is neither a ``det.pytorch.DataLoader`` nor a torch one; the message names `method`.
+        If it is neither a ``det.pytorch.DataLoader`` nor a torch one, or its sampler gives it a share of the data only;
+        the message names `method`.
     """
-    if isinstance(loader, DataLoader):
-        return loader
-    if isinstance(loader, torch_data.DataLoader):
-        return DataLoader.from_torch(loader)
+    if isinstance(loader, DataLoader | torch_data.DataLoader):
+        check_unshared(f"{method}() returned a loader", loader)
+        return loader if isinstance(loader, DataLoader) else DataLoader.from_torch(loader)
     raise InvalidDataError(
         f"{method}() must return a det.pytorch.DataLoader or a torch.utils.data.DataLoader, not "
         f"{type(loader).__name__}."

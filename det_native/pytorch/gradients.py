@@ -17,9 +17,12 @@ class Gradients(Protocol):
     ----------
     sharded : bool
         Whether each rank has a part of every model only.
+    apart : bool
+        Whether gradients are this rank's own until ``wait`` has returned.
     """
 
     sharded: bool = False
+    apart: bool = False
 
     def prepare(self, model: torch.nn.Module) -> None:
         """Make of a model what is trained, in place: it is being wrapped, and has no optimizer yet."""

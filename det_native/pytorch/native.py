@@ -18,6 +18,11 @@ from det_native.schema.environment import TrialEnvironment
 Role = Literal["local", "cluster", "worker", "load"]
 T = TypeVar("T")
 
+ONE_LOOP = (
+    "If the loop stands in one over epochs, leave that out: `for batch in context.train(train_loader, epochs=...)` "
+    "goes over all of them."
+)
+
 
 class PyTorchNativeContext(PyTorchTrialContext):
     """Wraps the user's own objects, and trains them by ``fit`` or in the user's own loop over ``train``.
@@ -41,6 +46,8 @@ class PyTorchNativeContext(PyTorchTrialContext):
     state : dict
         Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
         continued from there. Anything picklable.
+    looped_at
+        Where ``train`` was called last, for those who run it.
     """
 
     def __init__(
@@ -56,6 +63,7 @@ class PyTorchNativeContext(PyTorchTrialContext):
         self.role = role
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
+        self.looped_at: Any = None
         self._on_fit = on_fit
         self._on_train = on_train
         self._trained_by = ""
@@ -301,10 +309,11 @@ class PyTorchNativeContext(PyTorchTrialContext):
 
     def _check_unused(self, kind: str) -> None:
         if self._trained_by:
+            both_loops = self._trained_by == kind == "train"
             raise TrialDefinitionError(
                 f"context.{kind}() was called, but context.{self._trained_by}() has trained the objects of this "
                 "context already: one context is one experiment. Call init() again, and make and wrap model and "
-                "optimizer again, for another one."
+                f"optimizer again, for another one.{' ' + ONE_LOOP if both_loops else ''}"
             )
 
 

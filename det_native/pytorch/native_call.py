@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
 from det_native.pytorch.callback import PyTorchCallback
-from det_native.pytorch.data import DataLoader
+from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.wrapping import foreign_optimizer
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Framework
@@ -316,6 +317,7 @@ def _check_evaluation(name: str, validation_loader: Any, evaluate_batch: Any) ->
 
 def _check_loader(name: str, what: str, loader: Any) -> None:
     if isinstance(loader, DataLoader | torch_data.DataLoader):
+        check_unshared(f"{name} was given {what}, a loader", loader)
         return
     if loader is None:
         raise InvalidDataError(f"{name} needs {what}=..., a torch.utils.data.DataLoader or a det.pytorch.DataLoader.")
@@ -331,9 +333,9 @@ def _check_loader(name: str, what: str, loader: Any) -> None:
 def _checked_epochs(name: str, epochs: Any) -> int | None:
     if epochs is None:
         return None
-    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+    if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
         raise ArgumentError(f"{name}: epochs must be a whole number of at least 1, not {epochs!r}.")
-    return epochs
+    return int(epochs)
 
 
 def _by_name(name: str, callbacks: Any) -> dict[str, PyTorchCallback]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import random
 import signal
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -37,9 +40,33 @@ class NumberedItems:
             yield _Numbered(number, item)
 
 
+class Loader(torch_data.DataLoader[Any]):
+    """A torch loader whose workers are told to end when the process ends.
+
+    The traceback of an error in the dataset keeps the iterator, and so its workers, alive to the end of the process,
+    which would wait for them for ever: they are deaf to the signal that it sends them then.
+    """
+
+    def __iter__(self) -> Any:
+        iterator = super().__iter__()
+        if self.num_workers > 0:
+            _running[iterator] = os.getpid()
+        return iterator
+
+
+_running: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+@atexit.register
+def _end_workers() -> None:
+    for iterator, process in list(_running.items()):
+        if process == os.getpid():  # a fork has the iterators of its parent, but not their workers
+            iterator._shutdown_workers()
+
+
 @dataclass(frozen=True)
 class WorkerStart:
-    """Makes a loader worker deaf to interrupts, then runs the user's function.
+    """Makes a loader worker deaf to interrupts, then runs the user's function, which sees the user's own dataset.
 
     They are meant for the training process, with which its workers end anyway.
     """
@@ -49,6 +76,9 @@ class WorkerStart:
     def __call__(self, worker: int) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        info = torch_data.get_worker_info()
+        if info is not None and isinstance(info.dataset, SeededDataset):
+            object.__setattr__(info, "dataset", info.dataset.of_the_user)  # it refuses to be changed in another way
         if self.function is not None:
             self.function(worker)
 
@@ -105,6 +135,11 @@ class SeededDataset:
     def __init__(self, dataset: Any, seed: int) -> None:
         self._dataset = dataset
         self._seed = seed
+
+    @property
+    def of_the_user(self) -> Any:
+        """The dataset that it stands before."""
+        return self._dataset
 
     def __len__(self) -> int:
         return len(self._dataset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -56,6 +57,7 @@ class OptimizerSteps:
         self._passes: dict[int, int] = {}
         self._checked: set[int] = set()
         self._stepped_batch = True
+        self._stepping = False
 
     @property
     def sharded(self) -> bool:
@@ -120,16 +122,39 @@ class OptimizerSteps:
         if aggregates and self._average:
             _divide_gradients(optimizer, self._frequency)
         amp = self.amp
-        if amp is None and scaler is None and not self.hooks:
-            if clip_grads is not None:
-                clip_grads(parameters_of(optimizer))
-            optimizer.step()
-        else:
-            self._step_watched(optimizer, clip_grads, scaler, amp)
+        self._stepping = True
+        try:
+            if amp is None and scaler is None and not self.hooks:
+                if clip_grads is not None:
+                    clip_grads(parameters_of(optimizer))
+                optimizer.step()
+            else:
+                self._step_shown(optimizer, clip_grads, scaler, amp)
+        finally:
+            self._stepping = False
         if auto_zero_grads:
             optimizer.zero_grad()
 
-    def _step_watched(
+    @contextmanager
+    def watched(self, optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[None]:
+        """Refuse what steps one of the optimizers past `step` in the block, if it has gradients of this rank only."""
+        checked = optimizers if self._gradients.apart else ()
+        hooks = [optimizer.register_step_pre_hook(self._refuse_other_steps) for optimizer in checked]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _refuse_other_steps(self, optimizer: torch.optim.Optimizer, *arguments: Any) -> None:
+        if not self._stepping:
+            raise TrialDefinitionError(
+                f"{type(optimizer).__name__}.step() was called past context.step_optimizer(), with the gradients of "
+                f"one of several slots, whose models would part: let {self._trainer} call context.backward(loss) and "
+                "context.step_optimizer(optimizer)."
+            )
+
+    def _step_shown(
         self,
         optimizer: torch.optim.Optimizer,
         clip_grads: ClipGradients | None,

@@ -73,6 +73,13 @@ def passes(run: LoopRun, batches: list[int]) -> None:
         run.step(batch)
 
 
+def steps_by_hand(run: LoopRun) -> None:
+    """Step as without det_native."""
+    for batch in run.batches():
+        run.loss(batch).backward()
+        run.optimizer.step()
+
+
 def reports_on_one(run: LoopRun, rank: int, every: int) -> None:
     """Report on one rank only."""
     for batch in run.batches():
@@ -94,7 +101,17 @@ def goes_through(run: LoopRun) -> None:
 
 WAYS: dict[str, Callable[..., None]] = {
     one.__name__: one
-    for one in (leaves_after, leaves_before, sliced, named, passes, reports_on_one, finds_the_disk_full, goes_through)
+    for one in (
+        leaves_after,
+        leaves_before,
+        sliced,
+        named,
+        passes,
+        steps_by_hand,
+        reports_on_one,
+        finds_the_disk_full,
+        goes_through,
+    )
 }
 
 

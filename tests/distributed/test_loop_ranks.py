@@ -36,6 +36,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "not_compiled": {"way": "goes_through", "made": {"dropout": 0.0}},
     "compiled": {"way": "goes_through", "made": {"dropout": 0.0} | COMPILED},
     "passes": {"way": "passes", "given": {"batches": [99, 4]}},
+    "by_hand": {"way": "steps_by_hand"},
     "means_of_one": {
         "way": "reports_on_one",
         "given": {"rank": 0, "every": 2},
@@ -102,6 +103,13 @@ def test_a_slot_that_passes_a_batch_which_others_train_on_is_named(pair: Ended) 
     assert first["error"] == second["error"] == "TrialDefinitionError"
     assert "in batch 4 of the loop over context.train(): another slot does not train on it" in first["text"]
     assert "this slot has not trained on it" in second["text"]
+
+
+def test_an_optimizer_that_is_stepped_by_hand_is_named(pair: Ended) -> None:
+    for one in pair.results("by_hand"):
+        assert one["error"] == "TrialDefinitionError"
+        assert one["text"].startswith("Adam.step() was called past context.step_optimizer()")
+        assert "let the loop of context.train() call context.backward(loss)" in one["text"]
 
 
 def test_training_metrics_that_one_slot_reports_are_their_own_means(pair: Ended) -> None:

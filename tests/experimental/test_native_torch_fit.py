@@ -112,6 +112,12 @@ def test_the_batch_size_of_the_configuration_is_asked_for() -> None:
     assert [size for _, _, size in line.calls] == [5] * 4
 
 
+def test_epochs_may_be_a_number_of_numpys() -> None:
+    line = Line()
+    line.fit(epochs=np.int64(2))
+    assert len({epoch for epoch, _, _ in line.calls}) == 2
+
+
 def test_a_configuration_is_not_needed() -> None:
     experiment = Line(None).fit()
     assert len(experiment.history["loss"]) == 2

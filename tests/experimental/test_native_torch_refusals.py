@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset  # noqa: E402
+from torch.utils.data.distributed import DistributedSampler  # noqa: E402
 
 import det_native as det  # noqa: E402 (after the check for torch)
 from det_native.errors import (  # noqa: E402
@@ -45,11 +46,17 @@ def one_argument(batch: Any) -> Any:
         ({"evaluate_batch": None}, TrialDefinitionError, "validation_loader, but no evaluate_batch"),
         ({"evaluate_batch": lambda: 1}, TrialDefinitionError, r"must take \(batch\)"),
         ({"epochs": 0}, ArgumentError, "epochs must be a whole number of at least 1, not 0"),
+        ({"epochs": True}, ArgumentError, "epochs must be a whole number of at least 1, not True"),
         ({"epochs": 1.5}, ArgumentError, "epochs must be a whole number"),
         ({"callbacks": [3]}, ArgumentError, "callbacks must be det.pytorch.PyTorchCallback objects.*not int"),
         ({"callbacks": [PyTorchCallback]}, ArgumentError, "not the class PyTorchCallback: make an object of it"),
         ({"callbacks": "all"}, ArgumentError, "callbacks must be"),
         ({"train_loader": [1, 2]}, InvalidDataError, "train_loader must be .* not list; wrap the data in a Dataset"),
+        (
+            {"train_loader": DataLoader(range(8), sampler=DistributedSampler(range(8), 2, 0))},  # type: ignore[arg-type]
+            InvalidDataError,
+            r"fit\(\) was given train_loader, a loader with a DistributedSampler, which takes one of 2 shares",
+        ),
         ({"train_loader": TensorDataset(torch.ones(2))}, InvalidDataError, "not TensorDataset; make one of it"),
         ({"train_loader": loader_of(2, 4, drop_last=True)}, InvalidDataError, "train_loader .* has no batches"),
     ],
@@ -200,6 +207,31 @@ def test_one_context_is_one_experiment() -> None:
         with pytest.raises(TrialDefinitionError, match=r"context\.fit\(\) was called, but context\.train\(\) has"):
             looped.fit()
         break
+
+
+def loop_over_epochs(line: Line) -> None:
+    for _ in range(2):
+        for batch in line.loop():
+            line.step(batch)
+
+
+def test_a_loop_over_epochs_around_the_loop_is_refused() -> None:
+    with pytest.raises(TrialDefinitionError, match=r"loop stands in one over epochs, .*train_loader, epochs=\.\.\.\)"):
+        loop_over_epochs(Line())
+
+
+def test_no_second_experiment_is_submitted_by_a_loop_over_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    submitted: list[Any] = []
+
+    def submit(call: Any, *arguments: Any) -> Any:
+        submitted.append(call)
+        return object()
+
+    monkeypatch.setattr("det_native.experimental.pytorch.submit", submit)
+    line = Line(local=False)
+    with pytest.raises(TrialDefinitionError, match=r"again by the same line.* epochs=\.\.\."):
+        loop_over_epochs(line)
+    assert len(submitted) == 1
 
 
 def test_report_outside_a_loop_and_of_no_metrics_is_refused() -> None:

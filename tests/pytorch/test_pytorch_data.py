@@ -13,6 +13,7 @@ import torch
 import torch.utils.data as torch_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils.data.distributed import DistributedSampler
 
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.pytorch import DataLoader, adapt_batch_sampler, data_length, to_device
@@ -123,6 +124,27 @@ def test_augmentation_in_loader_workers_does_not_depend_on_where_they_start() ->
     assert len({value for batch in whole for value in batch}) == sum(len(batch) for batch in whole)
 
 
+class Opened(Numbers):
+    """Opened in each loader worker, as files are that cannot be shared."""
+
+    factor = 0
+
+    def __getitem__(self, index: int) -> Any:
+        return index * self.factor
+
+
+def open_in_worker(worker: int) -> None:
+    information = torch_data.get_worker_info()
+    assert information is not None
+    assert type(information.dataset) is Opened
+    information.dataset.factor = 10
+
+
+def test_a_loader_worker_is_begun_with_the_users_own_dataset() -> None:
+    loader = DataLoader(Opened(), batch_size=3, num_workers=1, worker_init_fn=open_in_worker)
+    assert first(training(loader), 2) == [[0, 10, 20], [30, 40, 50]]
+
+
 def test_a_torch_loader_is_adapted_with_its_settings() -> None:
     def collate(items: list[int]) -> torch.Tensor:
         return torch.tensor(items) * 10
@@ -180,6 +202,13 @@ def test_what_cannot_be_loaded_is_refused() -> None:
         DataLoader(3)
     with pytest.raises(InvalidDataError, match=r"build_validation_data_loader\(\) must return"):
         adapt_data_loader([1, 2], "build_validation_data_loader")
+    share = DistributedSampler(Numbers(), num_replicas=2, rank=0)
+    in_batches = torch_data.BatchSampler(share, 4, drop_last=False)
+    for shared in (DataLoader(Numbers(), sampler=share), torch_data.DataLoader(Numbers(), batch_sampler=in_batches)):
+        with pytest.raises(InvalidDataError, match=r"Mine\.build\(\) returned a loader with a DistributedSampler"):
+            adapt_data_loader(shared, "Mine.build")
+    whole = DataLoader(Numbers(), sampler=DistributedSampler(Numbers(), num_replicas=1, rank=0))
+    assert adapt_data_loader(whole, "Mine.build") is whole
 
 
 Pair = namedtuple("Pair", "x y")

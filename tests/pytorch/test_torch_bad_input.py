@@ -12,7 +12,7 @@ from digits_trials import Full, LocalRun, with_method
 from torch import nn
 
 from det_native.errors import ArgumentError, TrialDefinitionError
-from det_native.pytorch import DataLoader, LRScheduler, PyTorchTrial, Reducer
+from det_native.pytorch import DataLoader, LRScheduler, PyTorchCallback, PyTorchTrial, Reducer
 
 pytestmark = pytest.mark.slow
 
@@ -153,6 +153,34 @@ def test_bad_input_is_one_sentence_that_names_the_place(
 ) -> None:
     with pytest.raises(kind, match=words):
         LocalRun(tmp_path, batches=3).run(with_method(**methods))
+
+
+class AsksForTheEnd(PyTorchCallback):
+    def on_checkpoint_end(self) -> None:  # type: ignore[override]
+        """Lack a parameter."""
+
+
+@pytest.mark.parametrize(
+    ("methods", "words"),
+    [
+        (
+            {"build_validation_data_loader": lambda self: DataLoader([], batch_size=4)},
+            r"Broken.build_validation_data_loader\(\) returned has no batches",
+        ),
+        ({"evaluation_reducer": lambda self: "mean"}, r"Broken.evaluation_reducer\(\) returned 'mean', which is no"),
+        (
+            {"build_callbacks": lambda self: {"end": AsksForTheEnd()}},
+            r"AsksForTheEnd.on_checkpoint_end\(\) of the callback 'end' must take \(self, checkpoint_dir\): too many",
+        ),
+    ],
+)
+def test_what_only_a_validation_or_checkpoint_would_meet_is_told_before_training(
+    tmp_path: Path, methods: dict[str, Any], words: str
+) -> None:
+    trained: list[int] = []
+    with pytest.raises(TrialDefinitionError, match=words):
+        LocalRun(tmp_path, batches=3).run(with_method(**methods, train_batch=lambda *a: trained.append(1)))
+    assert trained == []
 
 
 def test_missing_methods_and_the_old_interface_are_named_before_anything_runs(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from det_harness.averages import averaged
 from det_harness.controllers.torch_checkpoints import TorchCheckpoints
 from det_harness.controllers.torch_checks import (
     batches_of_an_epoch,
+    check_evaluation,
     check_trial_class,
     check_wrapped,
     checked_loader,
@@ -111,7 +112,8 @@ class PyTorchTrialController:
             self._begun()
             with rng.preserved():  # it runs at every start, also of a trial that is continued
                 self._hooks.call("on_training_start")
-            yield
+            with self._context.steps_watched():
+                yield
         finally:
             del self._batches  # ends the loader's workers
             self._checkpoints.settle()
@@ -161,6 +163,7 @@ class PyTorchTrialController:
 
     def _make_evaluation(self, reduction: Reduction) -> Validation:
         validation = self._validation_loader()
+        check_evaluation(self._name, validation, self._trial)
         return self._evaluation_class(
             self._trial,
             self._context,

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from det_native.errors import InvalidDataError, TrialDefinitionError
-from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
+from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext, Reducer
 from det_native.pytorch.data import adapt_data_loader
+from det_native.pytorch.native_call import len_of
 from det_native.pytorch.wrapping import foreign_optimizer
 
 logger = logging.getLogger("det_harness")
@@ -100,6 +101,26 @@ def checked_loader(name: str, trial: PyTorchTrial, method: str) -> DataLoader:
         return adapt_data_loader(getattr(trial, method)(), f"{name}.{method}")
     except NotImplementedError as error:
         raise InvalidDataError(f"{name}.{method}() is not implemented: return a det.pytorch.DataLoader.") from error
+
+
+def check_evaluation(name: str, loader: DataLoader, trial: PyTorchTrial) -> None:
+    """Refuse, before the training, what no validation could be made with.
+
+    Raises
+    ------
+    TrialDefinitionError
+    """
+    if len_of(loader) == 0:
+        raise TrialDefinitionError(
+            f"The loader that {name}.build_validation_data_loader() returned has no batches; validation needs data."
+        )
+    reducers = trial.evaluation_reducer()
+    for reducer in reducers.values() if isinstance(reducers, dict) else [reducers]:
+        if not isinstance(reducer, Reducer):
+            raise TrialDefinitionError(
+                f"{name}.evaluation_reducer() returned {reducer!r}, which is no det.pytorch.Reducer: return one, "
+                "such as Reducer.AVG, for all metrics, or a dictionary with one for each."
+            )
 
 
 def batches_of_an_epoch(name: str, loader: DataLoader, context: PyTorchTrialContext) -> int:

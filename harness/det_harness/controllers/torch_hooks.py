@@ -14,6 +14,7 @@ from det_native.pytorch import PyTorchCallback
 logger = logging.getLogger("det_harness")
 
 _HOOKS = tuple(name for name in vars(PyTorchCallback) if name.startswith("on_"))
+_EPOCH_HOOKS = ("on_training_epoch_start", "on_training_epoch_end")
 _CHIEF_ONLY = frozenset({"on_validation_end", "on_validation_step_end", "on_checkpoint_end"})
 
 
@@ -44,6 +45,8 @@ class CallbackHooks:
                 f"not {_described(callbacks)}."
             )
         self.callbacks: dict[str, PyTorchCallback] = dict(callbacks)
+        for name, callback in self.callbacks.items():
+            _check_parameters(name, callback)
         self._methods = {
             hook: [
                 _adapted(getattr(callback, hook))
@@ -74,9 +77,29 @@ def _overrides(callback: PyTorchCallback, hook: str) -> bool:
     return getattr(type(callback), hook) is not getattr(PyTorchCallback, hook) or hook in vars(callback)
 
 
+def _check_parameters(name: str, callback: PyTorchCallback) -> None:
+    """Refuse hooks that take other parameters than they are called with, some of them after hours only."""
+    for hook in _HOOKS:
+        given = list(inspect.signature(getattr(PyTorchCallback, hook)).parameters)[1:]
+        method = getattr(callback, hook)
+        if not _overrides(callback, hook):
+            continue
+        try:
+            signature = inspect.signature(method)
+            if hook not in _EPOCH_HOOKS or signature.parameters:
+                signature.bind(*given)
+        except ValueError:
+            continue  # not a function of Python's
+        except TypeError as error:
+            raise TrialDefinitionError(
+                f"{type(callback).__name__}.{hook}() of the callback '{name}' must take "
+                f"({', '.join(['self', *given])}): {error}."
+            ) from None
+
+
 def _adapted(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let an epoch's hook be written without its argument, as it was when it was new."""
-    if method.__name__ not in ("on_training_epoch_start", "on_training_epoch_end"):
+    if method.__name__ not in _EPOCH_HOOKS:
         return method
     if inspect.signature(method).parameters:
         return method

@@ -46,6 +46,8 @@ class GroupGradients(Gradients):
         Exchange float32 and float64 as float16.
     """
 
+    apart = True
+
     def __init__(self, size: int, wire: Wire, *, compress: bool = False) -> None:
         self._size = size
         self._wire = wire
