@@ -68,6 +68,7 @@ def collect(
         "models_state_dict": [model.state_dict() for model in context.models],
         "optimizers_state_dict": [optimizer.state_dict() for optimizer in context.optimizers],
         "gradients": [_gradients(model) for model in context.models],
+        "evaluating": [_evaluating(model) for model in context.models],
         "lr_schedulers_state_dict": [scheduler.state_dict() for scheduler in context.lr_schedulers],
         "scalers_state_dict": [scaler.state_dict() for scaler in context.scalers],
         "callbacks": {name: callback.state_dict() for name, callback in callbacks.items()},
@@ -187,6 +188,9 @@ def restore(state: dict[str, Any], context: PyTorchTrialContext, callbacks: Mapp
     _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
     for model, gradients in zip(context.models, state["gradients"], strict=True):
         _put_gradients(model, gradients)
+    for model, names in zip(context.models, state.get("evaluating") or [], strict=False):
+        for name, module in model.named_modules():
+            module.training = name not in names
     _load_each(owner, "learning rate scheduler", context.lr_schedulers, state["lr_schedulers_state_dict"])
     _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
     for name, saved in state["callbacks"].items():
@@ -260,6 +264,11 @@ def _read_models(folder: Path) -> list[Any]:
 def _gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return gradients that the next batch will add to: of an aggregation under way, or kept by the user's code."""
     return {name: value.grad.detach() for name, value in model.named_parameters() if value.grad is not None}
+
+
+def _evaluating(model: torch.nn.Module) -> list[str]:
+    """Return the names of the modules that are in evaluation mode: frozen, maybe in the midst of the training."""
+    return [name for name, module in model.named_modules() if not module.training]
 
 
 def _put_gradients(model: torch.nn.Module, gradients: dict[str, torch.Tensor]) -> None:

@@ -77,6 +77,34 @@ def test_what_is_in_the_state_when_a_validation_is_stopped_goes_on(tmp_path: Pat
     assert_same_end(parts, whole)
 
 
+class Frozen(LoopRun):
+    """Its loop freezes the batch norm after some batches."""
+
+    def modes(self, stop_at_batch: int = 0) -> list[bool]:
+        """Run the loop; the batch norm's mode in each batch."""
+        modes = []
+        for batch in self.batches():
+            assert self.model.training
+            modes.append(self.model[1].training)
+            self.step(batch)
+            if self.context.batch_idx == 5:
+                self.model[1].eval()
+            self.stop = self.context.batch_idx + 1 == stop_at_batch
+        return modes
+
+
+def test_what_the_loop_has_frozen_stays_so_after_validations_and_a_restart(tmp_path: Path) -> None:
+    whole = Frozen(tmp_path / "whole", epochs=2, **PERIODS)
+    expected = [True] * 6 + [False] * 14
+    assert whole.modes() == expected
+    first = Frozen(tmp_path / "parts", epochs=2, **PERIODS)
+    modes = first.modes(stop_at_batch=9)
+    rest = Frozen(tmp_path / "parts", epochs=2, resume=first.last(), **PERIODS)
+    assert modes + rest.modes() == expected
+    states = whole.result()["model"], rest.result()["model"]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
 @pytest.mark.parametrize(
     ("value", "place", "kind"),
     [

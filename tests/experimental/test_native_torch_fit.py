@@ -50,6 +50,23 @@ def test_validation_metrics_are_means_over_the_records() -> None:
     assert last["records"] == pytest.approx((4 * 4 + 4 * 4 + 2 * 2) / 10)
 
 
+def test_modules_frozen_before_fit_stay_so_and_a_model_left_in_evaluation_trains() -> None:
+    frozen, left = Line(), Line()
+    frozen.model = frozen.context.wrap_model(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Dropout(0.5)))
+    frozen.model[1].eval()
+    left.model.eval()
+    modes: list[tuple[bool, ...]] = []
+
+    def train_batch(batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        modes.append((frozen.model.training, frozen.model[1].training))
+        return frozen.model(batch[0]).sum().detach()
+
+    frozen.fit(train_batch=train_batch)
+    assert set(modes) == {(True, False)}
+    left.fit(train_batch=lambda batch, epoch_idx, batch_idx: {"training": float(left.model.training)})
+    assert {row["training"] for row in left.context.experiment.trials[0].metrics("training")} == {1.0}
+
+
 def test_a_checkpoint_loads_into_a_copy() -> None:
     line = Line()
     experiment = line.fit()

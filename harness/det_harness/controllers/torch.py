@@ -21,6 +21,7 @@ from det_harness.controllers.torch_checks import (
 from det_harness.controllers.torch_compilation import Compilation
 from det_harness.controllers.torch_evaluation import Evaluation, Validation
 from det_harness.controllers.torch_hooks import CallbackHooks
+from det_harness.controllers.torch_modes import evaluating
 from det_harness.controllers.torch_ranks import RanksInStep
 from det_harness.controllers.torch_reduction import Reduction
 from det_harness.exchange import losses_named
@@ -205,8 +206,7 @@ class PyTorchTrialController:
             self._save()
 
     def _train(self, until: int) -> None:
-        for model in self._context.models:
-            model.train()
+        self._enter_training_mode()
         self._train_batch = self._compilation.around_training(self._context.around_training(self._trial.train_batch))
         try:
             while self._done < until and not self._schedule.stop_requested:
@@ -217,6 +217,10 @@ class PyTorchTrialController:
             raise
         finally:
             self._schedule.trained(self._done)
+
+    def _enter_training_mode(self) -> None:
+        for model in self._context.models:
+            model.train()
 
     def _part_end(self) -> int:
         """Return the batch up to which nothing has to be done but training: the end of the epoch or workload."""
@@ -290,14 +294,13 @@ class PyTorchTrialController:
         hooks.call("on_validation_step_start")
         hooks.call("on_validation_start")
         self._ranks.send_buffers()
-        for model in self._context.models:
-            model.eval()
-        metrics = checked_validation(self._evaluation.run(), self._metric, self._evaluation.owner)
-        best = self._exchange.from_chief(self._exchange.rank == 0 and self._is_best(metrics))
-        self._services.reporter.validation(self._schedule.progress.batches, metrics)
-        self._schedule.validated(best=best)
-        hooks.call_with_metrics("on_validation_step_end", metrics)
-        hooks.call_with_metrics("on_validation_end", metrics)
+        with evaluating(self._context.models):
+            metrics = checked_validation(self._evaluation.run(), self._metric, self._evaluation.owner)
+            best = self._exchange.from_chief(self._exchange.rank == 0 and self._is_best(metrics))
+            self._services.reporter.validation(self._schedule.progress.batches, metrics)
+            self._schedule.validated(best=best)
+            hooks.call_with_metrics("on_validation_step_end", metrics)
+            hooks.call_with_metrics("on_validation_end", metrics)
         self._ranks.end_validation()
         if self._ranks.agree(self._ranks.stops):
             self._schedule.request_stop()

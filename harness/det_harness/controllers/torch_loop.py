@@ -128,8 +128,6 @@ class TorchLoopController(NativeTorchController):
 
     def _begin_part(self, until: int) -> None:
         """Begin a part of the training that lies within one epoch and workload."""
-        for model in self._context.models:
-            model.train()
         self._part = min(until, self._part_end())
         self._by_batch = self._schedulers(LRScheduler.StepMode.STEP_EVERY_BATCH)
         epoch, first = divmod(self._done, self._epoch_length)

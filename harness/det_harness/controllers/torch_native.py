@@ -12,6 +12,7 @@ from det_harness.controllers.torch import PyTorchTrialController
 from det_harness.controllers.torch_checks import checked_by_name
 from det_harness.controllers.torch_evaluation import Evaluation, Validation
 from det_harness.controllers.torch_means import TrainingMeans
+from det_harness.controllers.torch_modes import evaluating
 from det_harness.controllers.torch_reduction import Reduction
 from det_harness.controllers.torch_users_state import StateKeeper
 from det_harness.lengths import in_whole_epochs
@@ -115,14 +116,23 @@ class NativeTorchController(PyTorchTrialController):
         return self._call.steps_per_epoch(self._services.environment)
 
     def _begun(self) -> None:
+        if self._done:
+            return  # modes are those of the checkpoint
+        for model in self._context.models:
+            if not model.training:  # evaluated before, say; the modules of one that trains may be frozen on purpose
+                model.train()
+        self._check_metric()
+
+    def _enter_training_mode(self) -> None:
+        """Do nothing: modes are the user's own."""
+
+    def _check_metric(self) -> None:
         """Find out on one batch, before any training, whether the searcher's metric comes out of the evaluation."""
-        if self._done or self._metric is None or not isinstance(self._evaluation, _NativeEvaluation):
+        if self._metric is None or not isinstance(self._evaluation, _NativeEvaluation):
             return
         if any(one.for_validation for one in self._context.experimental.reducers):
             return  # they may compute it, over all batches
-        for model in self._context.models:
-            model.eval()
-        with rng.preserved():
+        with evaluating(self._context.models), rng.preserved():
             names = self._evaluation.names()
         if names is None:
             return  # this slot has no batch; whether any has one, the validation itself tells
