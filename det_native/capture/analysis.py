@@ -153,6 +153,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
                 updates=not loop and applied_twice_differs(target.id, value),
                 copies=frozenset(sharing.copies),
                 whole=not (loop or part) and makes_new(value),
+                entire=frozenset(sharing.entire),
             )
         )
 
@@ -180,7 +181,9 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             self.visit(node.value)
             # What local names stand for is left out: they may be made from it only.
             roots = sharing_of(node.value, lambda name: frozenset({name}) if self._is_global(name) else frozenset())
-            self.frames[-1].returned |= roots.aliases
+            frame = self.frames[-1]
+            frame.returned |= roots.aliases
+            frame.given_back |= sharing_of(node.value, self._roots).entire.intersection(frame.parameters)
 
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:

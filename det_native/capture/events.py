@@ -31,6 +31,8 @@ class Code:
         Those of them whose default is made once and can be changed: ``def note(x, seen=[])``.
     returns : frozenset of str
         Global names of which the result may be the value, or a part of it.
+    gives_back : frozenset of str
+        Parameters of which the result, or something in it, may be the value.
     decorators : frozenset of str
         Last parts of their names.
     events : tuple of Event
@@ -45,6 +47,7 @@ class Code:
     events: tuple[Event, ...] = ()
     kept: frozenset[str] = frozenset()
     returns: frozenset[str] = frozenset()
+    gives_back: frozenset[str] = frozenset()
     decorators: frozenset[str] = frozenset()
 
     @property
@@ -98,6 +101,8 @@ class Bind:
         Names of which the value is a shallow copy: what is kept in them is in both.
     whole : bool
         The value is new, or that of one name, and not a part of something.
+    entire : frozenset of str
+        Those names of which the value, or something in it, may be all that they stand for: ``for d in [train, test]``.
     """
 
     name: str
@@ -111,6 +116,7 @@ class Bind:
     updates: bool = False
     copies: frozenset[str] = frozenset()
     whole: bool = False
+    entire: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from det_native.capture.vocabulary import (
     IDEMPOTENT,
     PASSING_FUNCTIONS,
     REACHING_BUILTINS,
+    SHARING_BUILTINS,
 )
 
 Roots = Callable[[str], frozenset[str]]
@@ -65,6 +66,12 @@ class Sharing:
     copies: set[str] = field(default_factory=set)
     through: list[tuple[tuple[str, ...], frozenset[str]]] = field(default_factory=list)
     same: bool = False
+    entire: set[str] = field(default_factory=set)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All of them, calls included."""
+        return frozenset(self.aliases).union(*(names for _, names in self.through))
 
 
 def sharing_of(node: ast.expr, roots: Roots) -> Sharing:
@@ -77,13 +84,13 @@ def sharing_of(node: ast.expr, roots: Roots) -> Sharing:
 
 def shared_names(node: ast.expr, roots: Roots) -> frozenset[str]:
     """Return all names of :func:`sharing_of`, calls included."""
-    sharing = sharing_of(node, roots)
-    return frozenset(sharing.aliases).union(*(names for _, names in sharing.through))
+    return sharing_of(node, roots).names
 
 
 def _collect_sharing(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
     if isinstance(node, ast.Name):
         sharing.aliases |= roots(node.id)
+        sharing.entire |= roots(node.id)
     elif isinstance(node, ast.Attribute | ast.Subscript | ast.Await | ast.Starred | ast.Call):
         _collect_chain(node, roots, sharing)
     elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
@@ -125,7 +132,10 @@ def _collect_chain(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
     names = set(roots(start.id))
     for call in _calls_of(node):
         for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
-            names |= shared_names(argument, roots)
+            given = sharing_of(argument, roots)
+            names |= given.names
+            if path[0] in SHARING_BUILTINS:
+                sharing.entire |= given.entire
     sharing.through.append((path, frozenset(names)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from det_native.capture.bindings import Binding
@@ -10,6 +11,9 @@ from det_native.capture.flow_state import FlowState
 from det_native.capture.own_classes import returned_names, told_of_classes
 from det_native.capture.sharing import classes_in, copied_names, is_taken_over, kind_made, shared_names
 from det_native.capture.vocabulary import DATA_KINDS
+
+#: Kinds of which parts are other tables or arrays, that share nothing with them or are views and known as such.
+_MADE_FROM = frozenset({"table", "array", "array view", "tensor", "immutable", "iterator", "dataset"})
 
 
 class BindingFlow(FlowState):
@@ -30,8 +34,8 @@ class BindingFlow(FlowState):
             classes = classes_in(event, self.environment)
             codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
         whole, parts = event.whole, frozenset[int]()
-        if kind not in {"immutable", "table", "array"} or (event.same and kind != "immutable"):
-            shared, parts, whole = self._shared_state(event)
+        if kind != "immutable":
+            shared, parts, whole = self._shared_state(event, kind)
             tokens |= shared
         if event.origin.kind == "class":
             self._derive(event)
@@ -57,9 +61,11 @@ class BindingFlow(FlowState):
         if event.origin.module == "__future__":
             self.flow.effects.setdefault(self.step.index, []).append(f"from __future__ import {event.origin.attribute}")
 
-    def _shared_state(self, event: Bind) -> tuple[frozenset[int], frozenset[int], bool]:
+    def _shared_state(self, event: Bind, kind: str | None) -> tuple[frozenset[int], frozenset[int], bool]:
         """Return the tokens that the value shares, those of what it copies, and whether it is all of that."""
-        names = shared_names(event, self.environment, self.facts.local_modules, self.step.taken)
+        names: Iterable[str] = shared_names(event, self.environment, self.facts.local_modules, self.step.taken)
+        if kind in {"table", "array"} and not event.same:
+            names = self._kept_entire(event, names)
         shared = [self.environment[name] for name in names if name in self.environment]
         copied = (self.environment[name] for name in copied_names(event, self.environment))
         returned = self._returned(event)
@@ -69,6 +75,24 @@ class BindingFlow(FlowState):
         parts = frozenset[int]().union(*(one.tokens | one.parts for one in copied), *(one.parts for one in shared))
         # If it is a part, it may be one of the things that are kept there.
         return (tokens, parts, True) if whole else (tokens | parts, frozenset(), False)
+
+    def _kept_entire(self, event: Bind, names: Iterable[str]) -> Iterator[str]:
+        """Those of the names of which a table or array may be the value, or be kept in it: not what it is made from."""
+        entire = event.entire.union(*(given for path, given in event.through if self._gives_back(path)))
+        for name in names:
+            if name in entire or (name in self.environment and self._kind(name) not in _MADE_FROM):
+                yield name
+
+    def _gives_back(self, path: tuple[str, ...]) -> bool:
+        """Whether a function of the cells may return what it is given."""
+        binding = self.environment.get(path[0])
+        if binding is None or binding.origin.kind != "def" or len(path) > 1:
+            return False
+        return any(self.codes[number].gives_back for number in binding.codes)
+
+    def _kind(self, name: str) -> str | None:
+        """The kind of a name's value; if it was bound again since, that of what it has now, most likely the same."""
+        return self.environment[name].kind or self.facts.kinds.get(name)
 
     def _returned(self, event: Bind) -> frozenset[int]:
         """Return the tokens of what the functions that are called for a value give of their global names."""

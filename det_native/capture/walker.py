@@ -135,6 +135,7 @@ class ExpressionWalker(ast.NodeVisitor):
             (*(event for event in events if not isinstance(event, Read)), *inner),
             _kept(arguments),
             frozenset(frame.returned.difference(local)),
+            frozenset(frame.given_back),
         )
 
     def visit_Name(self, node: ast.Name) -> None:
