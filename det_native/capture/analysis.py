@@ -136,8 +136,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
         sharing = sharing_of(value, self._roots)
         frame = self._frame_of(target.id)
         if frame.local is not None:
-            shared = frozenset(sharing.aliases).union(*(shared for _, shared in sharing.through))
-            frame.stands_for(target.id, shared, instead=not self.conditional and not loop)
+            frame.stands_for(target.id, self._may_be(value), instead=not self.conditional and not loop)
             return
         origin = Origin("loop" if loop else "value")
         self.events.append(

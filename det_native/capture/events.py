@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -37,6 +37,10 @@ class Code:
         Last parts of their names.
     events : tuple of Event
         What the body does to anything but its own local variables.
+    lasting : tuple of Event or None
+        Those of them that the result may still do: of functions inside. None if it may do all, as generators.
+    only_called : frozenset of str
+        Names that the body does nothing with but call them.
     """
 
     name: str
@@ -49,6 +53,14 @@ class Code:
     returns: frozenset[str] = frozenset()
     gives_back: frozenset[str] = frozenset()
     decorators: frozenset[str] = frozenset()
+    lasting: tuple[Event, ...] | None = None
+    only_called: frozenset[str] = frozenset()
+    is_result: bool = False
+
+    @cached_property
+    def result(self) -> Code:
+        """What is left of it for the result of a call: the body has run, and does not again."""
+        return self if self.lasting is None else replace(self, events=self.lasting, is_result=True)
 
     @property
     def bound(self) -> bool:
@@ -183,6 +195,19 @@ class Branch:
 
     alternatives: tuple[tuple[Event, ...], ...]
     line: int
+
+
+_RESULT = "()"
+
+
+def result_of(name: str) -> str:
+    """Return what stands for the result of a call that begins with a global name, among names: ``np.zeros(3)``."""
+    return name + _RESULT
+
+
+def called_for(name: str) -> str | None:
+    """Return the name that :func:`result_of` was given, None if `name` is just a name."""
+    return name.removesuffix(_RESULT) if name.endswith(_RESULT) else None
 
 
 Event = Read | Bind | Change | Look | Call | Delete | Star | Branch

@@ -14,6 +14,8 @@ from det_native.capture.vocabulary import (
     PASSING_FUNCTIONS,
     REACHING_BUILTINS,
     SHARING_BUILTINS,
+    VALUE_ATTRIBUTES,
+    VALUE_BUILTINS,
 )
 
 Roots = Callable[[str], frozenset[str]]
@@ -126,6 +128,10 @@ def _collect_chain(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
         _collect_sharing(start, roots, sharing)
         return
     path = called_path(node)
+    if path is None and _is_plain(links):
+        return
+    if path is not None and len(path) == 1 and path[0] in VALUE_BUILTINS:
+        return
     if path is None:
         sharing.aliases |= roots(start.id)
         return
@@ -137,6 +143,11 @@ def _collect_chain(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
             if path[0] in SHARING_BUILTINS:
                 sharing.entire |= given.entire
     sharing.through.append((path, frozenset(names)))
+
+
+def _is_plain(links: tuple[Link, ...]) -> bool:
+    """Whether a chain of attributes and items ends at a number or the like, ``x.shape[0]``, whatever it starts from."""
+    return links[-1][1] in VALUE_ATTRIBUTES or links[-2:] == (("attribute", "shape"), ("item", ""))
 
 
 def _collect_copied(node: ast.expr, roots: Roots, sharing: Sharing) -> None:

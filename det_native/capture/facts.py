@@ -24,6 +24,7 @@ _IMMUTABLE = (
     *(re.Pattern, os.PathLike),
 )
 _CALLABLE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+_NO_HOLDERS = (*_IMMUTABLE, *_CALLABLE, types.ModuleType)
 _CONTAINERS: dict[type, str] = {
     list: "list",
     deque: "list",
@@ -34,6 +35,7 @@ _CONTAINERS: dict[type, str] = {
     set: "set",
 }
 _LOOKED_AT = 200
+_NESTED = 3
 _ITERATING_MODULES = frozenset({"builtins", "itertools", "_csv", "_io"})
 
 
@@ -98,6 +100,31 @@ def is_shallow(value: object) -> bool:
         return False
     elements = list(islice(value.values() if isinstance(value, dict) else value, _LOOKED_AT))  # type: ignore[call-overload]
     return all(kind_of(element) in {"immutable", "callable", "module"} for element in elements)
+
+
+def own_classes(value: Any) -> frozenset[str]:
+    """Return the names of the notebook's classes of which the value is, or keeps, instances, as far as a look shows."""
+    found: set[str] = set()
+    waiting, seen = [(value, 0)], {id(value)}
+    while waiting and len(seen) < _LOOKED_AT:
+        one, depth = waiting.pop()
+        found.update(base.__qualname__ for base in type(one).__mro__ if base.__module__ == "__main__")
+        if depth == _NESTED:
+            continue
+        for part in _kept_in(one):
+            if id(part) not in seen and not isinstance(part, _NO_HOLDERS):
+                seen.add(id(part))
+                waiting.append((part, depth + 1))
+    return frozenset(found)
+
+
+def _kept_in(value: Any) -> list[Any]:
+    kept = [*vars(value).values()] if type(getattr(value, "__dict__", None)) is dict else []
+    if isinstance(value, dict):
+        kept.extend(islice(dict.values(value), _LOOKED_AT))
+    elif isinstance(value, list | tuple | set | deque):
+        kept.extend(islice(value, _LOOKED_AT))
+    return kept
 
 
 def _library_kind(value: Any) -> str | None:

@@ -151,7 +151,8 @@ class _Follower(BindingFlow):
             elif isinstance(event, Read) and event.name in passed:
                 self._event(replace(event, called=False))
             else:
-                self._event(event)
+                for settled in self._settled(event):
+                    self._event(settled)
 
     def _passed_on(self, events: Iterable[Event]) -> frozenset[str]:
         """Names that are given to training calls which were taken over."""
@@ -225,22 +226,31 @@ class _Follower(BindingFlow):
         if called and binding.kind == "iterator":
             with self._in_doubt_if_failed():
                 self._advance(name, binding)
-        for number in sorted(binding.codes):
+        self._follow(binding.codes, line, called, path)
+
+    def _follow(self, codes: frozenset[int], line: int, called: bool, path: tuple[str, ...]) -> None:
+        for number in sorted(codes):
             if (number, called) not in self.visited:
                 self.visited.add((number, called))
                 self._late(self.codes[number], line, called, path)
+
+    def _is_function(self, name: str) -> bool:
+        return name in self.environment and self.environment[name].origin.kind == "def"
 
     def _late(self, code: Code, line: int, called: bool, path: tuple[str, ...]) -> None:
         """Names that a function looks up when it is called."""
         for inner in sorted(code.reads):
             if inner not in code.optional or inner in self.environment:
-                self._read(inner, line, called, True, (*path, inner))
+                again = called and not (code.is_result and inner in code.only_called and self._is_function(inner))
+                self._read(inner, line, again, True, (*path, inner))
+                if called and not again:
+                    self._follow(self.codes.results(self.environment[inner].codes), line, called, (*path, inner))
         if called:
             self._run(code)
 
     def _run(self, code: Code) -> None:
         """What a function does to global names, seeds and the process when it is called."""
-        for event in flat(code.events):
+        for event in (settled for each in flat(code.events) for settled in self._settled(each)):
             if isinstance(event, Change) and event.name not in code.parameters:
                 self._change(event, inside=True)
             elif isinstance(event, Look) and event.name not in code.parameters:
@@ -334,10 +344,11 @@ class _Follower(BindingFlow):
             return
         for position, given in event.arguments:
             names = exposed(event, given, self.environment, self._may_be_model)
-            if names and self.arguments.changes(self.environment, event, full, position):
+            codes = self._code_in(names)
+            if names and self.arguments.changes(self.environment, event, full, position, given=codes):
                 before = {**self.flow.touched, **self.flow.supposed}
                 self._change_names(names, parameters)
-                if not self.known.changes(self.environment, event, full, position):
+                if not self.known.changes(self.environment, event, full, position, given=codes):
                     self._supposed(before)
 
     def _sets_module(self, full: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from det_native.capture.bindings import Binding
-from det_native.capture.events import Bind
+from det_native.capture.events import Bind, Call, Change, Event, Look, called_for
 from det_native.capture.flow_state import FlowState
 from det_native.capture.own_classes import returned_names, told_of_classes
 from det_native.capture.sharing import classes_in, copied_names, is_taken_over, kind_made, shared_names
@@ -18,6 +18,40 @@ _MADE_FROM = frozenset({"table", "array", "array view", "tensor", "immutable", "
 
 class BindingFlow(FlowState):
     """Binds names."""
+
+    def _settled(self, event: Event) -> Iterator[Event]:
+        """Yield the event, with names of what results of calls may be a part of in place of the results."""
+        if isinstance(event, Change | Look):
+            called = called_for(event.name)
+            if called is None:
+                yield event
+                return
+            for name in sorted(self._given_by(called)):
+                yield replace(event, name=name)
+        elif isinstance(event, Call):
+            arguments = tuple((position, self._settled_names(names)) for position, names in event.arguments)
+            yield event if arguments == event.arguments else replace(event, arguments=arguments)
+        elif isinstance(event, Bind):
+            through = tuple((path, self._settled_names(names)) for path, names in event.through)
+            yield replace(event, aliases=self._settled_names(event.aliases), through=through)
+        else:
+            yield event
+
+    def _settled_names(self, names: frozenset[str]) -> frozenset[str]:
+        called = {name: found for name in names if (found := called_for(name)) is not None}
+        given = (self._given_by(name) for name in called.values())
+        return names.difference(called).union(*given) if called else names
+
+    def _given_by(self, name: str) -> frozenset[str]:
+        """Return the names of which what a call gives, that begins with `name`, may be a part."""
+        binding = self.environment.get(name)
+        if binding is None or binding.origin.kind == "class":
+            return frozenset()
+        if binding.origin.kind == "def":
+            return returned_names(name, self.environment, self.codes)
+        package = binding.origin.module.partition(".")[0]
+        made = binding.origin.kind == "import" and package not in self.facts.local_modules
+        return frozenset() if made else frozenset({name})
 
     def _bind(self, event: Bind) -> None:
         old = self.environment.get(event.name)
@@ -32,7 +66,7 @@ class BindingFlow(FlowState):
         classes: frozenset[int] = frozenset()
         if kind not in DATA_KINDS and not taken:
             classes = classes_in(event, self.environment)
-            codes = codes.union(*(self.environment[s].codes for s in event.sources if s in self.environment))
+            codes = codes.union(*self._carried(event))
         whole, parts = event.whole, frozenset[int]()
         if kind != "immutable":
             shared, parts, whole = self._shared_state(event, kind)
@@ -60,6 +94,18 @@ class BindingFlow(FlowState):
         self._set(event.name, binding)
         if event.origin.module == "__future__":
             self.flow.effects.setdefault(self.step.index, []).append(f"from __future__ import {event.origin.attribute}")
+
+    def _carried(self, event: Bind) -> Iterator[frozenset[int]]:
+        """Yield the code that a value may carry: that of the names it is made from, and of the classes it is of."""
+        called = {path[0] for path, _ in event.through if len(path) == 1}
+        for name in event.sources & self.environment.keys():
+            binding = self.environment[name]
+            made = name in called and binding.origin.kind == "def"
+            yield self.codes.results(binding.codes) if made else binding.codes
+        if self.last_binder.get(event.name) == self.step.index:
+            for name in self.facts.classes.get(event.name, frozenset()) & self.environment.keys():
+                if self.environment[name].origin.kind == "class":
+                    yield self.environment[name].codes
 
     def _shared_state(self, event: Bind, kind: str | None) -> tuple[frozenset[int], frozenset[int], bool]:
         """Return the tokens that the value shares, those of what it copies, and whether it is all of that."""

@@ -111,6 +111,11 @@ class FlowState:
             if name in self.environment and name not in parameters and self.environment[name].origin.kind != "import":
                 self._spread(name, self.environment[name], accumulates=False)
 
+    def _code_in(self, names: Iterable[str]) -> frozenset[int]:
+        """Return the code of the cells that values carry, the methods of own objects say."""
+        present = (self.environment[name] for name in names if name in self.environment)
+        return frozenset[int]().union(*(one.codes for one in present if one.origin.kind in {"value", "loop"}))
+
     def _change_modules(self, package: str) -> None:
         """Whatever is imported from a package of the user's may see what was changed in it."""
         for name, binding in list(self.environment.items()):

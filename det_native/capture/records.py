@@ -93,6 +93,8 @@ class Facts:
         Names of live values of which no kind is known: models and the like.
     shallow : frozenset of str
         Names of live containers that keep nothing which can change.
+    classes : mapping of name to names
+        Which of the notebook's classes live values are instances of, or keep instances of.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +103,7 @@ class Facts:
     setters: frozenset[tuple[str, ...]] = frozenset()
     others: frozenset[str] = frozenset()
     shallow: frozenset[str] = frozenset()
+    classes: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass

@@ -132,6 +132,14 @@ REACHING_BUILTINS = frozenset({"vars", "getattr"})
 #: Functions that may return the very thing that they are given.
 PASSING_FUNCTIONS = _words("asarray asanyarray ascontiguousarray asfortranarray as_tensor")
 
+#: Builtins whose result shares nothing with what they are given.
+VALUE_BUILTINS = _words(
+    "abs bool callable chr float format hasattr hash id int isinstance len ord range repr round str"
+)
+
+#: Attributes whose value cannot change.
+VALUE_ATTRIBUTES = _words("device dtype ndim")
+
 #: Builtins that may bind names out of sight.
 BINDING_BUILTINS = frozenset({"exec"})
 

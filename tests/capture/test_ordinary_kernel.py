@@ -52,3 +52,110 @@ def test_tables_that_are_changed_by_another_name(kernel: Kernel, replayed: Repla
 def test_what_is_made_from_a_table_is_another_one(kernel: Kernel, look: str) -> None:
     kernel.cells(TABLES, look, "fit(train, test, xs)")
     assert kernel.found().cells == [1, 2, 4]
+
+
+TOKENS = (
+    "class Tokens:\n    def __init__(self):\n        self.known = {}\n"
+    "    def number(self, word):\n        return self.known.setdefault(word, len(self.known))\n"
+    "    def encode(self, text):\n        return [self.number(word) for word in text.split()]\n"
+    "    def decode(self, numbers):\n        return [word for word in self.known if self.known[word] in numbers]\n"
+    "class Examples:\n    def __init__(self, texts, tokens):\n        self.texts, self.tokens = texts, tokens\n"
+    "    def __getitem__(self, i):\n        return self.tokens.encode(self.texts[i])\n"
+    "class Holder:\n    def __init__(self):\n        self.tokens = Tokens()\n"
+    "def make():\n    return Tokens()\n"
+    "def prepare():\n    tokens = Tokens()\n    return ['a b'], tokens\n"
+    "def encode(tokens, text):\n    return tokens.encode(text)"
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "grown", "shown"),
+    [
+        ("tokens = make()", "tokens.encode('b a')", "tokens.known"),
+        ("texts, tokens = prepare()", "tokens.encode('b a')", "tokens.known"),
+        ("holder = Holder()", "holder.tokens.encode('b a')", "holder.tokens.known"),
+        ("tokens = Tokens()\nexamples = Examples(['b a'], tokens)", "examples[0]", "tokens.known"),
+        ("tokens = Tokens()", "encode(tokens, 'b a')", "tokens.known"),
+    ],
+)
+def test_own_objects_that_are_held_or_made_out_of_sight_are_changed(
+    kernel: Kernel, replayed: Replayed, made: str, grown: str, shown: str
+) -> None:
+    kernel.cells(TOKENS, made, grown, f"x = {shown}", "fit(x)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6]
+    assert replayed(found, "x") == kernel.live("x")
+
+
+@pytest.mark.parametrize(
+    ("setup", "look", "used"),
+    [
+        (
+            "import numpy as np\ndef confusion(y, p):\n    counts = np.zeros((2, 2))\n"
+            "    for a, b in zip(y, p):\n        counts[a, b] += 1\n    return counts",
+            "confusion([0], [1])",
+            "confusion",
+        ),
+        (
+            "import pandas as pd\ndef report(rows):\n    table = pd.DataFrame(rows)\n"
+            "    table['b'] = 1\n    return table",
+            "report({'a': [1]})",
+            "pd.DataFrame()",
+        ),
+        (
+            "def first():\n    return [1]\ndef second():\n    items = first()\n    items[0] = 2\n    return items",
+            "second()",
+            "second()",
+        ),
+        (
+            "import numpy as np\nfrom types import SimpleNamespace\nargs = SimpleNamespace(names=['a'])\n"
+            "def windows(n):\n    out = np.zeros((n, len(args.names)))\n    out[0] = 1\n    return out",
+            "windows(2)",
+            "args",
+        ),
+        (
+            "import torch\ndef make():\n    return torch.nn.Linear(1, 1)\ndef freeze(m):\n    m.bias = None",
+            "freeze(make())",
+            "make",
+        ),
+        (
+            "import numpy as np\nclass Net:\n    def __init__(self, n):\n        self.n = n\nx = np.ones((2, 3))",
+            "net = Net(x.shape[1])\nnet.fit = 1",
+            "x",
+        ),
+    ],
+)  # fmt: skip
+def test_a_trial_of_a_function_is_not_sent(kernel: Kernel, setup: str, look: str, used: str) -> None:
+    kernel.cells(setup, look, f"x = {used}", "fit(x)")
+    assert kernel.found().cells == [1, 2, 4, 5]
+
+
+SEEDING = (
+    "import random\ndef seed():\n    random.seed(1)\n"
+    "class Net:\n    def train(self):\n        self.n = 1\n"
+    "def build():\n    seed()\n    return Net()"
+)
+
+
+def test_a_model_that_is_used_does_not_seed_again_as_its_builder_does(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        SEEDING, "tried = build()", "tried.n = 1", "print(tried.n)", "net = build()", "net.train()", "fit(net)"
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 5, 6, 7]
+    assert replayed(found, "net.n") == kernel.live("net.n")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "def make():\n    def step():\n        log.append(1)\n    return step\nstep = make()",
+        "def steps():\n    while True:\n        log.append(1)\n        yield 1\n"
+        "running = steps()\ndef step():\n    next(running)",
+    ],
+)
+def test_what_a_function_leaves_running_changes_things_later(kernel: Kernel, replayed: Replayed, made: str) -> None:
+    kernel.cells("log = []", made, "step()", "fit(log)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5]
+    assert replayed(found, "log") == kernel.live("log")
