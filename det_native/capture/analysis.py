@@ -122,7 +122,8 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             self._bind_target(target.value, value, names, codes, loop, part=True)
         else:
             how = "attribute" if isinstance(target, ast.Attribute) else "item"
-            self._change(target, how, reads_itself(target, value))
+            given = frozenset(name for frame in self.frames for name in frame.parameters)
+            self._change(target, how, reads_itself(target, value), self._may_be(value).isdisjoint(given))
 
     def _bind_name(
         self,
@@ -156,7 +157,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             )
         )
 
-    def _change(self, target: ast.expr, how: str, accumulates: bool) -> None:
+    def _change(self, target: ast.expr, how: str, accumulates: bool, fresh: bool = False) -> None:
         """Note that the place `target` (an attribute or an item) is assigned to or deleted."""
         assert isinstance(target, ast.Attribute | ast.Subscript)
         self.visit(target.value)
@@ -164,7 +165,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             self.visit(target.slice)
         start, chain = chain_of(target)
         if isinstance(start, ast.Name):
-            self._changed(self._roots(start.id), target, how, chain, accumulates)
+            self._changed(self._roots(start.id), target, how, chain, accumulates, fresh=fresh)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.visit(node.value)

@@ -56,6 +56,7 @@ FRESH_METHODS = _words("""
     inverse_transform save save_weights savefig export tolist trace translate truediv type unique upper value_counts
     var vecdot where with_name with_suffix zfill nonzero searchsorted tally elapsed as_numpy as_list cardinality
     result get_layer_names
+    arange concatenate empty empty_like eye full full_like hstack linspace ones ones_like stack vstack zeros zeros_like
 """)
 
 #: Methods that only look, but whose result is a part of the thing itself.

@@ -159,3 +159,69 @@ def test_what_a_function_leaves_running_changes_things_later(kernel: Kernel, rep
     found = kernel.found()
     assert found.cells == [1, 2, 3, 4, 5]
     assert replayed(found, "log") == kernel.live("log")
+
+
+SETTINGS = (
+    "import torch\nfrom dataclasses import dataclass, field\n"
+    "@dataclass\nclass Config:\n    lr: float = 0.1\n    sizes: list = field(default_factory=lambda: [4])\n"
+    "class Trainer:\n    def __init__(self, net, cfg):\n"
+    "        self.net, self.cfg, self.losses = net, cfg, []\n"
+    "        self.optimizer = torch.optim.SGD(net.parameters(), cfg.lr)\n"
+    "    def train(self):\n        self.net(torch.ones(1, 4)).sum().backward()\n        self.optimizer.step()\n"
+    "        self.losses.append(1)\n"
+    "class Growing(Trainer):\n    def train(self):\n        self.note()\n"
+    "    def note(self):\n        self.cfg.sizes.append(5)\n"
+    "class Words:\n    def __init__(self):\n        self.known = {}\n"
+    "    def number(self, word):\n        return self.known.setdefault(word, len(self.known))\n"
+    "    def look(self, word):\n        return self.known.get(word)\n"
+    "class Texts(torch.utils.data.Dataset):\n    def __init__(self, texts, words, grow):\n"
+    "        self.texts, self.words, self.grow, self.cache = texts, words, grow, {}\n"
+    "    def __getitem__(self, i):\n        self.cache[i] = self.words.look(self.texts[i])\n"
+    "        return self.cache[i]\n"
+    "class GrowingTexts(Texts):\n    def __getitem__(self, i):\n        return self.words.number(self.texts[i])\n"
+    "def build(cfg):\n    return torch.nn.Linear(cfg.sizes[0], 1)\n"
+    "def train(net, cfg):\n    optimizer = torch.optim.SGD(net.parameters(), cfg.lr)\n"
+    "    net(torch.ones(1, 4)).sum().backward()\n    optimizer.step()\n"
+    "def set_rate(cfg):\n    cfg.lr = 3\n"
+    "def reset(trainer):\n    trainer.cfg.lr = 3\n"
+    "cfg, config, words = Config(), {'lr': 0.1, 'sizes': [4]}, Words()"
+)
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        "net = torch.nn.Linear(4, 1)\noptimizer = torch.optim.Adam(net.parameters(), config['lr'])\noptimizer.step()",
+        "net = torch.nn.Linear(4, 1)\noptimizer = torch.optim.Adam(net.parameters(), lr=cfg.lr)\noptimizer.step()",
+        "net = build(cfg)\nnet.train()\nnet(torch.ones(1, 4))",
+        "train(build(cfg), cfg)",
+        "trainer = Trainer(build(cfg), cfg)\ntrainer.train()",
+        "texts = Texts(['a'], words, False)\ntexts[0]",
+    ],
+)
+def test_a_trial_training_does_not_change_the_settings_that_it_was_given(kernel: Kernel, trial: str) -> None:
+    kernel.cells(SETTINGS, trial, "fit(cfg, config, words)")
+    assert kernel.found().cells == [1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "trainer = Growing(build(cfg), cfg)\ntrainer.train()",
+        "trainer = Trainer(build(cfg), cfg)\nreset(trainer)",
+        "set_rate(cfg)",
+        "texts = GrowingTexts(['a'], words, True)\ntexts[0]",
+        "part = config['sizes']\npart.append(5)",
+    ],
+)
+def test_code_of_the_cells_may_change_settings(kernel: Kernel, replayed: Replayed, change: str) -> None:
+    kernel.cells(SETTINGS, change, "fit(cfg, config, words)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4]
+    shown = ("cfg", "config", "words.known")
+    assert replayed(found, *shown) == kernel.live(*shown)
+
+
+def test_what_is_looked_at_has_the_methods_of_its_own_class(kernel: Kernel) -> None:
+    kernel.cells(SETTINGS, "texts = Texts(['a'], words, False)\nfirst = [len(texts.texts)]", "first[0]", "fit(texts)")
+    assert kernel.found().cells == [1, 2, 3, 5]
