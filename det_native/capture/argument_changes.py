@@ -202,7 +202,8 @@ def exposed(
     """
     last = event.callee[-1]
     if event.callee == ("next",):  # those are gone through by an iterator made from them
-        return frozenset(n for n in names if n not in environment or environment[n].kind not in {"examples", "dataset"})
+        kept = {"examples", "loader", "dataset"}
+        return frozenset(name for name in names if name not in environment or environment[name].kind not in kept)
     if last in WRAPPING_METHODS:
         return frozenset(n for n in names if n not in environment or environment[n].origin.kind not in {"def", "class"})
     if last not in LEARNING_METHODS:

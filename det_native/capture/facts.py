@@ -69,10 +69,10 @@ def kind_of(value: Any) -> str | None:
     """Return what kind of thing a value is, as far as that says how it can change; None if nothing is known.
 
     ``immutable``, ``callable``, ``callable with state`` (a call may differ from the one before), ``module``, ``table``
-    (pandas), ``array`` (numpy, owning its memory), ``array view``, ``tensor`` (torch), ``examples`` (torch's datasets
-    and loaders), ``dataset`` (tf.data, whose methods return new ones), ``iterator`` (Python's own, used up by being
-    looked at), ``list``, ``dict``, ``growing dict`` (a defaultdict), ``set``, or ``data list`` and so on if nothing in
-    it can hold code.
+    (pandas), ``array`` (numpy, owning its memory), ``array view``, ``tensor`` (torch), ``examples`` (torch's datasets),
+    ``loader`` (torch's), ``dataset`` (tf.data, whose methods return new ones), ``iterator`` (Python's own, used up by
+    being looked at), ``list``, ``dict``, ``growing dict`` (a defaultdict), ``set``, or ``data list`` and so on if
+    nothing in it can hold code.
     """
     if isinstance(value, types.ModuleType):
         return "module"
@@ -159,6 +159,8 @@ def _library_kind(value: Any) -> str | None:
         return "tensor"
     if any(name.startswith("torch.utils.data.") and name.endswith("DataLoaderIter") for name in names):
         return "iterator"
+    if "torch.utils.data.dataloader.DataLoader" in names:
+        return "loader"
     if any(name.startswith("torch.utils.data.") for name in names):
         return "examples"
     if any(name.startswith("tensorflow.python.data.") and name.endswith("DatasetV2") for name in names):

@@ -315,6 +315,8 @@ class _Follower(BindingFlow):
         binding = self.environment.get(event.name)
         if binding is None or binding.origin.kind == "import":
             return
+        if event.method == "__iter__":
+            self._loaded({event.name})
         special = event.method.startswith("__")
         looked = self.known.methods_named if special else self.known.getters_named
         foreign = event.name in self.facts.foreign and self.last_binder.get(event.name) in binding.definitions
@@ -345,6 +347,8 @@ class _Follower(BindingFlow):
         if not inside and is_taken_over(event.callee, event.line, self.step.taken):
             return
         for position, given in event.arguments:
+            if full is None and root in self.environment:
+                self._loaded(given)
             names = exposed(event, given, self.environment, self._may_be_model)
             codes = self._code_in(names)
             if names and self.arguments.changes(self.environment, event, full, position, given=codes):
@@ -352,6 +356,11 @@ class _Follower(BindingFlow):
                 self._change_names(names, parameters, self._code_of(event, full))
                 if not self.known.changes(self.environment, event, full, position, given=codes):
                     self._supposed(before)
+
+    def _loaded(self, names: Iterable[str]) -> None:
+        """Note that loaders may be gone through, each time with a seed that torch draws."""
+        if any(name in self.environment and self.environment[name].kind == "loader" for name in names):
+            self.flow.draws.setdefault("torch", set()).add(self.step.index)
 
     def _code_of(self, event: Call, full: tuple[str, ...] | None) -> frozenset[int] | None:
         """Return the code of the cells that a call runs, None if code of which nothing is known may run."""

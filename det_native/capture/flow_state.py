@@ -13,6 +13,9 @@ from det_native.capture.reach import Reach
 from det_native.capture.records import Facts, Flow, Missing, Need, Step
 from det_native.capture.sharing import with_state_of
 
+#: Kinds of what has settings that it was given.
+_OBJECTS = frozenset({None, "examples", "loader"})
+
 
 class FlowState:
     """The environment, the step under way, and the result as far as it has come.
@@ -85,7 +88,7 @@ class FlowState:
                 self._changed(name, binding, accumulates)
             return
         sharing = with_state_of(binding, self.environment, apart, parts=parts)
-        if by is not None and name not in self.facts.settings and binding.kind in {None, "examples"}:
+        if by is not None and name not in self.facts.settings and binding.kind in _OBJECTS:
             settings = self.facts.settings & sharing
             sharing -= self.reach.spared(self.environment, binding.codes | by, settings) if settings else frozenset()
         for other, present in list(self.environment.items()):

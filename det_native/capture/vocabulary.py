@@ -26,10 +26,11 @@ CONTAINER_KINDS = frozenset(
 )
 
 #: Kinds of values that keep no gradients.
-WITHOUT_GRADIENTS = frozenset({"examples", "table", "array", "array view"})
+WITHOUT_GRADIENTS = frozenset({"examples", "loader", "table", "array", "array view"})
 #: Kinds of what calls of libraries make, by the beginning of their dotted paths: torch's datasets and loaders, and the
 #: context of tf.keras code, which remembers nothing of what it wraps.
 KINDS_MADE = {
+    ("torch", "utils", "data", "DataLoader"): "loader",
     ("torch", "utils", "data"): "examples",
     ("det_native", "experimental", "keras", "init"): "keras context",
 }

@@ -166,8 +166,8 @@ SETTINGS = (
     "@dataclass\nclass Config:\n    lr: float = 0.1\n    sizes: list = field(default_factory=lambda: [4])\n"
     "class Trainer:\n    def __init__(self, net, cfg):\n"
     "        self.net, self.cfg, self.losses = net, cfg, []\n"
-    "        self.optimizer = torch.optim.SGD(net.parameters(), cfg.lr)\n"
-    "    def train(self):\n        self.net(torch.ones(1, 4)).sum().backward()\n        self.optimizer.step()\n"
+    "        self.dropout = torch.nn.Dropout(cfg.lr)\n"
+    "    def train(self):\n        self.net(torch.ones(1, 4)).sum().backward()\n        self.dropout.train()\n"
     "        self.losses.append(1)\n"
     "class Growing(Trainer):\n    def train(self):\n        self.note()\n"
     "    def note(self):\n        self.cfg.sizes.append(5)\n"
@@ -180,10 +180,10 @@ SETTINGS = (
     "        return self.cache[i]\n"
     "class GrowingTexts(Texts):\n    def __getitem__(self, i):\n        return self.words.number(self.texts[i])\n"
     "def build(cfg):\n    return torch.nn.Linear(cfg.sizes[0], 1)\n"
-    "def train(net, cfg):\n    optimizer = torch.optim.SGD(net.parameters(), cfg.lr)\n"
-    "    net(torch.ones(1, 4)).sum().backward()\n    optimizer.step()\n"
-    "def set_rate(cfg):\n    cfg.lr = 3\n"
-    "def reset(trainer):\n    trainer.cfg.lr = 3\n"
+    "def train(net, cfg):\n    dropout = torch.nn.Dropout(cfg.lr)\n"
+    "    net(torch.ones(1, 4)).sum().backward()\n    dropout.train()\n"
+    "def set_rate(cfg):\n    cfg.lr = 0.3\n"
+    "def reset(trainer):\n    trainer.cfg.lr = 0.3\n"
     "cfg, config, words = Config(), {'lr': 0.1, 'sizes': [4]}, Words()"
 )
 
@@ -191,8 +191,8 @@ SETTINGS = (
 @pytest.mark.parametrize(
     "trial",
     [
-        "net = torch.nn.Linear(4, 1)\noptimizer = torch.optim.Adam(net.parameters(), config['lr'])\noptimizer.step()",
-        "net = torch.nn.Linear(4, 1)\noptimizer = torch.optim.Adam(net.parameters(), lr=cfg.lr)\noptimizer.step()",
+        "dropout = torch.nn.Dropout(config['lr'])\ndropout.train()",
+        "dropout = torch.nn.Dropout(cfg.lr)\ndropout.train()",
         "net = build(cfg)\nnet.train()\nnet(torch.ones(1, 4))",
         "train(build(cfg), cfg)",
         "trainer = Trainer(build(cfg), cfg)\ntrainer.train()",
@@ -225,3 +225,18 @@ def test_code_of_the_cells_may_change_settings(kernel: Kernel, replayed: Replaye
 def test_what_is_looked_at_has_the_methods_of_its_own_class(kernel: Kernel) -> None:
     kernel.cells(SETTINGS, "texts = Texts(['a'], words, False)\nfirst = [len(texts.texts)]", "first[0]", "fit(texts)")
     assert kernel.found().cells == [1, 2, 3, 5]
+
+
+@pytest.mark.parametrize("look", ["first = next(iter(batches))", "for batch in batches:\n    break", "count(batches)"])
+def test_random_numbers_that_a_look_at_batches_draws_are_told(kernel: Kernel, look: str) -> None:
+    kernel.cells(
+        "import torch\nfrom torch.utils.data import DataLoader\ntorch.manual_seed(1)",
+        "batches = DataLoader([1, 2])\ndef count(loader):\n    return sum(1 for batch in loader)",
+        look,
+        "net = torch.nn.Linear(2, 2)",
+        "fit(net, batches)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 5, 6]
+    [warning] = found.warnings
+    assert "Cell [2] seeds the random numbers of torch, of which cell [4] drew some" in warning
