@@ -147,7 +147,9 @@ def _collect_chain(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
 
 def _is_plain(links: tuple[Link, ...]) -> bool:
     """Whether a chain of attributes and items ends at a number or the like, ``x.shape[0]``, whatever it starts from."""
-    return links[-1][1] in VALUE_ATTRIBUTES or links[-2:] == (("attribute", "shape"), ("item", ""))
+    return links[-2:] == (("attribute", "shape"), ("item", "")) or any(
+        name in VALUE_ATTRIBUTES for _, name in links[-1:]
+    )
 
 
 def _collect_copied(node: ast.expr, roots: Roots, sharing: Sharing) -> None:

@@ -57,6 +57,8 @@ FRESH_METHODS = _words("""
     inverse_transform save save_weights savefig export tolist trace translate truediv type unique upper value_counts
     var vecdot where with_name with_suffix zfill nonzero searchsorted tally elapsed as_numpy as_list cardinality
     result get_layer_names
+    applymap asfreq assign cumcount drop droplevel ewm expanding explode factorize get_group ngroup nth reindex rename
+    reset_index select_dtypes set_axis set_index swaplevel to_period to_timestamp tz_convert tz_localize unstack
     arange concatenate empty empty_like eye full full_like hstack linspace ones ones_like stack vstack zeros zeros_like
 """)
 

@@ -16,6 +16,7 @@ TABLES = (
     "train, test = pd.DataFrame({'v': [1, 2]}), pd.DataFrame({'v': [3]})\n"
     "both = {'train': train}\nxs, ys = np.ones(2), np.ones(1)\n"
     "def prepare(table):\n    table['p'] = 1\n    return table\n"
+    "def scale(table):\n    return table.assign(w=1).set_index('v').rename(columns={'w': 'z'}).drop(columns='z')\n"
     "def clean(table):\n    table = table.copy()\n    table['q'] = 1\n    return table"
 )
 
@@ -46,6 +47,7 @@ def test_tables_that_are_changed_by_another_name(kernel: Kernel, replayed: Repla
         "v = train['v']\nv[0] = 5",
         "d = train[train.v > 1]\nd['n'] = 1",
         "d = clean(train)\nd['n'] = 1",
+        "scale(train)",
         "y = xs + 1\ny *= 2",
     ],
 )
