@@ -49,14 +49,14 @@ class Reach:
         return frozenset(name for name, one in bindings.items() if not self._asks(environment, others, one))
 
     def _with_called(self, environment: Environment, numbers: frozenset[int]) -> set[int]:
-        """Add the functions of the cells that hear of what the code is given."""
+        """Add the functions and classes of the cells that hear of what the code is given."""
         found, waiting = set(numbers), list(numbers)
         while waiting:
             for event in self._calls(self._codes[waiting.pop()]):
-                binding = environment.get(event.callee[0])
-                if binding is not None and binding.origin.kind == "def" and len(event.callee) == 1:
-                    waiting.extend(binding.codes - found)
-                    found |= binding.codes
+                if _is_defined(event, environment):
+                    called = environment[event.callee[0]].codes
+                    waiting.extend(called - found)
+                    found |= called
         return found
 
     def _calls(self, code: Code) -> Iterator[Call]:
@@ -75,7 +75,7 @@ class Reach:
             full = call.callee if call.imported else import_path(environment, call.callee)
             if full is not None and full[0] in _OF_TENSORS:
                 continue
-            if full is None and environment.get(call.callee[0]) is not None:
+            if _is_defined(call, environment):
                 continue  # its code is looked at itself
             for position, names in call.arguments:
                 given = names.intersection(code.parameters)
@@ -98,6 +98,12 @@ class Reach:
         return any(
             self._arguments.own_method_changes(environment, settings, name) for name in methods & own | operators
         )
+
+
+def _is_defined(call: Call, environment: Environment) -> bool:
+    """Whether a call is one of a function or class that a cell defines."""
+    binding = environment.get(call.callee[0])
+    return binding is not None and binding.origin.kind in {"def", "class"} and len(call.callee) == 1
 
 
 def _changes_plain(event: Change, own: bool) -> bool:

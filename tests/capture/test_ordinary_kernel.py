@@ -184,6 +184,9 @@ SETTINGS = (
     "def build(cfg):\n    return torch.nn.Linear(cfg.sizes[0], 1)\n"
     "def train(net, cfg):\n    dropout = torch.nn.Dropout(cfg.lr)\n"
     "    net(torch.ones(1, 4)).sum().backward()\n    dropout.train()\n"
+    "def train_growing(cfg):\n    trainer = Growing(build(cfg), cfg)\n    trainer.train()\n"
+    "generator = __import__('random').Random(1)\n"
+    "def shuffled(cfg):\n    generator.shuffle(cfg.sizes)\n    cfg.sizes.copy()\n"
     "def set_rate(cfg):\n    cfg.lr = 0.3\n"
     "def reset(trainer):\n    trainer.cfg.lr = 0.3\n"
     "cfg, config, words = Config(), {'lr': 0.1, 'sizes': [4]}, Words()"
@@ -212,6 +215,8 @@ def test_a_trial_training_does_not_change_the_settings_that_it_was_given(kernel:
         "trainer = Growing(build(cfg), cfg)\ntrainer.train()",
         "trainer = Trainer(build(cfg), cfg)\nreset(trainer)",
         "set_rate(cfg)",
+        "train_growing(cfg)",
+        "cfg.sizes.append(6)\nshuffled(cfg)",
         "texts = GrowingTexts(['a'], words, True)\ntexts[0]",
         "part = config['sizes']\npart.append(5)",
     ],
