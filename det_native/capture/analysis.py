@@ -122,7 +122,8 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             self._bind_target(target.value, value, names, codes, loop, part=True)
         else:
             how = "attribute" if isinstance(target, ast.Attribute) else "item"
-            self._change(target, how, reads_itself(target, value))
+            given = frozenset(name for frame in self.frames for name in frame.parameters)
+            self._change(target, how, reads_itself(target, value), self._may_be(value).isdisjoint(given))
 
     def _bind_name(
         self,
@@ -136,8 +137,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
         sharing = sharing_of(value, self._roots)
         frame = self._frame_of(target.id)
         if frame.local is not None:
-            shared = frozenset(sharing.aliases).union(*(shared for _, shared in sharing.through))
-            frame.stands_for(target.id, shared, instead=not self.conditional and not loop)
+            frame.stands_for(target.id, self._may_be(value), instead=not self.conditional and not loop)
             return
         origin = Origin("loop" if loop else "value")
         self.events.append(
@@ -153,10 +153,11 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
                 updates=not loop and applied_twice_differs(target.id, value),
                 copies=frozenset(sharing.copies),
                 whole=not (loop or part) and makes_new(value),
+                entire=frozenset(sharing.entire),
             )
         )
 
-    def _change(self, target: ast.expr, how: str, accumulates: bool) -> None:
+    def _change(self, target: ast.expr, how: str, accumulates: bool, fresh: bool = False) -> None:
         """Note that the place `target` (an attribute or an item) is assigned to or deleted."""
         assert isinstance(target, ast.Attribute | ast.Subscript)
         self.visit(target.value)
@@ -164,7 +165,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             self.visit(target.slice)
         start, chain = chain_of(target)
         if isinstance(start, ast.Name):
-            self._changed(self._roots(start.id), target, how, chain, accumulates)
+            self._changed(self._roots(start.id), target, how, chain, accumulates, fresh=fresh)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.visit(node.value)
@@ -180,7 +181,9 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             self.visit(node.value)
             # What local names stand for is left out: they may be made from it only.
             roots = sharing_of(node.value, lambda name: frozenset({name}) if self._is_global(name) else frozenset())
-            self.frames[-1].returned |= roots.aliases
+            frame = self.frames[-1]
+            frame.returned |= roots.aliases
+            frame.given_back |= sharing_of(node.value, self._roots).entire.intersection(frame.parameters)
 
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:

@@ -51,6 +51,7 @@ class ArgumentChanges:
         full: Path | None,
         position: int | str,
         seen: Seen | None = None,
+        given: frozenset[int] = frozenset(),
     ) -> bool:
         """Return whether a call may change the argument at `position`.
 
@@ -64,6 +65,8 @@ class ArgumentChanges:
             Number or keyword of the argument.
         seen : set, optional
             Where the search has been.
+        given : frozenset of int
+            Code of the cells that the argument carries: its methods.
         """
         root, last = event.callee[0], event.callee[-1]
         binding = environment.get(root)
@@ -76,13 +79,15 @@ class ArgumentChanges:
         if len(event.callee) == 1:
             if binding.origin.kind == "def":
                 seen = set() if seen is None else seen
-                return any(self._in_function(environment, number, position, seen) for number in binding.codes)
+                return any(self._in_function(environment, number, position, seen, given) for number in binding.codes)
             return False
         if last in ARGUMENT_CHANGING_METHODS or last in WRAPPING_METHODS:
             return True
         return bool(binding.codes) and last not in FRESH_METHODS | VIEW_METHODS | KEEPING_METHODS
 
-    def _in_function(self, environment: Environment, number: int, position: int | str, seen: Seen) -> bool:
+    def _in_function(
+        self, environment: Environment, number: int, position: int | str, seen: Seen, given: frozenset[int]
+    ) -> bool:
         """Return whether a function defined in a cell changes what it is given at `position`."""
         code = self._codes[number]
         if (number, position) in seen:
@@ -96,10 +101,12 @@ class ArgumentChanges:
             if isinstance(event, Change) and event.name in named:
                 if event.how != "call" or chain_changes(event.chain, None, event.in_place):
                     return True
+                if given and self.own_method_changes(environment, Binding(codes=given), event.chain[-1][1]):
+                    return True
             elif isinstance(event, Call) and event.callee[0] not in code.parameters:
                 full = event.callee if event.imported else import_path(environment, event.callee)
                 for inner, names in event.arguments:
-                    if names.intersection(named) and self.changes(environment, event, full, inner, seen):
+                    if names.intersection(named) and self.changes(environment, event, full, inner, seen, given):
                         return True
         return False
 
@@ -159,7 +166,7 @@ class ArgumentChanges:
             if isinstance(event, Change) and event.name == own:
                 if _is_plain(event):
                     return True
-                called = event.chain[0][1] if event.how == "call" and len(event.chain) == 1 else ""
+                called = event.chain[-1][1] if event.how == "call" else ""
                 if called and self.own_method_changes(environment, binding, called, seen):
                     return True
             elif isinstance(event, Call) and event.callee[0] != own:
@@ -195,7 +202,8 @@ def exposed(
     """
     last = event.callee[-1]
     if event.callee == ("next",):  # those are gone through by an iterator made from them
-        return frozenset(n for n in names if n not in environment or environment[n].kind not in {"examples", "dataset"})
+        kept = {"examples", "loader", "dataset"}
+        return frozenset(name for name in names if name not in environment or environment[name].kind not in kept)
     if last in WRAPPING_METHODS:
         return frozenset(n for n in names if n not in environment or environment[n].origin.kind not in {"def", "class"})
     if last not in LEARNING_METHODS:

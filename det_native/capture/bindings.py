@@ -119,6 +119,10 @@ class CodeRegistry:
             self._codes.append(code)
         return number
 
+    def results(self, numbers: frozenset[int]) -> frozenset[int]:
+        """Return the numbers of what the results of functions carry."""
+        return frozenset(self.number(self._codes[number].result) for number in numbers)
+
     def __getitem__(self, number: int) -> Code:
         return self._codes[number]
 

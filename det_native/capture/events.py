@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -31,10 +31,16 @@ class Code:
         Those of them whose default is made once and can be changed: ``def note(x, seen=[])``.
     returns : frozenset of str
         Global names of which the result may be the value, or a part of it.
+    gives_back : frozenset of str
+        Parameters of which the result, or something in it, may be the value.
     decorators : frozenset of str
         Last parts of their names.
     events : tuple of Event
         What the body does to anything but its own local variables.
+    lasting : tuple of Event or None
+        Those of them that the result may still do: of functions inside. None if it may do all, as generators.
+    only_called : frozenset of str
+        Names that the body does nothing with but call them.
     """
 
     name: str
@@ -45,7 +51,16 @@ class Code:
     events: tuple[Event, ...] = ()
     kept: frozenset[str] = frozenset()
     returns: frozenset[str] = frozenset()
+    gives_back: frozenset[str] = frozenset()
     decorators: frozenset[str] = frozenset()
+    lasting: tuple[Event, ...] | None = None
+    only_called: frozenset[str] = frozenset()
+    is_result: bool = False
+
+    @cached_property
+    def result(self) -> Code:
+        """What is left of it for the result of a call: the body has run, and does not again."""
+        return self if self.lasting is None else replace(self, events=self.lasting, is_result=True)
 
     @property
     def bound(self) -> bool:
@@ -98,6 +113,8 @@ class Bind:
         Names of which the value is a shallow copy: what is kept in them is in both.
     whole : bool
         The value is new, or that of one name, and not a part of something.
+    entire : frozenset of str
+        Those names of which the value, or something in it, may be all that they stand for: ``for d in [train, test]``.
     """
 
     name: str
@@ -111,6 +128,7 @@ class Bind:
     updates: bool = False
     copies: frozenset[str] = frozenset()
     whole: bool = False
+    entire: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -118,7 +136,7 @@ class Change:
     """A value is changed, or may be, without its name being bound.
 
     `chain` is what is done with the name, e.g. ``model.layers[0].set_weights(w)``; `accumulates` says that doing it
-    twice differs from doing it once.
+    twice differs from doing it once, `fresh` that what is assigned comes from no parameter.
     """
 
     name: str
@@ -128,6 +146,7 @@ class Change:
     chain: tuple[Link, ...] = ()
     accumulates: bool = False
     in_place: bool = False
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,6 +196,19 @@ class Branch:
 
     alternatives: tuple[tuple[Event, ...], ...]
     line: int
+
+
+_RESULT = "()"
+
+
+def result_of(name: str) -> str:
+    """Return what stands for the result of a call that begins with a global name, among names: ``np.zeros(3)``."""
+    return name + _RESULT
+
+
+def called_for(name: str) -> str | None:
+    """Return the name that :func:`result_of` was given, None if `name` is just a name."""
+    return name.removesuffix(_RESULT) if name.endswith(_RESULT) else None
 
 
 Event = Read | Bind | Change | Look | Call | Delete | Star | Branch

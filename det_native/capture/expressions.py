@@ -13,6 +13,9 @@ from det_native.capture.vocabulary import (
     IDEMPOTENT,
     PASSING_FUNCTIONS,
     REACHING_BUILTINS,
+    SHARING_BUILTINS,
+    VALUE_ATTRIBUTES,
+    VALUE_BUILTINS,
 )
 
 Roots = Callable[[str], frozenset[str]]
@@ -65,6 +68,12 @@ class Sharing:
     copies: set[str] = field(default_factory=set)
     through: list[tuple[tuple[str, ...], frozenset[str]]] = field(default_factory=list)
     same: bool = False
+    entire: set[str] = field(default_factory=set)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All of them, calls included."""
+        return frozenset(self.aliases).union(*(names for _, names in self.through))
 
 
 def sharing_of(node: ast.expr, roots: Roots) -> Sharing:
@@ -77,13 +86,13 @@ def sharing_of(node: ast.expr, roots: Roots) -> Sharing:
 
 def shared_names(node: ast.expr, roots: Roots) -> frozenset[str]:
     """Return all names of :func:`sharing_of`, calls included."""
-    sharing = sharing_of(node, roots)
-    return frozenset(sharing.aliases).union(*(names for _, names in sharing.through))
+    return sharing_of(node, roots).names
 
 
 def _collect_sharing(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
     if isinstance(node, ast.Name):
         sharing.aliases |= roots(node.id)
+        sharing.entire |= roots(node.id)
     elif isinstance(node, ast.Attribute | ast.Subscript | ast.Await | ast.Starred | ast.Call):
         _collect_chain(node, roots, sharing)
     elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
@@ -119,14 +128,28 @@ def _collect_chain(node: ast.expr, roots: Roots, sharing: Sharing) -> None:
         _collect_sharing(start, roots, sharing)
         return
     path = called_path(node)
+    if path is None and _is_plain(links):
+        return
+    if path is not None and len(path) == 1 and path[0] in VALUE_BUILTINS:
+        return
     if path is None:
         sharing.aliases |= roots(start.id)
         return
     names = set(roots(start.id))
     for call in _calls_of(node):
         for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
-            names |= shared_names(argument, roots)
+            given = sharing_of(argument, roots)
+            names |= given.names
+            if path[0] in SHARING_BUILTINS:
+                sharing.entire |= given.entire
     sharing.through.append((path, frozenset(names)))
+
+
+def _is_plain(links: tuple[Link, ...]) -> bool:
+    """Whether a chain of attributes and items ends at a number or the like, ``x.shape[0]``, whatever it starts from."""
+    return links[-2:] == (("attribute", "shape"), ("item", "")) or any(
+        name in VALUE_ATTRIBUTES for _, name in links[-1:]
+    )
 
 
 def _collect_copied(node: ast.expr, roots: Roots, sharing: Sharing) -> None:

@@ -24,6 +24,7 @@ _IMMUTABLE = (
     *(re.Pattern, os.PathLike),
 )
 _CALLABLE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+_NO_HOLDERS = (*_IMMUTABLE, *_CALLABLE, types.ModuleType)
 _CONTAINERS: dict[type, str] = {
     list: "list",
     deque: "list",
@@ -34,6 +35,7 @@ _CONTAINERS: dict[type, str] = {
     set: "set",
 }
 _LOOKED_AT = 200
+_NESTED = 3
 _ITERATING_MODULES = frozenset({"builtins", "itertools", "_csv", "_io"})
 
 
@@ -67,10 +69,10 @@ def kind_of(value: Any) -> str | None:
     """Return what kind of thing a value is, as far as that says how it can change; None if nothing is known.
 
     ``immutable``, ``callable``, ``callable with state`` (a call may differ from the one before), ``module``, ``table``
-    (pandas), ``array`` (numpy, owning its memory), ``array view``, ``tensor`` (torch), ``examples`` (torch's datasets
-    and loaders), ``dataset`` (tf.data, whose methods return new ones), ``iterator`` (Python's own, used up by being
-    looked at), ``list``, ``dict``, ``growing dict`` (a defaultdict), ``set``, or ``data list`` and so on if nothing in
-    it can hold code.
+    (pandas), ``array`` (numpy, owning its memory), ``array view``, ``tensor`` (torch), ``examples`` (torch's datasets),
+    ``loader`` (torch's), ``dataset`` (tf.data, whose methods return new ones), ``iterator`` (Python's own, used up by
+    being looked at), ``list``, ``dict``, ``growing dict`` (a defaultdict), ``set``, or ``data list`` and so on if
+    nothing in it can hold code.
     """
     if isinstance(value, types.ModuleType):
         return "module"
@@ -100,6 +102,51 @@ def is_shallow(value: object) -> bool:
     return all(kind_of(element) in {"immutable", "callable", "module"} for element in elements)
 
 
+def is_foreign(value: Any) -> bool:
+    """Whether a value is of no class of the notebook, nor such a class or something in the place of a function."""
+    return not callable(value) and not any(base.__module__ == "__main__" for base in type(value).__mro__)
+
+
+def is_settings(value: Any, depth: int = 0) -> bool:
+    """Whether a value is plain data throughout, as far as a look shows: containers, namespaces, own simple objects."""
+    if depth and isinstance(value, (*_IMMUTABLE, *_CALLABLE)):
+        return True
+    if depth > _NESTED or not (type(value) in _CONTAINERS or isinstance(value, tuple) or _is_simple(type(value))):
+        return False
+    return all(is_settings(part, depth + 1) for part in _kept_in(value)[:_LOOKED_AT])
+
+
+def _is_simple(kind: type) -> bool:
+    """Whether a class is the notebook's own or a namespace, and derived from no other class of a library."""
+    own = {"__main__", "builtins", "argparse", "types"}
+    return kind.__module__ in own - {"builtins"} and all(base.__module__ in own for base in kind.__mro__)
+
+
+def own_classes(value: Any) -> frozenset[str]:
+    """Return the names of the notebook's classes of which the value is, or keeps, instances, as far as a look shows."""
+    found: set[str] = set()
+    waiting, seen = [(value, 0)], {id(value)}
+    while waiting and len(seen) < _LOOKED_AT:
+        one, depth = waiting.pop()
+        found.update(base.__qualname__ for base in type(one).__mro__ if base.__module__ == "__main__")
+        if depth == _NESTED:
+            continue
+        for part in _kept_in(one):
+            if id(part) not in seen and not isinstance(part, _NO_HOLDERS):
+                seen.add(id(part))
+                waiting.append((part, depth + 1))
+    return frozenset(found)
+
+
+def _kept_in(value: Any) -> list[Any]:
+    kept = [*vars(value).values()] if type(getattr(value, "__dict__", None)) is dict else []
+    if isinstance(value, dict):
+        kept.extend(islice(dict.values(value), _LOOKED_AT))
+    elif isinstance(value, list | tuple | set | deque):
+        kept.extend(islice(value, _LOOKED_AT))
+    return kept
+
+
 def _library_kind(value: Any) -> str | None:
     names = type_names(value)
     if "numpy.ndarray" in names:
@@ -112,6 +159,8 @@ def _library_kind(value: Any) -> str | None:
         return "tensor"
     if any(name.startswith("torch.utils.data.") and name.endswith("DataLoaderIter") for name in names):
         return "iterator"
+    if "torch.utils.data.dataloader.DataLoader" in names:
+        return "loader"
     if any(name.startswith("torch.utils.data.") for name in names):
         return "examples"
     if any(name.startswith("tensorflow.python.data.") and name.endswith("DatasetV2") for name in names):

@@ -151,7 +151,8 @@ class _Follower(BindingFlow):
             elif isinstance(event, Read) and event.name in passed:
                 self._event(replace(event, called=False))
             else:
-                self._event(event)
+                for settled in self._settled(event):
+                    self._event(settled)
 
     def _passed_on(self, events: Iterable[Event]) -> frozenset[str]:
         """Names that are given to training calls which were taken over."""
@@ -225,22 +226,31 @@ class _Follower(BindingFlow):
         if called and binding.kind == "iterator":
             with self._in_doubt_if_failed():
                 self._advance(name, binding)
-        for number in sorted(binding.codes):
+        self._follow(binding.codes, line, called, path)
+
+    def _follow(self, codes: frozenset[int], line: int, called: bool, path: tuple[str, ...]) -> None:
+        for number in sorted(codes):
             if (number, called) not in self.visited:
                 self.visited.add((number, called))
                 self._late(self.codes[number], line, called, path)
+
+    def _is_function(self, name: str) -> bool:
+        return name in self.environment and self.environment[name].origin.kind == "def"
 
     def _late(self, code: Code, line: int, called: bool, path: tuple[str, ...]) -> None:
         """Names that a function looks up when it is called."""
         for inner in sorted(code.reads):
             if inner not in code.optional or inner in self.environment:
-                self._read(inner, line, called, True, (*path, inner))
+                again = called and not (code.is_result and inner in code.only_called and self._is_function(inner))
+                self._read(inner, line, again, True, (*path, inner))
+                if called and not again:
+                    self._follow(self.codes.results(self.environment[inner].codes), line, called, (*path, inner))
         if called:
             self._run(code)
 
     def _run(self, code: Code) -> None:
         """What a function does to global names, seeds and the process when it is called."""
-        for event in flat(code.events):
+        for event in (settled for each in flat(code.events) for settled in self._settled(each)):
             if isinstance(event, Change) and event.name not in code.parameters:
                 self._change(event, inside=True)
             elif isinstance(event, Look) and event.name not in code.parameters:
@@ -282,7 +292,8 @@ class _Follower(BindingFlow):
         apart = WITHOUT_GRADIENTS if event.how == "call" and event.chain[-1][1] == "backward" else frozenset()
         with self._in_doubt_if_failed() if out_of_sight else nullcontext():
             parts = reaches_parts(event, binding)
-            self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart, parts)
+            by = frozenset[int]() if event.how == "call" and event.chain[-1][1] not in CONTAINER_CHANGES else None
+            self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart, parts, by)
 
     def _call_on(self, event: Change, binding: Binding, full: tuple[str, ...] | None) -> None:
         """What a call on a name does besides changing its value: it looks at classes, it sets up a library."""
@@ -304,13 +315,16 @@ class _Follower(BindingFlow):
         binding = self.environment.get(event.name)
         if binding is None or binding.origin.kind == "import":
             return
+        if event.method == "__iter__":
+            self._loaded({event.name})
         special = event.method.startswith("__")
         looked = self.known.methods_named if special else self.known.getters_named
-        methods = looked(binding, event.method)
+        foreign = event.name in self.facts.foreign and self.last_binder.get(event.name) in binding.definitions
+        methods = () if foreign else looked(binding, event.method)
         grows = event.method == "__getitem__" and binding.kind in GROWING_KINDS
         if grows or any(self.known.method_changes(self.environment, binding, number) for number in methods):
             with self._in_doubt_if_failed():
-                self._spread(event.name, binding, accumulates=False)
+                self._spread(event.name, binding, accumulates=False, by=frozenset())
         for number in methods:
             if (number, True) not in self.visited:
                 self.visited.add((number, True))
@@ -333,12 +347,27 @@ class _Follower(BindingFlow):
         if not inside and is_taken_over(event.callee, event.line, self.step.taken):
             return
         for position, given in event.arguments:
+            if full is None and root in self.environment:
+                self._loaded(given)
             names = exposed(event, given, self.environment, self._may_be_model)
-            if names and self.arguments.changes(self.environment, event, full, position):
+            codes = self._code_in(names)
+            if names and self.arguments.changes(self.environment, event, full, position, given=codes):
                 before = {**self.flow.touched, **self.flow.supposed}
-                self._change_names(names, parameters)
-                if not self.known.changes(self.environment, event, full, position):
+                self._change_names(names, parameters, self._code_of(event, full))
+                if not self.known.changes(self.environment, event, full, position, given=codes):
                     self._supposed(before)
+
+    def _loaded(self, names: Iterable[str]) -> None:
+        """Note that loaders may be gone through, each time with a seed that torch draws."""
+        if any(name in self.environment and self.environment[name].kind == "loader" for name in names):
+            self.flow.draws.setdefault("torch", set()).add(self.step.index)
+
+    def _code_of(self, event: Call, full: tuple[str, ...] | None) -> frozenset[int] | None:
+        """Return the code of the cells that a call runs, None if code of which nothing is known may run."""
+        if full is not None:
+            return None if full[0] in self.facts.local_modules else frozenset()
+        binding = self.environment.get(event.callee[0])
+        return binding.codes or None if binding is not None else None
 
     def _sets_module(self, full: tuple[str, ...]) -> bool:
         """Whether a call changes what one of the user's own modules keeps."""

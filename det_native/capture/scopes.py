@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 @dataclass
 class Frame:
     """A scope. `local` is None for the module; `aliases` says what local names may share state with, `imports`
-    what local names import, `returned` what the result may be or be a part of."""
+    what local names import, `returned` what the result may be or be a part of, `given_back` which parameters it may
+    be."""
 
     local: set[str] | None = None
     is_class: bool = False
@@ -19,6 +20,7 @@ class Frame:
     aliases: dict[str, frozenset[str]] = field(default_factory=dict)
     imports: dict[str, tuple[str, ...]] = field(default_factory=dict)
     returned: set[str] = field(default_factory=set)
+    given_back: set[str] = field(default_factory=set)
 
     def roots(self, name: str) -> frozenset[str]:
         """Return what a local name may stand for: for a parameter, itself, until it is bound to something else."""

@@ -26,10 +26,11 @@ CONTAINER_KINDS = frozenset(
 )
 
 #: Kinds of values that keep no gradients.
-WITHOUT_GRADIENTS = frozenset({"examples", "table", "array", "array view"})
+WITHOUT_GRADIENTS = frozenset({"examples", "loader", "table", "array", "array view"})
 #: Kinds of what calls of libraries make, by the beginning of their dotted paths: torch's datasets and loaders, and the
 #: context of tf.keras code, which remembers nothing of what it wraps.
 KINDS_MADE = {
+    ("torch", "utils", "data", "DataLoader"): "loader",
     ("torch", "utils", "data"): "examples",
     ("det_native", "experimental", "keras", "init"): "keras context",
 }
@@ -56,6 +57,9 @@ FRESH_METHODS = _words("""
     inverse_transform save save_weights savefig export tolist trace translate truediv type unique upper value_counts
     var vecdot where with_name with_suffix zfill nonzero searchsorted tally elapsed as_numpy as_list cardinality
     result get_layer_names
+    applymap asfreq assign cumcount drop droplevel ewm expanding explode factorize get_group ngroup nth reindex rename
+    reset_index select_dtypes set_axis set_index swaplevel to_period to_timestamp tz_convert tz_localize unstack
+    arange concatenate empty empty_like eye full full_like hstack linspace ones ones_like stack vstack zeros zeros_like
 """)
 
 #: Methods that only look, but whose result is a part of the thing itself.
@@ -131,6 +135,14 @@ REACHING_BUILTINS = frozenset({"vars", "getattr"})
 
 #: Functions that may return the very thing that they are given.
 PASSING_FUNCTIONS = _words("asarray asanyarray ascontiguousarray asfortranarray as_tensor")
+
+#: Builtins whose result shares nothing with what they are given.
+VALUE_BUILTINS = _words(
+    "abs bool callable chr float format hasattr hash id int isinstance len ord range repr round str"
+)
+
+#: Attributes whose value cannot change.
+VALUE_ATTRIBUTES = _words("device dtype ndim")
 
 #: Builtins that may bind names out of sight.
 BINDING_BUILTINS = frozenset({"exec"})

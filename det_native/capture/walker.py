@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from det_native.capture.events import Call, Change, Code, Event, Look, Read, flat, name_of
-from det_native.capture.expressions import chain_of, dotted, shared_names, target_names
-from det_native.capture.scopes import Frame, bound_names, declared_global
+from det_native.capture.events import Call, Change, Code, Event, Look, Read, flat, name_of, result_of
+from det_native.capture.expressions import chain_of, dotted, shared_names, sharing_of, target_names
+from det_native.capture.scopes import Frame, bound_names, declared_global, own_nodes
 from det_native.capture.vocabulary import (
     ACCUMULATING_METHODS,
     CONTAINER_CHANGES,
@@ -70,6 +71,15 @@ class ExpressionWalker(ast.NodeVisitor):
         frame = self._frame_of(name)
         return frozenset({name}) if frame.local is None else frame.roots(name)
 
+    def _may_be(self, node: ast.expr) -> frozenset[str]:
+        """Return the names that a value may share state with, and ``result_of`` those that were called for it."""
+        sharing = sharing_of(node, self._roots)
+        names = set(sharing.aliases)
+        for path, given in sharing.through:
+            called = {path[0]} & given if self._is_global(path[0]) else set()
+            names |= (given - called).union(map(result_of, called))
+        return frozenset(names)
+
     def _block(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
             self.visit(statement)
@@ -82,11 +92,12 @@ class ExpressionWalker(ast.NodeVisitor):
         chain: tuple[tuple[str, str], ...] = (),
         accumulates: bool = False,
         in_place: bool = False,
+        fresh: bool = False,
     ) -> None:
+        last = node.end_lineno or node.lineno
         for name in sorted(names):
-            self.events.append(
-                Change(name, node.lineno, node.end_lineno or node.lineno, how, chain, accumulates, in_place)  # type: ignore[arg-type]
-            )
+            change = Change(name, node.lineno, last, how, chain, accumulates, in_place, fresh)  # type: ignore[arg-type]
+            self.events.append(change)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self._defaults(node.args)
@@ -135,6 +146,9 @@ class ExpressionWalker(ast.NodeVisitor):
             (*(event for event in events if not isinstance(event, Read)), *inner),
             _kept(arguments),
             frozenset(frame.returned.difference(local)),
+            frozenset(frame.given_back),
+            lasting=None if _goes_on(node) else tuple(inner),
+            only_called=_only_called(events) - inner_reads,
         )
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -224,9 +238,9 @@ class ExpressionWalker(ast.NodeVisitor):
     def _call(self, node: ast.Call, path: tuple[str, ...], imported: bool = False) -> None:
         arguments: list[tuple[int | str, frozenset[str]]] = []
         for position, argument in enumerate(node.args):
-            arguments.append((position, shared_names(argument, self._roots)))
+            arguments.append((position, self._may_be(argument)))
         for keyword in node.keywords:
-            arguments.append((keyword.arg or "**", shared_names(keyword.value, self._roots)))
+            arguments.append((keyword.arg or "**", self._may_be(keyword.value)))
         keywords = frozenset(keyword.arg or "**" for keyword in node.keywords)
         self.events.append(Call(path, node.lineno, tuple(arguments), keywords, imported))
 
@@ -259,6 +273,21 @@ class ExpressionWalker(ast.NodeVisitor):
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
         self._comprehension(node)
+
+
+def _goes_on(node: _Function) -> bool:
+    """Whether the body of a function still runs when it has been called: a generator's, or one to be awaited."""
+    if isinstance(node, ast.Lambda | ast.AsyncFunctionDef):
+        return True
+    return any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in own_nodes(node.body))
+
+
+def _only_called(events: Iterable[Event]) -> frozenset[str]:
+    """Return the names that are looked up for nothing but a call of them."""
+    found = list(flat(events))
+    reads = Counter(event.name for event in found if isinstance(event, Read))
+    calls = Counter(event.callee[0] for event in found if isinstance(event, Call) and len(event.callee) == 1)
+    return frozenset(name for name, times in reads.items() if calls[name] == times)
 
 
 def _is_namespace(node: ast.expr) -> bool:
