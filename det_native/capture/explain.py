@@ -239,7 +239,8 @@ def draw_warnings(flow: Flow, included: Collection[int], executions: Sequence[Ex
     """
     for stream, drawing in sorted(flow.draws.items()):
         for user in sorted(drawing.intersection(included)):
-            seed = max((index for index in flow.seeds.get(stream, ()) if index <= user), default=user)
+            last = user - 1 if user in flow.before_seed.get(stream, ()) else user  # its own seed came later
+            seed = max((index for index in flow.seeds.get(stream, ()) if index <= last), default=user)
             left = [index for index in sorted(drawing) if seed < index < user and index not in included]
             if left:
                 cells = ", ".join(_lower(executions[index].label) for index in left[:5])
@@ -247,6 +248,6 @@ def draw_warnings(flow: Flow, included: Collection[int], executions: Sequence[Ex
                 yield (
                     f"{executions[seed].label} seeds the random numbers of {stream}, of which {cells} drew some and "
                     f"will not on the cluster: what {user_label} draws, initial weights say, is not the same there. "
-                    "To have the same, seed in that cell."
+                    "To have the same, seed at the beginning of that cell."
                 )
                 break

@@ -26,7 +26,7 @@ from det_native.capture.events import (
     name_of,
 )
 from det_native.capture.existence import existence_only
-from det_native.capture.flow_binding import BindingFlow
+from det_native.capture.flow_library import LibraryFlow
 from det_native.capture.own_classes import (
     call_keeps_something,
     derived_classes,
@@ -48,11 +48,7 @@ from det_native.capture.vocabulary import (
     GROWING_KINDS,
     WITHOUT_GRADIENTS,
     chain_changes,
-    effect_of,
     effect_of_chain,
-    risk_of,
-    stream_of,
-    weights_from,
 )
 
 
@@ -76,7 +72,7 @@ def follow(
     return _Follower(facts, cuts, calling).run(steps, needed)
 
 
-class _Follower(BindingFlow):
+class _Follower(LibraryFlow):
     def run(self, steps: Sequence[Step], needed: Iterable[str]) -> Flow:
         for step in steps:
             for name in bound_names(event for statement in step.statements for event in statement.events):
@@ -121,6 +117,16 @@ class _Follower(BindingFlow):
             self._failing(statement)
             if step.failed_line is not None:
                 break
+        self._seen_changed()
+
+    def _seen_changed(self) -> None:
+        """Take up what the cell has changed in a way that its text does not show."""
+        index = self.step.index
+        for name in sorted(self.step.changed & self.environment.keys()):
+            binding = self.environment[name]
+            if index not in binding.definitions | binding.changes | binding.suspects:
+                self._changed(name, binding, accumulates=False)
+                self._spread(name, self.environment[name], accumulates=False)
 
     def _statement(self, statement: Statement) -> None:
         self.filled.clear()
@@ -357,43 +363,9 @@ class _Follower(BindingFlow):
                 if not self.known.changes(self.environment, event, full, position, given=codes):
                     self._supposed(before)
 
-    def _loaded(self, names: Iterable[str]) -> None:
-        """Note that loaders may be gone through, each time with a seed that torch draws."""
-        if any(name in self.environment and self.environment[name].kind == "loader" for name in names):
-            self.flow.draws.setdefault("torch", set()).add(self.step.index)
-
     def _code_of(self, event: Call, full: tuple[str, ...] | None) -> frozenset[int] | None:
         """Return the code of the cells that a call runs, None if code of which nothing is known may run."""
         if full is not None:
             return None if full[0] in self.facts.local_modules else frozenset()
         binding = self.environment.get(event.callee[0])
         return binding.codes or None if binding is not None else None
-
-    def _sets_module(self, full: tuple[str, ...]) -> bool:
-        """Whether a call changes what one of the user's own modules keeps."""
-        if full[0] not in self.facts.local_modules:
-            return False
-        return full in self.facts.setters or (len(full) > 2 and full[-1] in CONTAINER_CHANGES)
-
-    def _library(self, event: Call, full: tuple[str, ...]) -> None:
-        index = self.step.index
-        effect = effect_of(full)
-        if effect is not None and full[0] not in DISPLAY_LIBRARIES:
-            self.flow.effects.setdefault(index, []).append(effect)
-        risk = risk_of(full)
-        if risk is not None:
-            self.flow.risks.setdefault(index, []).append(f"{risk}: {'.'.join(full)}()")
-        weights = weights_from(full)
-        if weights is not None:
-            self.flow.draws.setdefault(weights, set()).add(index)
-        stream = stream_of(full)
-        if stream is None or not event.keywords.isdisjoint({"random_state", "generator"}):
-            return
-        name, seeds = f"<{stream[0]} random numbers>", stream[1]
-        (self.flow.seeds if seeds else self.flow.draws).setdefault(stream[0], set()).add(index)
-        binding = self.environment.get(name)
-        if seeds:
-            self.environment[name] = Binding(frozenset({index}), tokens=frozenset({next(self.tokens)}))
-        elif binding is not None:
-            self._need(name, binding, (name,), event.line)
-            self.environment[name] = binding.changed(index, accumulates=False)

@@ -64,6 +64,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         taken,
         logged.source,
         logged.title,
+        logged.changed if logged.recorded and not taken else frozenset(),
     )
 
 

@@ -1,6 +1,6 @@
 """The log of what a notebook's kernel executed, kept from the moment that det_native is imported.
 
-Only the standard library and our errors are imported here, and IPython not before there is one running.
+Only the standard library is imported here, with modules of ours that import no more, and IPython not before it runs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import datetime
 from types import FrameType
 from typing import Any
 
+from det_native.capture.watch import Watch
 from det_native.errors import DetError
 
 _SHELL_MODULE = "IPython.core.interactiveshell"
@@ -75,6 +76,8 @@ class LoggedExecution:
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     title : str
         What to call it in messages, where its number does not say it.
+    changed : frozenset of str
+        Names that were there before, whose values differ after it, as far as they can be looked at.
     """
 
     index: int
@@ -92,6 +95,7 @@ class LoggedExecution:
     files: dict[str, int] = field(default_factory=dict)
     clock: float | None = None
     title: str = ""
+    changed: frozenset[str] = frozenset()
 
     @property
     def cell(self) -> str:
@@ -120,6 +124,7 @@ class ExecutionLog:
         self.calls: list[CallRecord] = []
         self.attached = time.time()
         self._running: list[LoggedExecution | None] = []
+        self._watch = Watch()
 
     @property
     def running(self) -> LoggedExecution | None:
@@ -214,6 +219,7 @@ class ExecutionLog:
         self._running.clear()
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
+        execution.changed = self._watch.look(self.shell.user_ns, self.shell.user_ns_hidden)
         execution.succeeded = bool(result is not None and result.success)
         if execution.succeeded or result is None:
             return

@@ -30,6 +30,8 @@ class Step:
         It removed all names first (``%reset``).
     repeated : frozenset of str
         Names that code under ``%timeit`` may have changed.
+    changed : frozenset of str
+        Names whose values were seen to be others after it.
     """
 
     index: int
@@ -41,6 +43,7 @@ class Step:
     bindings: frozenset[str] = frozenset()
     clears: bool = False
     repeated: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,8 @@ class Facts:
 class Flow:
     """Result of the forward pass, by index of execution.
 
-    ``seeds`` and ``draws`` say, of each stream of random numbers, which executions seeded it and which drew from it.
+    ``seeds`` and ``draws`` say, of each stream of random numbers, which executions seeded it and which drew from it;
+    ``before_seed``, which drew before they seeded it, if they did at all.
     ``touched`` says which execution last bound or changed a name, ``final`` what holds at the end. ``supposed`` has the
     names that were last touched only by being given to code of which nothing is known, with what touched them before.
     """
@@ -128,6 +132,7 @@ class Flow:
     dynamic: set[int] = field(default_factory=set)
     seeds: dict[Stream, set[int]] = field(default_factory=dict)
     draws: dict[Stream, set[int]] = field(default_factory=dict)
+    before_seed: dict[Stream, set[int]] = field(default_factory=dict)
     binds: dict[int, set[str]] = field(default_factory=dict)
     changes: dict[int, set[str]] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)

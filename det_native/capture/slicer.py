@@ -32,6 +32,8 @@ class Execution:
         Magics that run code out of sight (``%run``, ``%store -r``).
     skipped, forced : bool
         Tagged det-skip or det-include.
+    changed : frozenset of str
+        Names whose values were seen to be others after it.
     """
 
     index: int
@@ -50,6 +52,7 @@ class Execution:
     taken: frozenset[int] = frozenset()
     text: str = ""
     title: str = ""
+    changed: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:
@@ -151,6 +154,7 @@ class _Slicer:
             frozenset(execution.shell),
             execution.clears,
             execution.repeated,
+            execution.changed,
         )
 
     # Inclusion.

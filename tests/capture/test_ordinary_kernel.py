@@ -247,3 +247,14 @@ def test_random_numbers_that_a_look_at_batches_draws_are_told(kernel: Kernel, lo
     assert found.cells == [1, 2, 3, 5, 6]
     [warning] = found.warnings
     assert "Cell [2] seeds the random numbers of torch, of which cell [4] drew some" in warning
+
+
+def test_a_seed_after_the_draw_in_its_cell_is_not_that_of_the_draw(kernel: Kernel) -> None:
+    kernel.cells(
+        "import torch\nfrom torch.utils.data import DataLoader\ntorch.manual_seed(1)\nbatches = DataLoader([1, 2])",
+        "next(iter(batches))",
+        "table = torch.randn(2)\ntorch.manual_seed(2)\nnet = torch.nn.Linear(2, 2)",
+        "fit(net, table)",
+    )
+    [warning] = kernel.found().warnings
+    assert "of which cell [3] drew some and will not on the cluster: what cell [4] draws" in warning

@@ -1,0 +1,64 @@
+"""Following the log: what calls of libraries do besides changing values: settings, random numbers, risks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from det_native.capture.bindings import Binding
+from det_native.capture.events import Call, Stream
+from det_native.capture.flow_binding import BindingFlow
+from det_native.capture.vocabulary import (
+    CONTAINER_CHANGES,
+    DISPLAY_LIBRARIES,
+    effect_of,
+    risk_of,
+    stream_of,
+    weights_from,
+)
+
+
+class LibraryFlow(BindingFlow):
+    """Notes what libraries do."""
+
+    def _library(self, event: Call, full: tuple[str, ...]) -> None:
+        index = self.step.index
+        effect = effect_of(full)
+        if effect is not None and full[0] not in DISPLAY_LIBRARIES:
+            self.flow.effects.setdefault(index, []).append(effect)
+        risk = risk_of(full)
+        if risk is not None:
+            self.flow.risks.setdefault(index, []).append(f"{risk}: {'.'.join(full)}()")
+        weights = weights_from(full)
+        if weights is not None:
+            self._draws(weights)
+        stream = stream_of(full)
+        if stream is None or not event.keywords.isdisjoint({"random_state", "generator"}):
+            return
+        name, seeds = f"<{stream[0]} random numbers>", stream[1]
+        if seeds:
+            self.flow.seeds.setdefault(stream[0], set()).add(index)
+        else:
+            self._draws(stream[0])
+        binding = self.environment.get(name)
+        if seeds:
+            self.environment[name] = Binding(frozenset({index}), tokens=frozenset({next(self.tokens)}))
+        elif binding is not None:
+            self._need(name, binding, (name,), event.line)
+            self.environment[name] = binding.changed(index, accumulates=False)
+
+    def _draws(self, stream: Stream) -> None:
+        index = self.step.index
+        self.flow.draws.setdefault(stream, set()).add(index)
+        if index not in self.flow.seeds.get(stream, ()):
+            self.flow.before_seed.setdefault(stream, set()).add(index)
+
+    def _loaded(self, names: Iterable[str]) -> None:
+        """Note that loaders may be gone through, each time with a seed that torch draws."""
+        if any(name in self.environment and self.environment[name].kind == "loader" for name in names):
+            self._draws("torch")
+
+    def _sets_module(self, full: tuple[str, ...]) -> bool:
+        """Whether a call changes what one of the user's own modules keeps."""
+        if full[0] not in self.facts.local_modules:
+            return False
+        return full in self.facts.setters or (len(full) > 2 and full[-1] in CONTAINER_CHANGES)

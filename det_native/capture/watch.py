@@ -1,0 +1,182 @@
+"""Which values a cell has changed, whatever way it took: they look different after it.
+
+Reading the cells finds most of what they change; this finds the rest, where a value is small and plain enough to be
+looked at after every cell. Only the standard library is imported, and nothing of the user's is called.
+"""
+
+from __future__ import annotations
+
+import array
+import marshal
+import re
+import sys
+import time
+import types
+import zlib
+from collections import deque
+from collections.abc import Collection, Hashable, Mapping
+from contextlib import suppress
+from typing import Any
+
+_SLOW = 0.02  # seconds of the processor for one value: it is not looked at again
+_NODES = 1_000  # parts of one value
+_LENGTH = 200_000  # of one container
+_BYTES = 1 << 20  # of an array that is read whole; of a larger one as much is read, in so many stretches
+_STRETCHES = 16
+_DEPTH = 8
+_OF_THE_SHELL = re.compile(r"_+|_i+|_i?\d+|_[dios]h|In|Out|_exit_code")
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, range})
+#: Where classes come from that keep nothing but what is in their attributes.
+_PLAIN_MODULES = frozenset(
+    {"__main__", "builtins", "argparse", "types", "typing", "abc", "collections", "enum", "torch.utils.data.dataset"}
+)
+_SEQUENCES = (list, tuple, deque)
+_CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+
+
+class _UnclearError(Exception):
+    """A value is too large, or of a kind of which nothing is known."""
+
+
+class Watch:
+    """Compares the values of a namespace from one look to the next."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, Hashable]] = {}
+        self._slow: dict[str, int] = {}  # name to the id of its value
+
+    def look(self, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> frozenset[str]:
+        """Return the names whose values differ from those of the last look; new names are not among them.
+
+        Parameters
+        ----------
+        namespace : mapping of name to value
+        hidden : collection of str
+            Names of it that are not the user's.
+        """
+        seen: dict[str, tuple[int, Hashable]] = {}
+        for name, value in list(namespace.items()):
+            if name in hidden or _OF_THE_SHELL.fullmatch(name) or self._slow.get(name) == id(value):
+                continue
+            begin = time.thread_time()
+            with suppress(Exception):  # what cannot be looked at is left to the reading of the cells
+                seen[name] = id(value), _appearance(value)
+            if time.thread_time() - begin > _SLOW:
+                self._slow[name] = id(value)
+                seen.pop(name, None)
+        before, self._seen = self._seen, seen
+        return frozenset(name for name in seen.keys() & before.keys() if seen[name] != before[name])
+
+
+def _appearance(value: Any) -> Hashable:
+    """Return what is equal for a value as long as it is not changed, as far as it is known how to look.
+
+    Raises
+    ------
+    _UnclearError
+    """
+    if issubclass(type(value), _CODE):
+        raise _UnclearError
+    return _Look().part(value, 0)
+
+
+class _Look:
+    """One look at one value."""
+
+    def __init__(self) -> None:
+        self._left = _NODES
+        self._inside: set[int] = set()
+
+    def part(self, value: Any, depth: int) -> Hashable:
+        kind = type(value)
+        if kind in _ATOMS:
+            return repr(value) if kind in (float, complex) else (kind, value)
+        self._left -= 1
+        if self._left < 0 or depth > _DEPTH:
+            raise _UnclearError
+        if kind in (list, tuple, dict, set, frozenset):
+            if len(value) > _LENGTH:
+                raise _UnclearError
+            try:
+                return zlib.crc32(marshal.dumps(value, 2))  # this version writes equal bytes for equal content
+            except ValueError:
+                pass  # there is something else in it
+        if id(value) in self._inside:
+            return "itself"
+        self._inside.add(id(value))
+        try:
+            return self._whole(value, kind, depth + 1)
+        finally:
+            self._inside.discard(id(value))
+
+    def _whole(self, value: Any, kind: type, depth: int) -> Hashable:
+        if issubclass(kind, _SEQUENCES):
+            return (kind, *(self.part(one, depth) for one in kind.__iter__(value)), self._own(value, kind, depth))
+        if issubclass(kind, dict):
+            pairs = ((self.part(key, depth), self.part(one, depth)) for key, one in dict.items(value))
+            return (kind, *pairs, self._own(value, kind, depth))
+        if issubclass(kind, set | frozenset):
+            return (kind, frozenset(self.part(one, depth) for one in set(value)))
+        library = kind.__module__.partition(".")[0]
+        if kind in (bytearray, array.array):
+            return zlib.crc32(value)
+        if library == "numpy":
+            return _of_array(value, self, depth)
+        if library == "pandas":
+            return self._of_table(value, depth)
+        if library == "torch" and kind.__name__ in {"Tensor", "Parameter"}:
+            return value.data_ptr(), value._version, tuple(value.shape)
+        own = self._own(value, kind, depth)
+        if own is not None:
+            return (kind, own)
+        if depth > 1:
+            return id(value)  # what is in it is unknown, but it can be replaced
+        raise _UnclearError
+
+    def _own(self, value: Any, kind: type, depth: int) -> Hashable:
+        """Look at the attributes of an object of a class of the notebook, or of one like it."""
+        if not _is_simple(kind):
+            return None
+        try:
+            attributes = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            return None
+        return tuple((name, self.part(one, depth)) for name, one in dict.items(attributes))
+
+    def _of_table(self, value: Any, depth: int) -> Hashable:
+        """Look at a table's, column's or index's arrays."""
+        manager = getattr(value, "_mgr", None)
+        if manager is None:
+            return id(value)
+        arrays = [getattr(block, "values", None) for block in manager.blocks]
+        axes = [(id(axis), len(axis)) for axis in manager.axes]
+        return (*axes, *(self._of_column(one, depth) for one in arrays))
+
+    def _of_column(self, value: Any, depth: int) -> Hashable:
+        numpy = sys.modules["numpy"]
+        held = value if issubclass(type(value), numpy.ndarray) else getattr(value, "_ndarray", None)
+        return _of_array(held, self, depth) if held is not None else id(value)
+
+
+def _of_array(value: Any, look: _Look, depth: int) -> Hashable:
+    numpy = sys.modules["numpy"]
+    if not issubclass(type(value), numpy.ndarray):
+        return repr(value) if issubclass(type(value), numpy.generic) else id(value)
+    shape = (value.shape, value.dtype.str)
+    if value.dtype.hasobject:
+        flat = value.ravel()
+        few = flat[:: max(1, flat.size // 1_000)]
+        return (*shape, *(look.part(one, depth) for one in few.tolist()))
+    if value.nbytes <= _BYTES:
+        return (*shape, zlib.crc32(numpy.ascontiguousarray(value)))
+    if not value.flags.c_contiguous:
+        raise _UnclearError
+    flat = value.reshape(-1)
+    length = _BYTES // _STRETCHES // value.itemsize
+    starts = range(0, flat.size - length + 1, (flat.size - length) // (_STRETCHES - 1))
+    return (*shape, *(zlib.crc32(flat[start : start + length]) for start in starts))
+
+
+def _is_simple(kind: type) -> bool:
+    """Whether a class is the notebook's own or a namespace, and derived from no class of a library that hides much."""
+    return all(base.__module__ in _PLAIN_MODULES for base in kind.__mro__)

@@ -1,0 +1,108 @@
+"""What a look at values tells apart, and what it leaves alone."""
+
+from __future__ import annotations
+
+import array
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from det_native.capture.watch import Watch
+
+
+def noted(value: Any, change: Callable[[Any], object]) -> bool:
+    """Whether a look at a value after a change tells that it is another; without one it must not."""
+    watch, namespace = Watch(), {"value": value}
+    assert watch.look(namespace) == set()
+    assert watch.look(namespace) == set()
+    change(value)
+    return watch.look(namespace) == {"value"}
+
+
+LOOP: list[Any] = [1]
+LOOP.append(LOOP)
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        ([1, 2], lambda v: v.append(3)),
+        ({"a": [{"b": (1, [2])}]}, lambda v: v["a"][0]["b"][1].append(3)),
+        ({"a": 1, "b": 2}, lambda v: v.update(b=float("nan"))),
+        ({1, 2}, lambda v: v.add(3)),
+        (deque([1], maxlen=3), lambda v: v.append(2)),
+        (OrderedDict(a=1), lambda v: v.update(a=2)),
+        (defaultdict(list), lambda v: v["seen"]),
+        (array.array("d", [1.0]), lambda v: v.append(2.0)),
+        (bytearray(b"a"), lambda v: v.extend(b"b")),
+        (SimpleNamespace(lr=0.1), lambda v: setattr(v, "lr", 0.2)),
+        (LOOP, lambda v: v.insert(0, 0)),
+        ([object()], lambda v: v.__setitem__(0, object())),
+        (np.zeros(3), lambda v: v.__setitem__(1, 2.0)),
+        (np.zeros((40, 1000))[:, ::2], lambda v: v.__imul__(0.0).__iadd__(1.0)),
+        (np.array([["a", [1]]], dtype=object), lambda v: v[0, 1].append(2)),
+        (np.zeros(1_000_000), lambda v: v.__iadd__(1)),
+        (pd.DataFrame({"a": [1.0, 2.0]}), lambda v: v.insert(0, "b", 3)),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2]}), lambda v: v.__setitem__("a", [3.0, 2.0])),
+        (pd.Series([1, 2]), lambda v: v.__setitem__(0, 5)),
+        (torch.zeros(3), lambda v: v[1:].add_(1)),
+        ({"best": torch.zeros(3)}, lambda v: v["best"].copy_(torch.ones(3))),
+    ],
+)
+def test_a_change_is_noted(value: Any, change: Callable[[Any], object]) -> None:
+    assert noted(value, change)
+
+
+def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:
+    watch, first, second = Watch(), [1], [1]
+    watch.look({"a": first, "gone": 1})
+    assert watch.look({"a": second, "new": 2}) == {"a"}
+
+
+def test_names_of_the_shell_are_left_out() -> None:
+    watch = Watch()
+    for run in (1, 2):
+        names = ("_", "__", "_i", "_i7", "_7", "_dh", "In", "Out", "hidden")
+        assert watch.look(dict.fromkeys(names, run), {"hidden"}) == set()
+    assert watch.look({"_config": [1]}) == set()
+    assert watch.look({"_config": [2]}) == {"_config"}
+
+
+class Touchy:
+    """Every way to look at it that runs code of its own is an error."""
+
+    def __init__(self) -> None:
+        self.parts = [1]
+
+    def _touched(self, *_: Any) -> Any:
+        raise AssertionError
+
+    __eq__ = __iter__ = __len__ = __hash__ = __repr__ = __getattr__ = __bool__ = _touched  # type: ignore[assignment]
+    __class__ = property(_touched)  # type: ignore[assignment]
+
+
+class TouchyDict(dict[str, int]):
+    """A dictionary whose own methods must not be called."""
+
+    def _touched(self, *_: Any) -> Any:
+        raise AssertionError
+
+    __iter__ = __len__ = __getitem__ = items = keys = values = _touched
+
+
+def test_no_code_of_the_user_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Touchy, "__module__", "__main__")
+    assert noted(Touchy(), lambda value: value.parts.append(2))
+    assert noted({"kept": [Touchy()]}, lambda value: value["kept"][0].parts.append(2))
+    assert noted(TouchyDict(a=1), lambda value: dict.__setitem__(value, "a", 2))
+
+
+@pytest.mark.parametrize("value", [list(range(300_000)), [object() for _ in range(5_000)], torch.nn.Linear(1, 1), len])
+def test_what_is_too_large_or_of_another_kind_is_left_alone(value: Any) -> None:
+    assert not noted(value, lambda v: v.clear() if isinstance(v, list) else None)

@@ -1,0 +1,77 @@
+"""Changes that no reading of the cells finds: values are looked at after every cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kernels import Kernel
+
+pytestmark = pytest.mark.slow
+Replayed = Callable[..., dict[str, Any]]
+
+SETUP = (
+    "import functools\nfrom concurrent.futures import ThreadPoolExecutor\nfrom dataclasses import dataclass\n"
+    "@dataclass\nclass Own:\n    n: int = 0\n    def bump(self):\n        self.n += 1\n"
+    "state, history, own = {'n': 1, 'log': []}, [], Own()\n"
+    "def more(s):\n    s['n'] += 1\n"
+    "table = {'more': more}\n"
+    "class Runner:\n"
+    "    def __init__(self, s=None):\n        self.s = s\n"
+    "    def __call__(self, s):\n        s['n'] *= 3\n"
+    "    def __enter__(self):\n        self.s['n'] = 45\n"
+    "    def __exit__(self, *error):\n        pass\n"
+    "    def train(self, s):\n        self.step(s)\n"
+    "    def step(self, s):\n        s['n'] += 1\n"
+    "    def go(self):\n        self.s['n'] = 43\n"
+)
+SHOWN = ("state", "history", "vars(own)")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "Runner().train(state)",
+        "run = Runner()\nrun(state)",
+        "table['more'](state)",
+        "def step(s):\n    table['more'](s)\nstep(state)",
+        "def step(s):\n    f = s.bump\n    f()\nstep(own)",
+        "def step(s, name):\n    getattr(s, name)()\nstep(own, 'bump')",
+        "f = lambda s: s.update(a=1)\nf(state)",
+        "for f in (more, more):\n    f(state)",
+        "list(map(more, [state]))",
+        "functools.partial(more, state)()",
+        "with ThreadPoolExecutor(1) as executor:\n    executor.submit(more, state).result()",
+        "def log_of(s):\n    return s['log']\nlog_of(state).append(3)",
+        "runner = Runner()\nrunner.s = state\nrunner.go()",
+        "with Runner(state):\n    pass",
+        "def step(s):\n    (t := s)['n'] = 50\nstep(state)",
+    ],
+)
+def test_whatever_changed_a_value_is_sent(kernel: Kernel, replayed: Replayed, change: str) -> None:
+    kernel.cells(SETUP, change, "len(history)", "fit(state, history, own)")
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 5]
+    assert replayed(found, *SHOWN) == kernel.live(*SHOWN)
+
+
+def test_a_hook_that_a_library_calls(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        SETUP,
+        "import torch\nnet = torch.nn.Linear(1, 1)\nnet.register_forward_hook(lambda *given: history.append(1))",
+        "net(torch.ones(1))",
+        "fit(history)",
+    )
+    found = kernel.found()
+    assert replayed(found, *SHOWN) == kernel.live(*SHOWN)
+
+
+def test_a_failed_cell_that_changed_a_value_is_an_error(kernel: Kernel) -> None:
+    kernel.cells(SETUP, "table['more'](state)\n1 / 0", "fit(state)")
+    assert "`state`, used in cell [4], was changed by cell [3], which failed at line 2" in kernel.found().error
+
+
+def test_a_cell_that_trains_here_does_not_count_for_what_the_training_changed(kernel: Kernel) -> None:
+    kernel.cells(SETUP, "table['more'](state)\nfit(state, local=True)", "fit(history)")
+    assert kernel.found().cells == [1, 2, 4]
