@@ -122,7 +122,7 @@ class _Follower(LibraryFlow):
     def _seen_changed(self) -> None:
         """Take up what the cell has changed in a way that its text does not show."""
         index = self.step.index
-        for name in sorted(self.step.changed & self.environment.keys()):
+        for name in sorted(self.step.seen.changed & self.environment.keys()):
             binding = self.environment[name]
             if index not in binding.definitions | binding.changes | binding.suspects:
                 self._changed(name, binding, accumulates=False)

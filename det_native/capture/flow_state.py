@@ -96,6 +96,8 @@ class FlowState:
                 self._changed(other, present, accumulates and other == name)
 
     def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:
+        if name in self.step.seen.unchanged and self.step.index not in binding.definitions:
+            return  # it looked as if it were
         self._touched(name)
         if self.suspect:
             self.environment[name] = replace(binding, suspects=binding.suspects | {self.step.index})

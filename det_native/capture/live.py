@@ -17,6 +17,7 @@ from det_native.capture.records import Facts
 from det_native.capture.slicer import Execution
 from det_native.capture.transform import Transformed, transform
 from det_native.capture.vocabulary import CONTAINER_KINDS
+from det_native.capture.watch import NOTHING_SEEN
 
 Answer = TypeVar("Answer")
 
@@ -64,7 +65,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         taken,
         logged.source,
         logged.title,
-        logged.changed if logged.recorded and not taken else frozenset(),
+        logged.seen if not taken else NOTHING_SEEN,
     )
 
 

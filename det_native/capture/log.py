@@ -13,7 +13,7 @@ from datetime import datetime
 from types import FrameType
 from typing import Any
 
-from det_native.capture.watch import Watch
+from det_native.capture.watch import NOTHING_SEEN, Seen, Watch
 from det_native.errors import DetError
 
 _SHELL_MODULE = "IPython.core.interactiveshell"
@@ -76,8 +76,8 @@ class LoggedExecution:
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     title : str
         What to call it in messages, where its number does not say it.
-    changed : frozenset of str
-        Names that were there before, whose values differ after it, as far as they can be looked at.
+    seen : Seen
+        Which values it has changed, and which not, as far as they can be looked at.
     """
 
     index: int
@@ -95,7 +95,7 @@ class LoggedExecution:
     files: dict[str, int] = field(default_factory=dict)
     clock: float | None = None
     title: str = ""
-    changed: frozenset[str] = frozenset()
+    seen: Seen = NOTHING_SEEN
 
     @property
     def cell(self) -> str:
@@ -219,7 +219,7 @@ class ExecutionLog:
         self._running.clear()
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
-        execution.changed = self._watch.look(self.shell.user_ns, self.shell.user_ns_hidden)
+        execution.seen = self._watch.look(self.shell.user_ns, self.shell.user_ns_hidden)
         execution.succeeded = bool(result is not None and result.success)
         if execution.succeeded or result is None:
             return

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from det_native.capture.analysis import Statement
 from det_native.capture.bindings import Environment
 from det_native.capture.events import Stream
+from det_native.capture.watch import NOTHING_SEEN, Seen
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Step:
         It removed all names first (``%reset``).
     repeated : frozenset of str
         Names that code under ``%timeit`` may have changed.
-    changed : frozenset of str
-        Names whose values were seen to be others after it.
+    seen : Seen
+        Which values were seen to be others after it, and which to be the same.
     """
 
     index: int
@@ -43,7 +44,7 @@ class Step:
     bindings: frozenset[str] = frozenset()
     clears: bool = False
     repeated: frozenset[str] = frozenset()
-    changed: frozenset[str] = frozenset()
+    seen: Seen = NOTHING_SEEN
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from det_native.capture.analysis import Statement
 from det_native.capture.flow import follow
 from det_native.capture.records import Facts, Flow, Missing, Need, Step
+from det_native.capture.watch import NOTHING_SEEN, Seen
 from det_native.errors import Problem
 
 
@@ -32,8 +33,8 @@ class Execution:
         Magics that run code out of sight (``%run``, ``%store -r``).
     skipped, forced : bool
         Tagged det-skip or det-include.
-    changed : frozenset of str
-        Names whose values were seen to be others after it.
+    seen : Seen
+        Which values were seen to be others after it, and which to be the same.
     """
 
     index: int
@@ -52,7 +53,7 @@ class Execution:
     taken: frozenset[int] = frozenset()
     text: str = ""
     title: str = ""
-    changed: frozenset[str] = frozenset()
+    seen: Seen = NOTHING_SEEN
 
     @property
     def label(self) -> str:
@@ -154,7 +155,7 @@ class _Slicer:
             frozenset(execution.shell),
             execution.clears,
             execution.repeated,
-            execution.changed,
+            execution.seen,
         )
 
     # Inclusion.

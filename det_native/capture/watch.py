@@ -16,7 +16,7 @@ import zlib
 from collections import deque
 from collections.abc import Collection, Hashable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 _SLOW = 0.02  # seconds of the processor for one value: it is not looked at again
 _NODES = 1_000  # parts of one value
@@ -38,15 +38,39 @@ class _UnclearError(Exception):
     """A value is too large, or of a kind of which nothing is known."""
 
 
+class Seen(NamedTuple):
+    """What two looks at the same names tell.
+
+    Attributes
+    ----------
+    changed : frozenset of str
+        Names whose values differ; new names are not among them.
+    unchanged : frozenset of str
+        Names whose values are the same, down to the last of their parts.
+    """
+
+    changed: frozenset[str] = frozenset()
+    unchanged: frozenset[str] = frozenset()
+
+
+NOTHING_SEEN = Seen()
+
+
+class _Sight(NamedTuple):
+    identity: int
+    appearance: Hashable
+    exact: bool
+
+
 class Watch:
     """Compares the values of a namespace from one look to the next."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, Hashable]] = {}
+        self._seen: dict[str, _Sight] = {}
         self._slow: dict[str, int] = {}  # name to the id of its value
 
-    def look(self, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> frozenset[str]:
-        """Return the names whose values differ from those of the last look; new names are not among them.
+    def look(self, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> Seen:
+        """Compare the values with those of the last look.
 
         Parameters
         ----------
@@ -54,21 +78,23 @@ class Watch:
         hidden : collection of str
             Names of it that are not the user's.
         """
-        seen: dict[str, tuple[int, Hashable]] = {}
+        seen: dict[str, _Sight] = {}
         for name, value in list(namespace.items()):
             if name in hidden or _OF_THE_SHELL.fullmatch(name) or self._slow.get(name) == id(value):
                 continue
             begin = time.thread_time()
             with suppress(Exception):  # what cannot be looked at is left to the reading of the cells
-                seen[name] = id(value), _appearance(value)
+                seen[name] = _sight_of(value)
             if time.thread_time() - begin > _SLOW:
                 self._slow[name] = id(value)
                 seen.pop(name, None)
         before, self._seen = self._seen, seen
-        return frozenset(name for name in seen.keys() & before.keys() if seen[name] != before[name])
+        both = seen.keys() & before.keys()
+        changed = frozenset(name for name in both if seen[name] != before[name])
+        return Seen(changed, frozenset(name for name in both - changed if seen[name].exact))
 
 
-def _appearance(value: Any) -> Hashable:
+def _sight_of(value: Any) -> _Sight:
     """Return what is equal for a value as long as it is not changed, as far as it is known how to look.
 
     Raises
@@ -77,15 +103,25 @@ def _appearance(value: Any) -> Hashable:
     """
     if issubclass(type(value), _CODE):
         raise _UnclearError
-    return _Look().part(value, 0)
+    look = _Look()
+    appearance = look.part(value, 0)
+    return _Sight(id(value), appearance, look.exact)
 
 
 class _Look:
-    """One look at one value."""
+    """One look at one value.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether all of it has been seen.
+    """
 
     def __init__(self) -> None:
+        self.exact = True
         self._left = _NODES
         self._inside: set[int] = set()
+        self._classes: dict[type, Hashable] = {}
 
     def part(self, value: Any, depth: int) -> Hashable:
         kind = type(value)
@@ -122,13 +158,14 @@ class _Look:
             return zlib.crc32(value)
         if library == "numpy":
             return _of_array(value, self, depth)
+        own = self._own(value, kind, depth)
+        if own is not None:
+            return (kind, own)
+        self.exact = False
         if library == "pandas":
             return self._of_table(value, depth)
         if library == "torch" and kind.__name__ in {"Tensor", "Parameter"}:
             return value.data_ptr(), value._version, tuple(value.shape)
-        own = self._own(value, kind, depth)
-        if own is not None:
-            return (kind, own)
         if depth > 1:
             return id(value)  # what is in it is unknown, but it can be replaced
         raise _UnclearError
@@ -141,7 +178,19 @@ class _Look:
             attributes = object.__getattribute__(value, "__dict__")
         except AttributeError:
             return None
-        return tuple((name, self.part(one, depth)) for name, one in dict.items(attributes))
+        return (self._class(kind, depth), *((name, self.part(one, depth)) for name, one in dict.items(attributes)))
+
+    def _class(self, kind: type, depth: int) -> Hashable:
+        """Look at what an object has from classes of the notebook, which cells may patch."""
+        if kind not in self._classes:
+            self._classes[kind] = None  # it may keep objects of its own
+            of_cells = [base for base in kind.__mro__ if base.__module__ == "__main__"]
+            items = [item for base in of_cells for item in type.__getattribute__(base, "__dict__").items()]
+            self._classes[kind] = tuple(
+                (name, id(one) if name.startswith("__") or hasattr(type(one), "__get__") else self.part(one, depth))
+                for name, one in items
+            )
+        return self._classes[kind]
 
     def _of_table(self, value: Any, depth: int) -> Hashable:
         """Look at a table's, column's or index's arrays."""
@@ -166,11 +215,13 @@ def _of_array(value: Any, look: _Look, depth: int) -> Hashable:
     if value.dtype.hasobject:
         flat = value.ravel()
         few = flat[:: max(1, flat.size // 1_000)]
+        look.exact = look.exact and few.size == flat.size
         return (*shape, *(look.part(one, depth) for one in few.tolist()))
     if value.nbytes <= _BYTES:
         return (*shape, zlib.crc32(numpy.ascontiguousarray(value)))
     if not value.flags.c_contiguous:
         raise _UnclearError
+    look.exact = False
     flat = value.reshape(-1)
     length = _BYTES // _STRETCHES // value.itemsize
     starts = range(0, flat.size - length + 1, (flat.size - length) // (_STRETCHES - 1))

@@ -19,10 +19,10 @@ from det_native.capture.watch import Watch
 def noted(value: Any, change: Callable[[Any], object]) -> bool:
     """Whether a look at a value after a change tells that it is another; without one it must not."""
     watch, namespace = Watch(), {"value": value}
-    assert watch.look(namespace) == set()
-    assert watch.look(namespace) == set()
+    assert not watch.look(namespace).changed
+    assert not watch.look(namespace).changed
     change(value)
-    return watch.look(namespace) == {"value"}
+    return watch.look(namespace).changed == {"value"}
 
 
 LOOP: list[Any] = [1]
@@ -62,16 +62,16 @@ def test_a_change_is_noted(value: Any, change: Callable[[Any], object]) -> None:
 def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:
     watch, first, second = Watch(), [1], [1]
     watch.look({"a": first, "gone": 1})
-    assert watch.look({"a": second, "new": 2}) == {"a"}
+    assert watch.look({"a": second, "new": 2}) == ({"a"}, set())
 
 
 def test_names_of_the_shell_are_left_out() -> None:
     watch = Watch()
     for run in (1, 2):
         names = ("_", "__", "_i", "_i7", "_7", "_dh", "In", "Out", "hidden")
-        assert watch.look(dict.fromkeys(names, run), {"hidden"}) == set()
-    assert watch.look({"_config": [1]}) == set()
-    assert watch.look({"_config": [2]}) == {"_config"}
+        assert watch.look(dict.fromkeys(names, run), {"hidden"}) == (set(), set())
+    assert not watch.look({"_config": [1]}).changed
+    assert watch.look({"_config": [2]}).changed == {"_config"}
 
 
 class Touchy:
@@ -106,3 +106,23 @@ def test_no_code_of_the_user_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("value", [list(range(300_000)), [object() for _ in range(5_000)], torch.nn.Linear(1, 1), len])
 def test_what_is_too_large_or_of_another_kind_is_left_alone(value: Any) -> None:
     assert not noted(value, lambda v: v.clear() if isinstance(v, list) else None)
+
+
+@pytest.mark.parametrize(
+    ("value", "exact"),
+    [
+        ({"a": [1, (2.0, "b")], "c": None}, True),
+        (SimpleNamespace(lr=[0.1]), True),
+        (np.zeros(10), True),
+        ([np.zeros(10)], True),
+        ([object()], False),
+        ({"loss": print}, False),
+        (np.zeros(1_000_000), False),
+        (torch.zeros(3), False),
+        (pd.DataFrame({"a": [1]}), False),
+    ],
+)
+def test_it_is_known_whether_all_was_seen(value: Any, exact: bool) -> None:
+    watch = Watch()
+    watch.look({"value": value})
+    assert watch.look({"value": value}) == (set(), {"value"} if exact else set())
