@@ -122,8 +122,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             self._bind_target(target.value, value, names, codes, loop, part=True)
         else:
             how = "attribute" if isinstance(target, ast.Attribute) else "item"
-            given = frozenset(name for frame in self.frames for name in frame.parameters)
-            self._change(target, how, reads_itself(target, value), self._may_be(value).isdisjoint(given))
+            self._change(target, how, reads_itself(target, value))
 
     def _bind_name(
         self,
@@ -157,7 +156,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             )
         )
 
-    def _change(self, target: ast.expr, how: str, accumulates: bool, fresh: bool = False) -> None:
+    def _change(self, target: ast.expr, how: str, accumulates: bool) -> None:
         """Note that the place `target` (an attribute or an item) is assigned to or deleted."""
         assert isinstance(target, ast.Attribute | ast.Subscript)
         self.visit(target.value)
@@ -165,7 +164,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             self.visit(target.slice)
         start, chain = chain_of(target)
         if isinstance(start, ast.Name):
-            self._changed(self._roots(start.id), target, how, chain, accumulates, fresh=fresh)
+            self._changed(self._roots(start.id), target, how, chain, accumulates)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.visit(node.value)

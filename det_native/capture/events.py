@@ -136,7 +136,7 @@ class Change:
     """A value is changed, or may be, without its name being bound.
 
     `chain` is what is done with the name, e.g. ``model.layers[0].set_weights(w)``; `accumulates` says that doing it
-    twice differs from doing it once, `fresh` that what is assigned comes from no parameter.
+    twice differs from doing it once.
     """
 
     name: str
@@ -146,7 +146,6 @@ class Change:
     chain: tuple[Link, ...] = ()
     accumulates: bool = False
     in_place: bool = False
-    fresh: bool = False
 
 
 @dataclass(frozen=True)

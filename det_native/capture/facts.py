@@ -107,21 +107,6 @@ def is_foreign(value: Any) -> bool:
     return not callable(value) and not any(base.__module__ == "__main__" for base in type(value).__mro__)
 
 
-def is_settings(value: Any, depth: int = 0) -> bool:
-    """Whether a value is plain data throughout, as far as a look shows: containers, namespaces, own simple objects."""
-    if depth and isinstance(value, (*_IMMUTABLE, *_CALLABLE)):
-        return True
-    if depth > _NESTED or not (type(value) in _CONTAINERS or isinstance(value, tuple) or _is_simple(type(value))):
-        return False
-    return all(is_settings(part, depth + 1) for part in _kept_in(value)[:_LOOKED_AT])
-
-
-def _is_simple(kind: type) -> bool:
-    """Whether a class is the notebook's own or a namespace, and derived from no other class of a library."""
-    own = {"__main__", "builtins", "argparse", "types"}
-    return kind.__module__ in own - {"builtins"} and all(base.__module__ in own for base in kind.__mro__)
-
-
 def own_classes(value: Any) -> frozenset[str]:
     """Return the names of the notebook's classes of which the value is, or keeps, instances, as far as a look shows."""
     found: set[str] = set()

@@ -298,8 +298,7 @@ class _Follower(LibraryFlow):
         apart = WITHOUT_GRADIENTS if event.how == "call" and event.chain[-1][1] == "backward" else frozenset()
         with self._in_doubt_if_failed() if out_of_sight else nullcontext():
             parts = reaches_parts(event, binding)
-            by = frozenset[int]() if event.how == "call" and event.chain[-1][1] not in CONTAINER_CHANGES else None
-            self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart, parts, by)
+            self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart, parts)
 
     def _call_on(self, event: Change, binding: Binding, full: tuple[str, ...] | None) -> None:
         """What a call on a name does besides changing its value: it looks at classes, it sets up a library."""
@@ -330,7 +329,7 @@ class _Follower(LibraryFlow):
         grows = event.method == "__getitem__" and binding.kind in GROWING_KINDS
         if grows or any(self.known.method_changes(self.environment, binding, number) for number in methods):
             with self._in_doubt_if_failed():
-                self._spread(event.name, binding, accumulates=False, by=frozenset())
+                self._spread(event.name, binding, accumulates=False)
         for number in methods:
             if (number, True) not in self.visited:
                 self.visited.add((number, True))
@@ -359,13 +358,6 @@ class _Follower(LibraryFlow):
             codes = self._code_in(names)
             if names and self.arguments.changes(self.environment, event, full, position, given=codes):
                 before = {**self.flow.touched, **self.flow.supposed}
-                self._change_names(names, parameters, self._code_of(event, full))
+                self._change_names(names, parameters)
                 if not self.known.changes(self.environment, event, full, position, given=codes):
                     self._supposed(before)
-
-    def _code_of(self, event: Call, full: tuple[str, ...] | None) -> frozenset[int] | None:
-        """Return the code of the cells that a call runs, None if code of which nothing is known may run."""
-        if full is not None:
-            return None if full[0] in self.facts.local_modules else frozenset()
-        binding = self.environment.get(event.callee[0])
-        return binding.codes or None if binding is not None else None

@@ -9,12 +9,8 @@ from itertools import count
 
 from det_native.capture.argument_changes import ArgumentChanges
 from det_native.capture.bindings import Binding, CodeRegistry, Environment
-from det_native.capture.reach import Reach
 from det_native.capture.records import Facts, Flow, Missing, Need, Step
 from det_native.capture.sharing import with_state_of
-
-#: Kinds of what has settings that it was given.
-_OBJECTS = frozenset({None, "examples", "loader"})
 
 
 class FlowState:
@@ -33,7 +29,6 @@ class FlowState:
         self.codes = CodeRegistry()
         self.arguments = ArgumentChanges(self.codes, facts.local_modules)
         self.known = ArgumentChanges(self.codes, ())
-        self.reach = Reach(self.codes, self.arguments)
         self.tokens = count()
         self.last_binder: dict[str, int] = {}
         self.step = Step(-1, ())
@@ -77,20 +72,13 @@ class FlowState:
         augmented: bool = False,
         apart: frozenset[str] = frozenset(),
         parts: bool = True,
-        by: frozenset[int] | None = None,
     ) -> None:
-        """The value of `name` changes, and with it whatever may share state with it (see ``with_state_of``).
-
-        If it changes `by` that code or a library's, settings that it was given may not change with it (see ``Reach``).
-        """
+        """The value of `name` changes, and with it whatever may share state with it (see ``with_state_of``)."""
         if binding.kind in {"immutable", "dataset"}:
             if augmented:
                 self._changed(name, binding, accumulates)
             return
         sharing = with_state_of(binding, self.environment, apart, parts=parts)
-        if by is not None and name not in self.facts.settings and binding.kind in _OBJECTS:
-            settings = self.facts.settings & sharing
-            sharing -= self.reach.spared(self.environment, binding.codes | by, settings) if settings else frozenset()
         for other, present in list(self.environment.items()):
             if other == name or other in sharing:
                 self._changed(other, present, accumulates and other == name)
@@ -120,12 +108,10 @@ class FlowState:
             if other == name or (present.kind == "iterator" and present.tokens & iterator.tokens):
                 self._changed(other, present, accumulates=False)
 
-    def _change_names(self, names: frozenset[str], parameters: frozenset[str], by: frozenset[int] | None) -> None:
-        settings = names & self.facts.settings & self.environment.keys() if by else frozenset()
-        spared = self.reach.spared(self.environment, by, settings) if by and settings else frozenset[str]()
-        for name in sorted(names - spared):
+    def _change_names(self, names: Iterable[str], parameters: frozenset[str]) -> None:
+        for name in sorted(names):
             if name in self.environment and name not in parameters and self.environment[name].origin.kind != "import":
-                self._spread(name, self.environment[name], accumulates=False, by=by)
+                self._spread(name, self.environment[name], accumulates=False)
 
     def _code_in(self, names: Iterable[str]) -> frozenset[int]:
         """Return the code of the cells that values carry, the methods of own objects say."""

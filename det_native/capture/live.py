@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from det_native.capture.analysis import Statement, analyse
 from det_native.capture.calls import cell_line
 from det_native.capture.events import Bind, Change, Code, Event, Read, Star, flat
-from det_native.capture.facts import is_foreign, is_settings, is_shallow, kind_of, own_classes
+from det_native.capture.facts import is_foreign, is_shallow, kind_of, own_classes
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.module_state import setters_in
 from det_native.capture.modules import is_local, is_submodule
@@ -98,8 +98,7 @@ def facts_of(executions: Sequence[Execution], namespace: Mapping[str, Any]) -> F
     held = {name: found for name in live - kinds.keys() if (found := _look(own_classes, namespace[name]))}
     held |= {n: found for n in live if kinds.get(n) in CONTAINER_KINDS and (found := _look(own_classes, namespace[n]))}
     foreign = frozenset(name for name in live if _look(is_foreign, namespace[name]))
-    settings = frozenset(name for name in live if _look(is_settings, namespace[name]))
-    return Facts(kinds, stars, local, setters, frozenset(live - kinds.keys()), shallow, held, settings, foreign)
+    return Facts(kinds, stars, local, setters, frozenset(live - kinds.keys()), shallow, held, foreign)
 
 
 def _look(question: Callable[[Any], Answer], value: Any) -> Answer | None:

@@ -99,8 +99,6 @@ class Facts:
         Names of live containers that keep nothing which can change.
     classes : mapping of name to names
         Which of the notebook's classes live values are instances of, or keep instances of.
-    settings : frozenset of str
-        Names of live values that are plain data throughout: containers, namespaces and the like, of numbers and texts.
     foreign : frozenset of str
         Names of live values that are of no class of the notebook.
     """
@@ -112,7 +110,6 @@ class Facts:
     others: frozenset[str] = frozenset()
     shallow: frozenset[str] = frozenset()
     classes: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    settings: frozenset[str] = frozenset()
     foreign: frozenset[str] = frozenset()
 
 

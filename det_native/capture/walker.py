@@ -92,11 +92,10 @@ class ExpressionWalker(ast.NodeVisitor):
         chain: tuple[tuple[str, str], ...] = (),
         accumulates: bool = False,
         in_place: bool = False,
-        fresh: bool = False,
     ) -> None:
         last = node.end_lineno or node.lineno
         for name in sorted(names):
-            change = Change(name, node.lineno, last, how, chain, accumulates, in_place, fresh)  # type: ignore[arg-type]
+            change = Change(name, node.lineno, last, how, chain, accumulates, in_place)  # type: ignore[arg-type]
             self.events.append(change)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:

@@ -166,8 +166,13 @@ class _Look:
             return self._of_table(value, depth)
         if library == "torch" and kind.__name__ in {"Tensor", "Parameter"}:
             return value.data_ptr(), value._version, tuple(value.shape)
+        return self.other(value, depth)
+
+    def other(self, value: Any, depth: int) -> Hashable:
+        """Look at something of which it is unknown what it keeps; but it can be replaced, if it is kept itself."""
+        self.exact = False
         if depth > 1:
-            return id(value)  # what is in it is unknown, but it can be replaced
+            return id(value)
         raise _UnclearError
 
     def _own(self, value: Any, kind: type, depth: int) -> Hashable:
@@ -209,8 +214,11 @@ class _Look:
 
 def _of_array(value: Any, look: _Look, depth: int) -> Hashable:
     numpy = sys.modules["numpy"]
+    if issubclass(type(value), numpy.generic):
+        return repr(value)
+    look.exact = look.exact and type(value) is numpy.ndarray  # a masked array has more than its numbers
     if not issubclass(type(value), numpy.ndarray):
-        return repr(value) if issubclass(type(value), numpy.generic) else id(value)
+        return look.other(value, depth)
     shape = (value.shape, value.dtype.str)
     if value.dtype.hasobject:
         flat = value.ravel()
@@ -218,14 +226,14 @@ def _of_array(value: Any, look: _Look, depth: int) -> Hashable:
         look.exact = look.exact and few.size == flat.size
         return (*shape, *(look.part(one, depth) for one in few.tolist()))
     if value.nbytes <= _BYTES:
-        return (*shape, zlib.crc32(numpy.ascontiguousarray(value)))
+        return (*shape, zlib.crc32(numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8)))
     if not value.flags.c_contiguous:
         raise _UnclearError
     look.exact = False
     flat = value.reshape(-1)
     length = _BYTES // _STRETCHES // value.itemsize
     starts = range(0, flat.size - length + 1, (flat.size - length) // (_STRETCHES - 1))
-    return (*shape, *(zlib.crc32(flat[start : start + length]) for start in starts))
+    return (*shape, *(zlib.crc32(flat[start : start + length].view(numpy.uint8)) for start in starts))
 
 
 def _is_simple(kind: type) -> bool:

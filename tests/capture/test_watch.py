@@ -47,6 +47,9 @@ LOOP.append(LOOP)
         (np.zeros(3), lambda v: v.__setitem__(1, 2.0)),
         (np.zeros((40, 1000))[:, ::2], lambda v: v.__imul__(0.0).__iadd__(1.0)),
         (np.array([["a", [1]]], dtype=object), lambda v: v[0, 1].append(2)),
+        (np.array(["2020-01-01"], dtype="datetime64[s]"), lambda v: v.__setitem__(0, "2021-01-01")),
+        (np.zeros(2, dtype=[("a", "i4"), ("b", "f8")]), lambda v: v["b"].__setitem__(1, 2.0)),
+        (np.array(1.0), lambda v: v.__setitem__((), 2.0)),
         (np.zeros(1_000_000), lambda v: v.__iadd__(1)),
         (pd.DataFrame({"a": [1.0, 2.0]}), lambda v: v.insert(0, "b", 3)),
         (pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2]}), lambda v: v.__setitem__("a", [3.0, 2.0])),
@@ -103,7 +106,10 @@ def test_no_code_of_the_user_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert noted(TouchyDict(a=1), lambda value: dict.__setitem__(value, "a", 2))
 
 
-@pytest.mark.parametrize("value", [list(range(300_000)), [object() for _ in range(5_000)], torch.nn.Linear(1, 1), len])
+@pytest.mark.parametrize(
+    "value",
+    [list(range(300_000)), [object() for _ in range(5_000)], torch.nn.Linear(1, 1), len, np.random.default_rng(0)],
+)
 def test_what_is_too_large_or_of_another_kind_is_left_alone(value: Any) -> None:
     assert not noted(value, lambda v: v.clear() if isinstance(v, list) else None)
 
@@ -118,6 +124,8 @@ def test_what_is_too_large_or_of_another_kind_is_left_alone(value: Any) -> None:
         ([object()], False),
         ({"loss": print}, False),
         (np.zeros(1_000_000), False),
+        (np.ma.array([1, 2], mask=[0, 1]), False),
+        ([np.random.default_rng(0)], False),
         (torch.zeros(3), False),
         (pd.DataFrame({"a": [1]}), False),
     ],

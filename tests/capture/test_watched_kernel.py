@@ -75,3 +75,29 @@ def test_a_failed_cell_that_changed_a_value_is_an_error(kernel: Kernel) -> None:
 def test_a_cell_that_trains_here_does_not_count_for_what_the_training_changed(kernel: Kernel) -> None:
     kernel.cells(SETUP, "table['more'](state)\nfit(state, local=True)", "fit(history)")
     assert kernel.found().cells == [1, 2, 4]
+
+
+LOOKS = (
+    "class Stack:\n"
+    "    def __init__(self):\n        self.items = [1]\n"
+    "    def peek(self):\n        last = self.items.pop()\n        self.items.append(last)\n        return last\n"
+    "class Trial:\n"
+    "    def __init__(self, settings):\n        self.settings, self.losses = settings, []\n"
+    "    def run(self, batches):\n        self.losses.append(self.settings['rate'])\n"
+    "def sorted_in_place(values):\n    values.sort()\n"
+    "stack, settings, values = Stack(), {'rate': 0.1}, [1, 2]\n"
+)
+
+
+@pytest.mark.parametrize(
+    "look", ["stack.peek()", "trial = Trial(settings)\ntrial.run(values)", "sorted_in_place(values)", "values.sort()"]
+)
+def test_what_is_the_same_after_a_cell_does_not_need_it(kernel: Kernel, look: str) -> None:
+    kernel.cells(LOOKS, look, "fit(stack, settings, values)")
+    assert kernel.found().cells == [1, 2, 4]
+
+
+def test_what_a_cell_changes_and_the_next_changes_back_is_sent(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(LOOKS, "values.append(3)", "first = list(values)", "values.pop()", "fit(first, values)")
+    found = kernel.found()
+    assert replayed(found, "first", "values") == kernel.live("first", "values")
