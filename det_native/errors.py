@@ -10,11 +10,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MethodType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from det_native.schema.rest import ErrorBody
 
+
+Raised = TypeVar("Raised", bound=BaseException)
 
 _OURS = frozenset({"det_native", "det_harness"})
 _RENDER = "_render_traceback_"  # what IPython looks for, in a class or an exception
@@ -33,9 +35,13 @@ def interrupted() -> KeyboardInterrupt:
 
     No class of its own: IPython shows its name, and by this one Python knows how a script has ended.
     """
-    interrupt = KeyboardInterrupt()
-    vars(interrupt)[_RENDER] = MethodType(_rendered, interrupt)
-    return interrupt
+    return shown_shortly(KeyboardInterrupt())
+
+
+def shown_shortly(error: Raised) -> Raised:
+    """Return an exception of Python's own kinds that is shown as errors of this package are."""
+    vars(error)[_RENDER] = MethodType(_rendered, error)
+    return error
 
 
 def _rendered(error: BaseException) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 from typing import Any, ClassVar, Self
 
-from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.errors import ArgumentError, TrialDefinitionError, shown_shortly
 from det_native.schema.environment import Ranks, TrialEnvironment
 
 logger = logging.getLogger("det_native")
@@ -124,7 +125,11 @@ class TrialContext:
         """
         if name not in self.env.hparams:
             known = ", ".join(sorted(self.env.hparams)) or "none"
-            raise ValueError(f"hyperparameters.{name} is not in the configuration; it has: {known}.")
+            close = difflib.get_close_matches(str(name), self.env.hparams, n=1)
+            meant = f" Did you mean {close[0]}?" if close else ""
+            raise shown_shortly(
+                ValueError(f"hyperparameters.{name} is not in the configuration; it has: {known}.{meant}")
+            )
         if name == "global_batch_size" and not TrialContext._warned_batch_size:
             TrialContext._warned_batch_size = True
             logger.warning(
@@ -169,7 +174,7 @@ class TrialContext:
 
     def _known(self, value: int | None, what: str) -> int:
         if value is None:
-            raise ValueError(f"This is a local run: it has no {what} id.")
+            raise shown_shortly(ValueError(f"This is a local run: it has no {what} id."))
         return value
 
 

@@ -5,6 +5,7 @@ Only the standard library is imported here, with modules of ours that import no 
 
 from __future__ import annotations
 
+import linecache
 import re
 import sys
 import time
@@ -152,11 +153,13 @@ class ExecutionLog:
         raw, parsed = list(history.input_hist_raw), list(history.input_hist_parsed)
         errors = getattr(history, "exceptions", {})
         last = self.shell.execution_count - 1
+        compiled = _compiled_files()
         for number, source in enumerate(raw):
             if number == 0 or not source.strip():
                 continue
             transformed = parsed[number] if number < len(parsed) else source
             execution = self._append(number, source, transformed)
+            execution.files |= dict.fromkeys(compiled.get(_without_last_newlines(transformed), ()), 0)
             execution.recorded = False
             error = errors.get(number)
             execution.succeeded = error is None
@@ -227,6 +230,22 @@ class ExecutionLog:
         error = result.error_in_exec
         execution.error_line = _top_line(error, execution.files) if error is not None else None
         execution.refused = isinstance(error, DetError)
+
+
+def _compiled_files() -> dict[str, list[str]]:
+    """Return the file names of the cells that IPython has compiled, by their text.
+
+    A name is made from the text of a cell, and the history keeps that text without the newlines at its end.
+    """
+    found: dict[str, list[str]] = {}
+    for file, entry in list(linecache.cache.items()):
+        if len(entry) == 4 and entry[1] is None:  # a time: it is of a file on the disk
+            found.setdefault(_without_last_newlines("".join(entry[2])), []).append(file)
+    return found
+
+
+def _without_last_newlines(source: str) -> str:
+    return "\n".join(source.splitlines()).rstrip("\n")
 
 
 def _running_cell() -> dict[str, Any] | None:

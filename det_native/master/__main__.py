@@ -81,7 +81,14 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 seconds = time.monotonic() - begun
                 logger.info("version %s answers at %s with %d slots, %.2f s", __version__, url, len(slots), seconds)
 
-            server = Server(app, config, on_ready=ready, on_stop=service.close)
+            held = home_folder.locked_file(config.home)
+            server = Server(
+                app,
+                config,
+                on_ready=ready,
+                on_stop=service.close,
+                has_home=lambda: home_folder.locked_file(config.home) == held,
+            )
             service.on_shutdown = server.stop
             try:
                 service.start()

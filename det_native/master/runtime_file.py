@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from det_native import PROTOCOL, __version__
 from det_native.master.home import write_private
-from det_native.schema.home import Home, RuntimeFile
+from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.processes import start_mark
 
 
@@ -28,8 +28,10 @@ def announce(home: Home, url: str) -> RuntimeFile:
 
 
 def withdraw(home: Home) -> None:
-    """Remove ``runtime.json`` at a clean stop."""
-    home.runtime.unlink(missing_ok=True)
+    """Remove ``runtime.json`` at a clean stop, unless it is another master's: of a home made anew in the same place."""
+    running = read_runtime(home)
+    if running is None or running.pid == os.getpid():
+        home.runtime.unlink(missing_ok=True)
 
 
 def last_port(home: Home) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import threading
@@ -14,9 +15,12 @@ import uvicorn
 from det_native.errors import MasterStartError
 from det_native.master.config import MasterConfig
 
+logger = logging.getLogger(__name__)
+
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 120
 _GRACEFUL_SECONDS = 5
+_LOOK_SECONDS = 3
 
 
 def listen(config: MasterConfig, last_port: int) -> socket.socket:
@@ -57,10 +61,18 @@ class Server(uvicorn.Server):
         Called once requests are answered.
     on_stop : callable
         Ends what connections wait for (event streams); it may block.
+    has_home : callable
+        Whether the folder that this is the master of is still there; without it nobody could find it, or stop it.
     """
 
     def __init__(
-        self, app: Any, config: MasterConfig, *, on_ready: Callable[[], None], on_stop: Callable[[], None]
+        self,
+        app: Any,
+        config: MasterConfig,
+        *,
+        on_ready: Callable[[], None],
+        on_stop: Callable[[], None],
+        has_home: Callable[[], bool],
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -74,8 +86,11 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=_GRACEFUL_SECONDS,
                 ssl_certfile=config.certificate,
                 ssl_keyfile=str(config.key) if config.key else None,
+                timeout_notify=_LOOK_SECONDS,
+                callback_notify=self._stop_without_home,
             )
         )
+        self._has_home = has_home
         self._on_ready = on_ready
         self._on_stop = on_stop
 
@@ -95,6 +110,11 @@ class Server(uvicorn.Server):
             server.close()
         await asyncio.to_thread(self._on_stop)
         await super().shutdown(sockets)
+
+    async def _stop_without_home(self) -> None:
+        if not self._has_home():
+            logger.warning("the master's folder was deleted: it stops")
+            self.stop()
 
     def serve_until_stopped(self, listening: socket.socket) -> None:
         """Answer requests until SIGTERM or SIGINT."""

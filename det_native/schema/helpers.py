@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from det_native.errors import ArgumentError
 
 
 def Constant(value: Any) -> dict[str, Any]:  # noqa: N802 (the documented name)
@@ -67,7 +69,14 @@ def Categorical(vals: Sequence[Any]) -> dict[str, Any]:  # noqa: N802
     ----------
     vals : sequence
         The values, of any kind that JSON can hold.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no list of values; text would come apart into its letters.
     """
+    if isinstance(vals, str | bytes | Mapping) or not isinstance(vals, Iterable):
+        raise ArgumentError(f"vals must be a list of the values to choose from, not {vals!r}.")
     return {"type": "categorical", "vals": list(vals)}
 
 

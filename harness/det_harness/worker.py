@@ -77,7 +77,7 @@ def run_job(job: TrialJob | CheckJob) -> int:
     int
         0: done, or stopped as asked; 1: an error of the user's code; 3: an error of the worker's.
     """
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=sys.stderr)
+    log_to_output()
     if isinstance(job, CheckJob):
         from det_harness.check import check_bundle
 
@@ -85,6 +85,15 @@ def run_job(job: TrialJob | CheckJob) -> int:
         write_atomically(Path(job.directory) / "result.json", result)
         return EXIT_DONE
     return _TrialRun(job).run()
+
+
+def log_to_output() -> None:
+    """Have what is logged written to the worker's output, each line once.
+
+    A standby imports TensorFlow before this: TensorFlow then has a handler of its own beside ours.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("tensorflow").handlers.clear()
 
 
 class _TrialRun:

@@ -59,6 +59,22 @@ def test_the_cell_that_imports_det_native_took_all_its_time_or_none_is_known(tmp
     assert number == ("1" if first else "2")
 
 
+def test_functions_of_cells_before_the_import_and_of_its_own_belong_to_their_cells(tmp_path: Path) -> None:
+    sources = [
+        "def first(): pass\n",
+        "%time 1\ndef second(): pass\n\n",
+        "import det_native\ndef third(): pass\n",
+        "def fourth(): pass\n",
+        CHECKS,
+        "print([log.owner_of(f.__code__.co_filename).number for f in (first, second, third, fourth)])",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    NotebookClient(
+        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    assert "".join(output["text"] for output in notebook.cells[-1].outputs) == "[1, 2, 3, 4]\n"
+
+
 def test_a_terminal_shell() -> None:
     code = (
         "from IPython.core.interactiveshell import InteractiveShell\n"

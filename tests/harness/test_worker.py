@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +188,15 @@ def test_a_run_reports_from_start_to_end(worker: Worker, master: ReportsMaster) 
     assert checkpoints[-1].manifest.bundle_id == job.bundle_id
     assert worker.exit(job).batch == 60
     assert not any(Path(job.directory, "spool").iterdir())
+
+
+def test_a_warning_of_tensorflow_stands_once_in_the_output() -> None:
+    code = (
+        "import tensorflow as tf\nfrom det_harness.worker import log_to_output\nlog_to_output()\n"
+        "tf.get_logger().warning('take care')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert [line for line in done.stderr.splitlines() if "take care" in line] == ["WARNING: take care"]
 
 
 def test_sigterm_checkpoints_and_ends(worker: Worker, master: ReportsMaster) -> None:

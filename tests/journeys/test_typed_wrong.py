@@ -58,6 +58,12 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
     ),
     "local as text": ("init(local='yes')", "ArgumentError", ["local must be True or False, not 'yes'"]),
     "a misspelt argument": ("init(lokal=True)", "SignatureError", ["no argument 'lokal'", "Did you mean local?"]),
+    "a misspelt hyperparameter": (
+        "init({'hyperparameters': {'units': 8, 'rate': 0.1}}, local=True).get_hparam('unit')",
+        "ValueError",
+        ["hyperparameters.unit is not in the configuration; it has: rate, units.", "Did you mean units?"],
+    ),
+    "the number of a local run": ("init(local=True).get_trial_id()", "ValueError", ["it has no trial id"]),
     "no such folder": ("init(context_dir='missing')", "ArgumentError", ["context_dir='missing'", "does not exist"]),
     "no such script": ("init(command=['train.py'])", "ArgumentError", ["'train.py'", "no such file"]),
     "no such file": ("init(include=['nothing.py'])", "ArgumentError", ["include: there is no", "nothing.py"]),

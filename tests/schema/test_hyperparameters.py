@@ -13,7 +13,7 @@ from configurations import ranges, spaces
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from det_native.errors import ConfigurationError
+from det_native.errors import ArgumentError, ConfigurationError
 from det_native.schema import helpers
 from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
 from det_native.schema.hyperparameters import (
@@ -47,11 +47,17 @@ def test_helpers_return_the_written_form(helper: dict[str, Any], written: dict[s
     load_config({"hyperparameters": {"a": helper}}, local=True)
 
 
+@pytest.mark.parametrize("vals", ["relu", b"relu", {"relu": 1}, 3, None])
+def test_a_choice_that_is_no_list_of_values_is_refused(vals: Any) -> None:
+    with pytest.raises(ArgumentError, match="vals must be a list of the values to choose from"):
+        Categorical(vals)
+
+
 def test_helpers_import_the_standard_library_only() -> None:
     imports = [
         node for node in ast.walk(ast.parse(Path(helpers.__file__).read_text())) if isinstance(node, ast.ImportFrom)
     ]
-    assert {node.module for node in imports} <= {"__future__", "collections.abc", "typing"}
+    assert {node.module for node in imports} <= {"__future__", "collections.abc", "typing", "det_native.errors"}
 
 
 def value_at(values: dict[str, Any], path: tuple[str, ...]) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import shutil
 import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from det_native.master.logs import set_up_logging
 from det_native.master.runtime_file import announce, last_port, remember_port, withdraw
 from det_native.master.serving import listen, url_of
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.processes import start_mark
 
 
 @pytest.fixture
@@ -100,6 +104,35 @@ class TestHome:
         withdraw(home)
         withdraw(home)
         assert read_runtime(home) is None
+
+    def test_the_runtime_file_of_another_master_stays(self, home: Home) -> None:
+        other = announce(home, "http://127.0.0.1:5").model_dump() | {"pid": os.getppid(), "start": ""}
+        other["start"] = start_mark(os.getppid())
+        home_folder.write_private(home.runtime, json.dumps(other))
+        withdraw(home)
+        assert home.runtime.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_a_master_whose_home_was_deleted_stops(home: Home, made_anew: bool) -> None:
+    master = subprocess.Popen([sys.executable, "-P", "-m", "det_native.master", "--home", str(home.path)])
+    try:
+        deadline = time.monotonic() + 60
+        while not home.runtime.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert read_runtime(home) is not None
+        shutil.rmtree(home.path)
+        if made_anew:
+            home_folder.prepare(home)
+            with home_folder.lock(home):
+                assert master.wait(timeout=30) == 0
+        else:
+            assert master.wait(timeout=30) == 0
+            assert not home.path.exists()
+    finally:
+        master.kill()
+        master.wait()
 
 
 class TestSocket:
