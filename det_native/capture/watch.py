@@ -126,6 +126,8 @@ class _Look:
     def part(self, value: Any, depth: int) -> Hashable:
         kind = type(value)
         if kind in _ATOMS:
+            if kind in (str, bytes):
+                return (kind, len(value), hash(value))  # the text itself would live for longer than the user's name
             return repr(value) if kind in (float, complex) else (kind, value)
         self._left -= 1
         if self._left < 0 or depth > _DEPTH:
