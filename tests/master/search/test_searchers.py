@@ -30,7 +30,7 @@ SPACE = {
     "global_batch_size": 32,
     "lr": Double(0, 1, count=3),
     "units": Integer(1, 100, count=2),
-    "act": Categorical("ab"),
+    "act": Categorical(["a", "b"]),
 }
 
 
