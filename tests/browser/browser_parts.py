@@ -51,6 +51,9 @@ c.LabApp.expose_app_in_browser = True
 c.KernelManager.shutdown_wait_time = 1.0
 """
 
+# Jupyter Server gives a page that comes back what the kernel said meanwhile with the routing frames before it, which
+# JupyterLab cannot read. Those messages are lost, whoever sends them.
+_REPLAYED = re.compile(r"Kernel message validation error: Unexpected token 'c', \"comm-\w+\"\.\.\. is not valid JSON")
 _AT_REST = """() => {
   const notebook = [...(window.jupyterapp?.shell.widgets('main') ?? [])].find(widget => widget.sessionContext);
   const kernel = notebook?.sessionContext.session?.kernel;
@@ -194,7 +197,11 @@ class Screen:
         self.errors: list[str] = []
         self._before = ""
         self.page.on("request", lambda request: self.requests.append(request))
-        self.page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
+        self.page.on("pageerror", lambda error: self._note_error(error.stack or str(error)))
+
+    def _note_error(self, error: str) -> None:
+        if not _REPLAYED.search(error):
+            self.errors.append(error)
 
     def open(self, notebook: Path | None = None, *, reset: bool = True) -> None:
         """Load JupyterLab, with a notebook and its kernel."""
