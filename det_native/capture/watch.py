@@ -31,6 +31,7 @@ _PLAIN_MODULES = frozenset(
     {"__main__", "builtins", "argparse", "types", "typing", "abc", "collections", "enum", "torch.utils.data.dataset"}
 )
 _SEQUENCES = (list, tuple, deque)
+_CONTAINERS = (*_SEQUENCES, dict, set, frozenset)
 _CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
 
 
@@ -148,13 +149,18 @@ class _Look:
             self._inside.discard(id(value))
 
     def _whole(self, value: Any, kind: type, depth: int) -> Hashable:
-        if issubclass(kind, _SEQUENCES):
-            return (kind, *(self.part(one, depth) for one in kind.__iter__(value)), self._own(value, kind, depth))
+        if issubclass(kind, _CONTAINERS) and not _is_simple(kind):
+            self.exact = False  # a library's may keep more than is seen
+        for base in _SEQUENCES:
+            if issubclass(kind, base):
+                parts = (self.part(one, depth) for one in base.__iter__(value))
+                return (kind, *parts, self._own(value, kind, depth))
         if issubclass(kind, dict):
             pairs = ((self.part(key, depth), self.part(one, depth)) for key, one in dict.items(value))
             return (kind, *pairs, self._own(value, kind, depth))
-        if issubclass(kind, set | frozenset):
-            return (kind, frozenset(self.part(one, depth) for one in set(value)))
+        for unordered in (set, frozenset):
+            if issubclass(kind, unordered):
+                return (kind, frozenset(self.part(one, depth) for one in unordered.__iter__(value)))
         library = kind.__module__.partition(".")[0]
         if kind in (bytearray, array.array):
             return zlib.crc32(value)

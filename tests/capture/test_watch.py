@@ -99,10 +99,30 @@ class TouchyDict(dict[str, int]):
     __iter__ = __len__ = __getitem__ = items = keys = values = _touched
 
 
+class TouchyList(list[int]):
+    """A list whose own methods must not be called."""
+
+    def _touched(self, *_: Any) -> Any:
+        raise AssertionError
+
+    __iter__ = __len__ = __getitem__ = _touched
+
+
+class TouchySet(set[int]):
+    """A set whose own methods must not be called."""
+
+    def _touched(self, *_: Any) -> Any:
+        raise AssertionError
+
+    __iter__ = __len__ = _touched
+
+
 def test_no_code_of_the_user_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Touchy, "__module__", "__main__")
     assert noted(Touchy(), lambda value: value.parts.append(2))
     assert noted({"kept": [Touchy()]}, lambda value: value["kept"][0].parts.append(2))
+    assert noted(TouchyList([1]), lambda value: list.append(value, 2))
+    assert noted(TouchySet([1]), lambda value: set.add(value, 2))
     assert noted(TouchyDict(a=1), lambda value: dict.__setitem__(value, "a", 2))
 
 
@@ -126,6 +146,7 @@ def test_what_is_too_large_or_of_another_kind_is_left_alone(value: Any) -> None:
         (np.zeros(1_000_000), False),
         (np.ma.array([1, 2], mask=[0, 1]), False),
         ([np.random.default_rng(0)], False),
+        (torch.Size([1, 2]), False),
         (torch.zeros(3), False),
         (pd.DataFrame({"a": [1]}), False),
     ],
