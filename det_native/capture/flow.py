@@ -127,6 +127,9 @@ class _Follower(LibraryFlow):
             if index not in binding.definitions | binding.changes | binding.suspects:
                 self._changed(name, binding, accumulates=False)
                 self._spread(name, self.environment[name], accumulates=False)
+        for stream in sorted(self.step.seen.drew):
+            if index not in self.flow.seeds.get(stream, set()) | self.flow.draws.get(stream, set()):
+                self._draws(stream)
 
     def _statement(self, statement: Statement) -> None:
         self.filled.clear()

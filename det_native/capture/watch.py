@@ -18,6 +18,9 @@ from collections.abc import Collection, Hashable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from det_native.capture.events import Stream
+from det_native.capture.random_streams import stream_states
+
 _SLOW = 0.02  # seconds of the processor for one value: it is not looked at again
 _NODES = 1_000  # parts of one value
 _LENGTH = 200_000  # of one container
@@ -48,10 +51,13 @@ class Seen(NamedTuple):
         Names whose values differ; new names are not among them.
     unchanged : frozenset of str
         Names whose values are the same, down to the last of their parts.
+    drew : frozenset of str
+        Global streams of random numbers whose state differs: something was drawn, or they were seeded.
     """
 
     changed: frozenset[str] = frozenset()
     unchanged: frozenset[str] = frozenset()
+    drew: frozenset[Stream] = frozenset()
 
 
 NOTHING_SEEN = Seen()
@@ -68,6 +74,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._seen: dict[str, _Sight] = {}
+        self._streams: dict[Stream, int] = {}
         self._slow: dict[str, int] = {}  # name to the id of its value
 
     def look(self, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> Seen:
@@ -92,7 +99,13 @@ class Watch:
         before, self._seen = self._seen, seen
         both = seen.keys() & before.keys()
         changed = frozenset(name for name in both if seen[name] != before[name])
-        return Seen(changed, frozenset(name for name in both - changed if seen[name].exact))
+        unchanged = frozenset(name for name in both - changed if seen[name].exact)
+        return Seen(changed, unchanged, self._look_at_streams())
+
+    def _look_at_streams(self) -> frozenset[Stream]:
+        before, self._streams = self._streams, stream_states()
+        both = self._streams.keys() & before.keys()
+        return frozenset(stream for stream in both if self._streams[stream] != before[stream])
 
 
 def _sight_of(value: Any) -> _Sight:

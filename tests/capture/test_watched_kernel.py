@@ -101,3 +101,35 @@ def test_what_a_cell_changes_and_the_next_changes_back_is_sent(kernel: Kernel, r
     kernel.cells(LOOKS, "values.append(3)", "first = list(values)", "values.pop()", "fit(first, values)")
     found = kernel.found()
     assert replayed(found, "first", "values") == kernel.live("first", "values")
+
+
+@pytest.mark.parametrize(
+    ("seed", "drawn"),
+    [
+        ("import numpy\nnumpy.random.seed(1)", "forest = RandomForestClassifier(2).fit([[0], [1]] * 5, [0, 1] * 5)"),
+        ("import random\nrandom.seed(1)", "picked = pick([1, 2, 3])"),
+    ],
+)
+def test_random_numbers_that_a_library_draws_are_told(kernel: Kernel, seed: str, drawn: str) -> None:
+    kernel.cells(
+        "import functools, random\nfrom sklearn.ensemble import RandomForestClassifier\npick = random.choice",
+        seed,
+        drawn,
+        f"start = {'numpy.random.rand(3)' if 'numpy' in seed else 'random.random()'}",
+        "fit(start)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 3, 5, 6]
+    [warning] = found.warnings
+    assert "of which cell [4] drew some" in warning
+
+
+def test_a_cell_that_draws_nothing_is_not_said_to(kernel: Kernel) -> None:
+    kernel.cells(
+        "import numpy, random\nnumpy.random.seed(1)\nrandom.seed(1)",
+        "numpy.arange(9).reshape(3, 3) + 2\nsorted([3, 1, 2])",
+        "start = numpy.random.rand(3), random.random()",
+        "fit(start)",
+    )
+    found = kernel.found()
+    assert (found.cells, found.warnings) == ([1, 2, 4, 5], [])
