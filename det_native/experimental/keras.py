@@ -16,6 +16,7 @@ from det_native.experimental.native import (
     train_by_fit,
 )
 from det_native.experimental.settings import ConfigInput, Settings, check_settings
+from det_native.experimental.unwrapped import tell_of_unwrapped_models
 from det_native.frameworks import translated
 from det_native.runtime import ProgramHost, active_host
 
@@ -98,6 +99,8 @@ def init(
         role="local" if settings.place.local else "cluster",
     )
     enter(settings)
+    if context.role == "cluster":
+        tell_of_unwrapped_models(context)
     return context
 
 

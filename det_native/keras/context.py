@@ -38,6 +38,8 @@ class TFKerasNativeContext(TrialContext):
     ----------
     experiment : Experiment or None
         The handle of the experiment once ``fit`` has submitted it.
+    wrapped : bool
+        Whether a model has been wrapped.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class TFKerasNativeContext(TrialContext):
         super().__init__(environment)
         self.role = role
         self.experiment: Any = None
+        self.wrapped = False
         self._on_fit = on_fit
         if environment.managed and on_fit is not None and role != "cluster":
             _seed_keras(environment.trial_seed)
@@ -75,6 +78,7 @@ class TFKerasNativeContext(TrialContext):
             raise TrialDefinitionError(
                 f"wrap_model() takes a tf.keras.Model, not {type(model).__module__}.{type(model).__qualname__}."
             )
+        self.wrapped = True
         if not self.env.managed or self._on_fit is None:
             return model
         for name in _TRAINING:

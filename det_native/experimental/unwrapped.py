@@ -1,0 +1,69 @@
+"""Tells a user whose Keras model trained in the kernel, while it was meant for the cluster, that it was not wrapped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from det_native.experimental.cell_end import at_the_end
+
+if TYPE_CHECKING:
+    from det_native.keras import TFKerasNativeContext
+
+
+def tell_of_unwrapped_models(context: TFKerasNativeContext) -> None:
+    """Look after every cell, or at the script's end, whether a model was trained past the context.
+
+    Keras calls nobody when a plain model begins to train. What is told is told once, and only until the context has
+    wrapped a model, or another one has begun: after that, a model that is not wrapped is meant to train here.
+    """
+    _Lookout(context).begin()
+
+
+class _Lookout:
+    _latest: _Lookout | None = None
+
+    def __init__(self, context: TFKerasNativeContext) -> None:
+        self._context = context
+        self._histories = _histories_of(_namespace())
+
+    def begin(self) -> None:
+        type(self)._latest = self
+        at_the_end(self._look)
+
+    def _look(self) -> None:
+        if self._context.wrapped or type(self)._latest is not self:
+            return
+        histories = _histories_of(_namespace())
+        trained = [name for name, history in histories.items() if history is not self._histories.get(name)]
+        if not trained:
+            if _shell() is not None:
+                at_the_end(self._look)
+            return
+        name = trained[0]
+        print(
+            f"{name} was trained in this process, and nothing was submitted: the model is not wrapped. Write "
+            f"{name} = context.wrap_model({name}) right after it is made, and {name}.fit() trains it on the cluster.",
+            file=sys.stderr,
+        )
+
+
+def _shell() -> Any:
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def _namespace() -> Mapping[str, Any]:
+    shell = _shell()
+    namespace: Mapping[str, Any] = vars(sys.modules["__main__"]) if shell is None else shell.user_ns
+    return namespace
+
+
+def _histories_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what Keras keeps of the last training of each model of a namespace, of those that were trained here."""
+    import tensorflow as tf
+
+    models = {name: value for name, value in list(namespace.items()) if isinstance(value, tf.keras.Model)}
+    histories = {name: getattr(model, "history", None) for name, model in models.items() if name[:1] != "_"}
+    return {name: history for name, history in histories.items() if getattr(history, "epoch", None)}

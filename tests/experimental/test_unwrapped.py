@@ -1,0 +1,62 @@
+"""A Keras model that was not wrapped trains in the kernel: who asked for the cluster is told."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tensorflow")
+pytestmark = pytest.mark.slow
+
+BEGIN = "import tensorflow as tf, det_native as det\ncontext = det.experimental.keras.init()\n"
+BUILD = (
+    "def build():\n"
+    "    model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1)])\n"
+    "    model.compile('sgd', 'mse')\n    return model\n"
+    "def fit(model):\n    model.fit(tf.ones((4, 1)), tf.ones((4, 1)), verbose=0)\n"
+)
+TOLD = "net was trained in this process, and nothing was submitted"
+
+
+def errors_of(script: Path, code: str, home: Path) -> str:
+    script.write_text(code)
+    environment = os.environ | {"HOME": str(home), "DET_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, script], env=environment, cwd=home, capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stderr
+
+
+def in_cells(*cells: str) -> str:
+    """Return a script that runs the cells in a shell, and writes a line into stderr after each."""
+    return (
+        "import sys\nfrom IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance()\n"
+        f"for number, cell in enumerate({cells!r}, 1):\n"
+        "    shell.run_cell(cell, store_history=True).raise_error()\n"
+        "    print(f'-- after {number}', file=sys.stderr)\n"
+    )
+
+
+def test_a_script_that_trained_without_wrapping_is_told_at_its_end(tmp_path: Path) -> None:
+    stderr = errors_of(tmp_path / "train.py", BEGIN + BUILD + "net = build()\nfit(net)\n", tmp_path)
+    assert stderr.count(TOLD) == 1
+    assert "net = context.wrap_model(net)" in stderr
+
+
+def test_a_notebook_is_told_after_the_cell_that_trained_and_once(tmp_path: Path) -> None:
+    cells = (BUILD.replace("def build", "import tensorflow as tf\ndef build", 1) + "old = build()\nfit(old)", BEGIN)
+    code = in_cells(
+        *cells, "net = build()", "net.evaluate(tf.ones((4, 1)), tf.ones((4, 1)), verbose=0)", "fit(net)", "fit(net)"
+    )
+    stderr = errors_of(tmp_path / "cells.py", code, tmp_path)
+    assert stderr.count("was trained in this process") == 1
+    assert "-- after 4" in stderr.partition(TOLD)[0]
+    assert "-- after 5" in stderr.partition(TOLD)[2]
+
+
+def test_beside_a_wrapped_model_another_may_train_here(tmp_path: Path) -> None:
+    code = in_cells(BEGIN + BUILD, "main = context.wrap_model(build())", "features = build()\nfit(features)")
+    assert "was trained" not in errors_of(tmp_path / "cells.py", code, tmp_path)
