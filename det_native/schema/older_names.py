@@ -9,7 +9,8 @@ from typing import Any
 
 from det_native.errors import Problem
 
-_STEPS = {
+#: Older fields of ``searcher``, with the names that they have now.
+STEPS = {
     "max_steps": "max_length",
     "target_trial_steps": "max_length",
     "step_budget": "budget",
@@ -60,7 +61,7 @@ class Modernised:
         return int(step) if step is not None and _counts(step) else _DEFAULT_STEP
 
     def _searcher(self, searcher: dict[str, Any], step: int) -> dict[str, Any]:
-        for older, name in _STEPS.items():
+        for older, name in STEPS.items():
             steps = searcher.pop(older, None)
             if steps is None:
                 continue

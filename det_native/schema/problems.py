@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from det_native.errors import Problem
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.lengths import Length, Unit
+from det_native.schema.older_names import STEPS
 from det_native.schema.places import Place, bare, dotted, locate, model_of, tags_of
 
 _KINDS = {
@@ -221,6 +222,8 @@ def _index() -> dict[str, list[str]]:
                 enter(f"{prefix}{name}.", known.annotation)
 
     enter("", ExperimentConfig)
+    for older in STEPS:
+        found.setdefault(older, []).append(f"searcher.{older}")
     return found
 
 

@@ -46,8 +46,11 @@ def test_five_mistakes_of_five_kinds_are_listed_with_their_paths() -> None:
 
 
 def test_field_of_another_section_is_found() -> None:
-    found = problems_of({"max_length": 5, "slots_per_trial": 2, "environment_variables": []}, local=True)
+    found = problems_of(
+        {"max_length": 5, "max_steps": 5, "slots_per_trial": 2, "environment_variables": []}, local=True
+    )
     assert "Did you mean searcher.max_length?" in found["max_length"]
+    assert "Did you mean searcher.max_steps?" in found["max_steps"]
     assert "Did you mean resources.slots_per_trial?" in found["slots_per_trial"]
     assert "Did you mean environment.environment_variables?" in found["environment_variables"]
 
