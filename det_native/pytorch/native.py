@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
@@ -70,12 +71,25 @@ class PyTorchNativeContext(PyTorchTrialContext):
         self._reported: dict[str, Any] | None = None
         self._trained = False
         self._before_training: Callable[[], None] | None = None
+        self._told_of_steps = False
         if role == "cluster":
             self.device = torch.device("cpu")  # nothing is trained in the kernel
         elif environment.managed and on_fit is not None:
             # The weights of models built from now on follow from the seed, here as on a worker. The generators of
             # Python and numpy, the user's own, stay as they are.
             torch.manual_seed(environment.trial_seed)
+
+    def wrap_optimizer(
+        self, optimizer: torch.optim.Optimizer, backward_passes_per_step: int = 1
+    ) -> torch.optim.Optimizer:
+        """Make the trial checkpoint `optimizer`, and let ``step_optimizer`` step it; returns it.
+
+        See ``PyTorchTrialContext.wrap_optimizer``. In cluster mode the first step that it makes in the kernel warns.
+        """
+        super().wrap_optimizer(optimizer, backward_passes_per_step)
+        if self.role == "cluster":
+            optimizer.register_step_pre_hook(self._tell_of_step)
+        return optimizer
 
     def fit(
         self,
@@ -298,6 +312,18 @@ class PyTorchNativeContext(PyTorchTrialContext):
         if before is not None:
             before()  # may raise: then the batch is not trained on
         self._trained = True
+
+    def _tell_of_step(self, optimizer: torch.optim.Optimizer, *arguments: Any) -> None:
+        """Say that a step was made where nothing is meant to be trained: in a loop that goes past this context."""
+        if not self._told_of_steps:
+            self._told_of_steps = True
+            warnings.warn(
+                f"{type(optimizer).__name__}.step() trains in this process, and nothing is submitted by it. To train "
+                "on the cluster, write the loop as `for batch in context.train(train_loader, epochs=...)`, or give its "
+                "body to context.fit(); to train here, call init() with local=True.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _place(self, method: str) -> tuple[int, int]:
         if self._batch_index is None or self._epoch_length is None:

@@ -1,13 +1,18 @@
-"""A Keras model that was not wrapped trains in the kernel: who asked for the cluster is told."""
+"""What goes past the context trains in the kernel: who asked for the cluster is told."""
 
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("tensorflow")
+pytest.importorskip("torch")
+
+from native_line import Line, loader_of, torch_generator, torch_is_warm  # noqa: F401 (autouse)
+
 pytestmark = pytest.mark.slow
 
 BEGIN = "import tensorflow as tf, det_native as det\ncontext = det.experimental.keras.init()\n"
@@ -60,3 +65,15 @@ def test_a_notebook_is_told_after_the_cell_that_trained_and_once(tmp_path: Path)
 def test_beside_a_wrapped_model_another_may_train_here(tmp_path: Path) -> None:
     code = in_cells(BEGIN + BUILD, "main = context.wrap_model(build())", "features = build()\nfit(features)")
     assert "was trained" not in errors_of(tmp_path / "cells.py", code, tmp_path)
+
+
+def test_a_torch_loop_past_the_context_is_told_at_its_first_step() -> None:
+    line = Line(local=False)
+    first, second, _ = loader_of()
+    with pytest.warns(UserWarning, match=r"SGD\.step\(\) trains in this process, .*context\.train\(train_loader"):
+        line.step(first)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        line.loss(second).backward()
+        line.optimizer.step()
+        Line(local=True).step(first)
