@@ -222,8 +222,8 @@ class ExecutionLog:
         self._running.clear()
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
-        execution.seen = self._watch.look(self.shell.user_ns, self.shell.user_ns_hidden)
         execution.succeeded = bool(result is not None and result.success)
+        execution.seen = self._watch.look(self.shell.user_ns, self.shell.user_ns_hidden)
         if execution.succeeded or result is None:
             return
         execution.ran = result.error_before_exec is None
