@@ -60,7 +60,7 @@ class Sight(NamedTuple):
     identity : int
         Of the value itself.
     appearance : Hashable
-        Equal for equal content.
+        Equal for equal content; None if nothing can be told of it.
     inner : int
         Stands for which objects are kept in the value: an equal one in the place of another is no change that can be
         seen, but others may keep it too, and change it later.

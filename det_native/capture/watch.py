@@ -28,10 +28,16 @@ class Seen(NamedTuple):
         Names whose values differ; new names are not among them.
     unchanged : frozenset of str
         Names whose values are the same, down to the last of their parts.
+    between : frozenset of str
+        Names whose values were changed since the cell before it: by a widget, a timer.
+    out_of_sight : frozenset of str
+        Those of the changed that something else than the cell's text may have changed: a file that ``%run`` ran.
     """
 
     changed: frozenset[str] = frozenset()
     unchanged: frozenset[str] = frozenset()
+    between: frozenset[str] = frozenset()
+    out_of_sight: frozenset[str] = frozenset()
 
 
 NOTHING_SEEN = Seen()
@@ -58,18 +64,24 @@ class Watch:
             if name in hidden or _OF_THE_SHELL.fullmatch(name) or self._is_slow(name, value):
                 continue
             begin = time.thread_time()
+            seen[name] = Sight(id(value), None, 0, exact=False)
             with suppress(Exception):  # what cannot be looked at is left to the reading of the cells
                 seen[name] = sight_of(value)
             if time.thread_time() - begin > _SLOW:
                 self._slow.setdefault(name, []).append(id(value))
         before, self._seen = self._seen, seen
         both = seen.keys() & before.keys()
-        same = {name for name in both if seen[name][:2] == before[name][:2]}
-        unchanged = frozenset(name for name in same if seen[name].exact and seen[name] == before[name])
-        return Seen(frozenset(both - same), unchanged)
+        changed = frozenset(name for name in both if _is_another(before[name], seen[name]))
+        return Seen(changed, frozenset(name for name in both if seen[name].exact and seen[name] == before[name]))
 
     def _is_slow(self, name: str, value: Any) -> bool:
         looks = self._slow.get(name, [])
         if looks and looks[-1] != id(value):
             del self._slow[name]
         return looks.count(id(value)) >= _SLOW_LOOKS
+
+
+def _is_another(before: Sight, now: Sight) -> bool:
+    if before.identity != now.identity:
+        return True
+    return None not in (before.appearance, now.appearance) and before.appearance != now.appearance

@@ -157,17 +157,17 @@ def test_what_its_methods_keep_is_not_seen_and_said_to_be_so(monkeypatch: pytest
     watch.look(namespace)
     namespace["hidden"].put(0.2)
     namespace["owner"].remember(1)
-    assert watch.look(namespace) == (set(), set())
+    assert watch.look(namespace)[:2] == (set(), set())
 
 
 def test_an_equal_value_that_others_keep_too_is_no_change_and_not_nothing_either() -> None:
     watch, settings = Watch(), {"rate": 0.1}
     namespace = {"trainer": {"settings": {"rate": 0.1}, "x": np.zeros(2)}}
     watch.look(namespace)
-    assert watch.look(namespace) == (set(), {"trainer"})
+    assert watch.look(namespace)[:2] == (set(), {"trainer"})
     namespace["trainer"]["settings"] = settings
-    assert watch.look(namespace) == (set(), set())
-    assert watch.look(namespace) == (set(), {"trainer"})
+    assert watch.look(namespace)[:2] == (set(), set())
+    assert watch.look(namespace)[:2] == (set(), {"trainer"})
 
 
 def test_no_look_takes_long() -> None:
@@ -193,14 +193,14 @@ def test_a_value_is_looked_at_again_if_a_look_was_slow_only_once(monkeypatch: py
 def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:
     watch, first, second = Watch(), [1], [1]
     watch.look({"a": first, "gone": 1})
-    assert watch.look({"a": second, "new": 2}) == ({"a"}, set())
+    assert watch.look({"a": second, "new": 2})[:2] == ({"a"}, set())
 
 
 def test_names_of_the_shell_are_left_out() -> None:
     watch = Watch()
     for run in (1, 2):
         names = ("_", "__", "_i", "_i7", "_7", "_dh", "In", "Out", "hidden")
-        assert watch.look(dict.fromkeys(names, run), {"hidden"}) == (set(), set())
+        assert watch.look(dict.fromkeys(names, run), {"hidden"})[:2] == (set(), set())
     assert not watch.look({"_config": [1]}).changed
     assert watch.look({"_config": [2]}).changed == {"_config"}
 
@@ -282,4 +282,4 @@ def test_what_is_too_large_or_of_another_kind_is_left_alone(value: Any) -> None:
 def test_it_is_known_whether_all_was_seen(value: Any, exact: bool) -> None:
     watch = Watch()
     watch.look({"value": value})
-    assert watch.look({"value": value}) == (set(), {"value"} if exact else set())
+    assert watch.look({"value": value})[:2] == (set(), {"value"} if exact else set())
