@@ -41,7 +41,8 @@ _PLAIN_MODULES = frozenset(
 _SEQUENCES = (list, tuple, deque)
 _CONTAINERS = (*_SEQUENCES, dict, set, frozenset)
 _BUILT_IN = frozenset({list, tuple, dict, set, frozenset})
-_CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+_CODE = (types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+_MADE_BY_CODE = 1 << 9  # Py_TPFLAGS_HEAPTYPE, of a class that is not one of Python's own
 #: What stands in a class and keeps nothing of its instances.
 _WITHOUT_STATE = frozenset(
     {types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType}
@@ -146,6 +147,10 @@ class _Look:
         if kind is bytearray or kind is array.array:
             self.spend(memoryview(value).nbytes // _BYTES_OF_PART)
             return (kind, zlib.crc32(value))
+        if kind is types.FunctionType and value.__module__ == "__main__":
+            return self._function(value, depth)
+        if issubclass(kind, type):
+            return self._kind(value, depth)
         library = kind.__module__.partition(".")[0]
         if library == "numpy":
             return _of_array(value, self, depth)
@@ -207,35 +212,36 @@ class _Look:
         if kind not in self._classes:
             self._classes[kind] = None  # it may keep objects of its own
             of_cells = [base for base in kind.__mro__ if base.__module__ == "__main__"]
-            items = [item for base in of_cells for item in _dict_of(base).items()]
-            self._classes[kind] = tuple((name, self._member(name, one, depth)) for name, one in items)
+            items = [item for base in of_cells for item in _dict_of(base).items() if _is_told(*item)]
+            self._classes[kind] = tuple((name, self._member(one, depth)) for name, one in items)
         return self._classes[kind]
 
-    def _member(self, name: str, one: Any, depth: int) -> Hashable:
+    def _member(self, one: Any, depth: int) -> Hashable:
         kind = type(one)
-        if kind is types.FunctionType:
-            self._keeps(one, depth)
-        elif kind is staticmethod or kind is classmethod:
-            self._keeps(one.__func__, depth)
-        elif kind is property:
-            for function in (one.fget, one.fset, one.fdel):
-                self._keeps(function, depth)
-        elif kind is functools.cached_property:
-            self._keeps(one.func, depth)
-        elif not name.startswith("__") and name != "_abc_impl" and kind not in _WITHOUT_STATE:
-            return self.part(one, depth)
-        return id(one)
+        if kind is staticmethod or kind is classmethod:
+            return self.part(one.__func__, depth)
+        if kind is property:
+            return tuple([self.part(function, depth) for function in (one.fget, one.fset, one.fdel)])
+        if kind is functools.cached_property:
+            return self.part(one.func, depth)
+        return self.part(one, depth)
 
-    def _keeps(self, function: Any, depth: int) -> None:
-        """A method may keep more than code: what the function has that it was made in, attributes, defaults."""
-        if function is None:
-            return
-        if type(function) is not types.FunctionType or function.__dict__:
+    def _function(self, value: Any, depth: int) -> Hashable:
+        """Look at what a function of the notebook has besides its code: defaults, attributes, what it was made in."""
+        kept = [one for one in (value.__defaults__, value.__kwdefaults__, value.__dict__) if one]
+        for cell in value.__closure__ or ():
+            with suppress(ValueError):  # nothing is in it yet
+                kept.append(cell.cell_contents)
+        return (value.__name__, id(value.__code__), *(self.part(one, depth) for one in kept))
+
+    def _kind(self, value: type, depth: int) -> Hashable:
+        """Look at a class of the notebook: settings are often the attributes of one."""
+        if _dict_of(value).get("__module__") != "__main__":
+            return self.other(value, depth) if value.__flags__ & _MADE_BY_CODE else id(value)
+        if type(value) is not type or not _is_simple(value):
             self.exact = False
-            return
-        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        plain = all(type(default) in _ATOMS for default in defaults)
-        self.exact = self.exact and plain and set(function.__code__.co_freevars) <= {"__class__"}
+        self.inner.extend(map(id, type.__subclasses__(value)))
+        return self._class(value, depth)
 
     def _of_table(self, value: Any, depth: int) -> Hashable:
         """Look at a table's, column's or index's arrays."""
@@ -290,6 +296,12 @@ def _is_among(kind: type, kinds: Collection[type]) -> bool:
 def _dict_of(kind: type) -> types.MappingProxyType[str, Any]:
     found: types.MappingProxyType[str, Any] = type.__getattribute__(kind, "__dict__")
     return found
+
+
+def _is_told(name: str, one: Any) -> bool:
+    """Whether something in a class matters: what Python itself puts there, when an object is copied, say, does not."""
+    ours = name == "_abc_impl" or (name.startswith("__") and type(one) is not types.FunctionType)
+    return not ours and type(one) not in _WITHOUT_STATE
 
 
 def _slots(value: Any, kind: type) -> Iterator[tuple[str, Any]]:

@@ -84,7 +84,9 @@ def test_an_interrupted_cell_that_changed_a_value_is_an_error(kernel: Kernel) ->
 
 
 def test_a_part_of_a_library_in_a_failed_cell_does_not_block(kernel: Kernel) -> None:
-    kernel.cells("import json", "tools = json.decoder\ntools.JSONDecoder()\ntools.go()", "tools = [1]", "fit(json, tools)")
+    kernel.cells(
+        "import json", "tools = json.decoder\ntools.JSONDecoder()\ntools.go()", "tools = [1]", "fit(json, tools)"
+    )
     found = kernel.found()
     assert found.cells == [1, 2, 4, 5]
     assert not found.warnings

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import array
+import contextlib
+import copy
 import datetime
 import enum
 import time
@@ -149,15 +151,35 @@ def test_a_change_of_an_object_of_a_class_of_the_notebook(
     assert noted(value, change)
 
 
-def test_what_its_methods_keep_is_not_seen_and_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_functions_and_classes_keep_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = enclosing()
     for kind in (hidden, Owner, Slots, Kept):
         monkeypatch.setattr(kind, "__module__", "__main__")
-    watch, namespace = Watch(), {"hidden": hidden(), "owner": Owner()}
+    for function in (enclosing, hidden.put, Owner.remember, Owner.__init_subclass__, noted):
+        with contextlib.suppress(AttributeError):
+            monkeypatch.setattr(function, "__module__", "__main__")
+    changes: list[tuple[Any, Callable[[Any], object]]] = [
+        (hidden(), lambda v: v.put(0.2)),
+        (hidden, lambda v: v().put(0.3)),
+        (Owner(), lambda v: v.remember(1)),
+        (Owner, lambda v: setattr(v, "rate_of_all", 1)),
+        (Owner, lambda v: v.remember(v, 2)),
+        ([Owner], lambda v: v[0].remember(v, 3)),
+        (noted, lambda v: setattr(v, "calls", 1)),
+        ({"loss": noted}, lambda v: v["loss"].__dict__.update(calls=2)),
+    ]
+    for value, change in changes:
+        assert noted(value, change)
+    del noted.calls  # type: ignore[attr-defined]
+
+
+def test_looking_at_functions_and_classes_tells_that_they_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in (Owner, Slots, Kept, noted, Owner.remember, Kept.__init__, Kept.__get__, Kept.__set__):
+        monkeypatch.setattr(one, "__module__", "__main__")
+    watch, namespace = Watch(), {"kind": Owner, "function": noted, "both": {"a": noted, "b": Owner()}}
     watch.look(namespace)
-    namespace["hidden"].put(0.2)
-    namespace["owner"].remember(1)
-    assert watch.look(namespace)[:2] == (set(), set())
+    copy.copy(Slots())
+    assert watch.look(namespace)[:2] == (set(), set(namespace))
 
 
 def test_an_equal_value_that_others_keep_too_is_no_change_and_not_nothing_either() -> None:
