@@ -64,6 +64,8 @@ class Binding:
 
     def changed(self, execution: int, accumulates: bool) -> Binding:
         """Return the binding after `execution` changed the value in place."""
+        if execution in self.changes and not accumulates:
+            return self
         updates = self.updates
         if accumulates and execution not in updates:
             updates = (*updates, execution)

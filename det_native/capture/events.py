@@ -72,6 +72,32 @@ class Code:
         """Those among the events, of all alternatives: looked through again and again."""
         return tuple(event for event in flat(self.events) if isinstance(event, Change | Call))
 
+    @cached_property
+    def outward(self) -> tuple[Bind | Change | Look | Call, ...]:
+        """Those among the events that may reach something else than what it is given."""
+        events = (event for event in flat(self.events) if isinstance(event, Bind | Change | Look | Call))
+        return tuple(event for event in events if not _stays_within(event, frozenset(self.parameters)))
+
+    @cached_property
+    def called(self) -> tuple[str, ...]:
+        """Names that are called with nothing but what it is given, made of them or of plain values."""
+        return tuple(sorted({one.callee[0] for one in self.outward if self._is_modest(one)}))  # type: ignore[union-attr]
+
+    @cached_property
+    def reached(self) -> tuple[str, ...]:
+        """All other names of what its outward events reach."""
+        names: set[str] = set()
+        for event in self.outward:
+            if isinstance(event, Call):
+                names |= {event.callee[0]} if not self._is_modest(event) else set()
+                names = names.union(*(given for _, given in event.arguments)).difference(self.parameters)
+            else:
+                names.add(event.name)
+        return tuple(sorted(called_for(name) or name for name in names))
+
+    def _is_modest(self, event: Event) -> bool:
+        return isinstance(event, Call) and all(given <= {*self.parameters} for _, given in event.arguments)
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -195,6 +221,13 @@ class Branch:
 
     alternatives: tuple[tuple[Event, ...], ...]
     line: int
+
+
+def _stays_within(event: Bind | Change | Look | Call, names: frozenset[str]) -> bool:
+    """Whether something is done with values of these names only."""
+    if isinstance(event, Call):
+        return event.callee[0] in names and all(given <= names for _, given in event.arguments)
+    return not isinstance(event, Bind) and event.name in names
 
 
 _RESULT = "()"

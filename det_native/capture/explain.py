@@ -31,6 +31,20 @@ def missing_problem(
     by = missing.path[-2] if len(missing.path) > 1 else f"{user.label[0].lower()}{user.label[1:]}"
     if name not in namespace:
         return _undefined(name, by, executions)
+    if name in user.seen.out_of_sight:
+        return Problem(
+            "",
+            f"{user.label} uses `{name}`, and runs `{user.magics[0]}`, which sets it out of sight.",
+            "Write that line into a cell of its own, run both, and submit again.",
+        )
+    between = [e for e in executions if e.index <= user.index and name in e.seen.between]
+    if between:
+        return Problem(
+            "",
+            f"`{name}` is used by {by}, but what changed it before {_lower(between[-1].label)} ran was no cell: a "
+            "widget, a timer or a thread.",
+            f"Set `{name}` in a cell, then submit again.",
+        )
     if (name.startswith("_") and (name.strip("_i").isdigit() or not name.strip("_"))) or name in {"In", "Out"}:
         return Problem("", f"{user.label} uses `{name}`, the notebook's history.", "Give the result a name of its own.")
     if touched.get(name, -1) >= user.index:

@@ -22,7 +22,6 @@ from det_native.capture.events import (
     Read,
     Star,
     bound_names,
-    flat,
     name_of,
 )
 from det_native.capture.existence import existence_only
@@ -84,6 +83,7 @@ class _Follower(LibraryFlow):
                 for name in needed:
                     self._read(name, step.last_line or 0, called=True, optional=False, path=(name,))
             self._cut(step.index)
+            self.last = step.index
         self.flow.final = self.environment
         return self.flow
 
@@ -103,6 +103,8 @@ class _Follower(LibraryFlow):
             names[step.index] = set()
         if step.clears:
             self.environment.clear()
+        self._forget(step.seen.between, self.last)
+        self._forget(step.seen.out_of_sight, step.index)
         for name in sorted(step.repeated):
             if name in self.environment:
                 self._spread(name, self.environment[name], accumulates=False)
@@ -119,12 +121,23 @@ class _Follower(LibraryFlow):
                 break
         self._seen_changed()
 
+    def _forget(self, names: Iterable[str], after: int) -> None:
+        """From here on a value that no cell's text makes is missing; it is sent as it is, if that can be done."""
+        for name in sorted(names):
+            binding = self.environment.get(name)
+            if binding is not None and not binding.by_value and binding.origin.kind != "import":
+                del self.environment[name]
+                self.bound = True
+                self._touched(name)
+                self.flow.touched[name] = after
+
     def _seen_changed(self) -> None:
         """Take up what the cell has changed in a way that its text does not show."""
         index = self.step.index
         for name in sorted(self.step.seen.changed & self.environment.keys()):
             binding = self.environment[name]
-            if index not in binding.definitions | binding.changes | binding.suspects:
+            if index not in binding.definitions | binding.changes:
+                binding = replace(binding, suspects=binding.suspects - {index})  # it is more than that now
                 self._changed(name, binding, accumulates=False)
                 self._spread(name, self.environment[name], accumulates=False)
         for stream in sorted(self.step.seen.drew):
@@ -229,7 +242,8 @@ class _Follower(LibraryFlow):
         binding = self.environment.get(name)
         if binding is None:
             if name not in ALWAYS_THERE:
-                self._miss(name, path, line, not optional and not self.depth and len(path) == 1)
+                certain = not optional and not self.depth and len(path) == 1
+                self._miss(name, path, line, certain or name in self.step.seen.out_of_sight)
             return
         self._need(name, binding, path, line)
         if called and binding.kind == "iterator":
@@ -259,7 +273,11 @@ class _Follower(LibraryFlow):
 
     def _run(self, code: Code) -> None:
         """What a function does to global names, seeds and the process when it is called."""
-        for event in (settled for each in flat(code.events) for settled in self._settled(each)):
+        surroundings = self._surroundings(code)
+        if surroundings is not None and (id(code), surroundings) in self.idle:
+            return
+        noted = self.noted
+        for event in (settled for each in code.outward for settled in self._settled(each)):
             if isinstance(event, Change) and event.name not in code.parameters:
                 self._change(event, inside=True)
             elif isinstance(event, Look) and event.name not in code.parameters:
@@ -271,6 +289,8 @@ class _Follower(LibraryFlow):
                     self.environment = merge([self.environment, {event.name: before}])
             elif isinstance(event, Call):
                 self._call(event, frozenset(code.parameters), inside=True)
+        if surroundings is not None and self.noted == noted:
+            self.idle.add((id(code), surroundings))
 
     # Changing.
 
@@ -295,13 +315,14 @@ class _Follower(LibraryFlow):
                     return
         if event.how in {"attribute", "item"} and full is not None and full[0] not in DISPLAY_LIBRARIES:
             path = [*full, *(name for _, name in event.chain if name)]
-            self.flow.effects.setdefault(self.step.index, []).append(".".join(path))
+            self._effect(".".join(path))
         if event.how != "call" or event.chain[-1][1] in CONTAINER_CHANGES:
             self.filled |= {event.name} | with_state_of(binding, self.environment, frozenset())
         apart = WITHOUT_GRADIENTS if event.how == "call" and event.chain[-1][1] == "backward" else frozenset()
         with self._in_doubt_if_failed() if out_of_sight else nullcontext():
             parts = reaches_parts(event, binding)
-            self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart, parts)
+            told = event.how != "call" or event.chain[-1][1] in CONTAINER_CHANGES
+            self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart, parts, told)
 
     def _call_on(self, event: Change, binding: Binding, full: tuple[str, ...] | None) -> None:
         """What a call on a name does besides changing its value: it looks at classes, it sets up a library."""
@@ -310,7 +331,7 @@ class _Follower(LibraryFlow):
         if full is not None and full[0] not in DISPLAY_LIBRARIES:
             effect = effect_of_chain(full, event.chain)
             if effect is not None:
-                self.flow.effects.setdefault(self.step.index, []).append(effect)
+                self._effect(effect)
 
     def _change_returned(self, event: Change) -> None:
         """``settings().update(rate=1)`` changes what the function returns."""
@@ -345,6 +366,7 @@ class _Follower(LibraryFlow):
         root = event.callee[0]
         if full is None and root not in self.environment and root in ALWAYS_THERE:
             if root in BINDING_BUILTINS:
+                self.noted += 1
                 self.flow.dynamic.add(self.step.index)
         elif full is not None:
             self._library(event, full)

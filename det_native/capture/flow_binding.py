@@ -93,7 +93,7 @@ class BindingFlow(FlowState):
         )
         self._set(event.name, binding)
         if event.origin.module == "__future__":
-            self.flow.effects.setdefault(self.step.index, []).append(f"from __future__ import {event.origin.attribute}")
+            self._effect(f"from __future__ import {event.origin.attribute}")
 
     def _carried(self, event: Bind) -> Iterator[frozenset[int]]:
         """Yield the code that a value may carry: that of the names it is made from, and of the classes it is of."""

@@ -24,9 +24,10 @@ class LibraryFlow(BindingFlow):
         index = self.step.index
         effect = effect_of(full)
         if effect is not None and full[0] not in DISPLAY_LIBRARIES:
-            self.flow.effects.setdefault(index, []).append(effect)
+            self._effect(effect)
         risk = risk_of(full)
         if risk is not None:
+            self.noted += 1
             self.flow.risks.setdefault(index, []).append(f"{risk}: {'.'.join(full)}()")
         weights = weights_from(full)
         if weights is not None:
@@ -34,6 +35,7 @@ class LibraryFlow(BindingFlow):
         stream = stream_of(full)
         if stream is None or not event.keywords.isdisjoint({"random_state", "generator"}):
             return
+        self.noted += 1
         name, seeds = f"<{stream[0]} random numbers>", stream[1]
         if seeds:
             self.flow.seeds.setdefault(stream[0], set()).add(index)
@@ -48,6 +50,7 @@ class LibraryFlow(BindingFlow):
 
     def _draws(self, stream: Stream) -> None:
         index = self.step.index
+        self.noted += 1
         self.flow.draws.setdefault(stream, set()).add(index)
         if index not in self.flow.seeds.get(stream, ()):
             self.flow.before_seed.setdefault(stream, set()).add(index)

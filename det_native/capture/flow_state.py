@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 
 from det_native.capture.argument_changes import ArgumentChanges
 from det_native.capture.bindings import Binding, CodeRegistry, Environment
+from det_native.capture.events import Code
 from det_native.capture.records import Facts, Flow, Missing, Need, Step
 from det_native.capture.sharing import with_state_of
 
@@ -32,11 +33,14 @@ class FlowState:
         self.tokens = count()
         self.last_binder: dict[str, int] = {}
         self.step = Step(-1, ())
+        self.last = -1  # index of the step before
         self.visited: set[tuple[int, bool]] = set()
         self.filled: set[str] = set()  # names of what the statement under way has put something into
         self.suspect = False
         self.bound = False  # since the codes in `visited` were followed
         self.depth = 0
+        self.noted = 0  # grows with all that is found but needs
+        self.idle: set[tuple[int, Hashable]] = set()  # code that does nothing, and where
 
     def _need(self, name: str, binding: Binding, path: tuple[str, ...], line: int) -> None:
         makers = (binding.definitions | binding.changes) - {self.step.index}
@@ -54,7 +58,20 @@ class FlowState:
         if name not in table or (certain and not table[name].certain):
             table[name] = Missing(name, path, line, certain)
 
+    def _effect(self, what: str) -> None:
+        self.noted += 1
+        self.flow.effects.setdefault(self.step.index, []).append(what)
+
+    def _surroundings(self, code: Code) -> Hashable:
+        """Return what decides on what a function does, None if it may be anything: it reaches more than libraries."""
+        reached = [self.environment.get(name) for name in code.reached]
+        if any(binding is not None and binding.origin.kind != "import" for binding in reached):
+            return None
+        known = [*reached, *(self.environment.get(name) for name in code.called)]
+        return tuple((binding.origin, binding.kind) if binding is not None else None for binding in known)
+
     def _touched(self, name: str) -> None:
+        self.noted += 1
         self.flow.touched[name] = self.step.index
         self.flow.supposed.pop(name, None)
 
@@ -72,18 +89,25 @@ class FlowState:
         augmented: bool = False,
         apart: frozenset[str] = frozenset(),
         parts: bool = True,
+        told: bool = True,
     ) -> None:
-        """The value of `name` changes, and with it whatever may share state with it (see ``with_state_of``)."""
+        """The value of `name` changes, and with it whatever may share state with it (see ``with_state_of``).
+
+        Not `told`: a method was called that is not known. In a cell that failed it was one of a library's, most likely.
+        """
         if binding.kind in {"immutable", "dataset"}:
             if augmented:
                 self._changed(name, binding, accumulates)
             return
         sharing = with_state_of(binding, self.environment, apart, parts=parts)
+        if self.step.failed and not told:
+            sharing -= {other for other in sharing if self._is_library(other)}
         for other, present in list(self.environment.items()):
             if other == name or other in sharing:
                 self._changed(other, present, accumulates and other == name)
 
     def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:
+        self.noted += 1
         if name in self.step.seen.unchanged and self.step.index not in binding.definitions:
             return  # it looked as if it were
         self._touched(name)
@@ -101,6 +125,12 @@ class FlowState:
             yield
         finally:
             self.suspect = before
+
+    def _is_library(self, name: str) -> bool:
+        origin = self.environment[name].origin
+        package = origin.module.partition(".")[0]
+        is_module = not origin.attribute or self.facts.kinds.get(name) == "module"
+        return origin.kind == "import" and is_module and package not in self.facts.local_modules
 
     def _advance(self, name: str, iterator: Binding) -> None:
         """An iterator is used up, in part; not so what it goes through."""

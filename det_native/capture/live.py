@@ -17,7 +17,7 @@ from det_native.capture.records import Facts
 from det_native.capture.slicer import Execution
 from det_native.capture.transform import Transformed, transform
 from det_native.capture.vocabulary import CONTAINER_KINDS
-from det_native.capture.watch import NOTHING_SEEN
+from det_native.capture.watch import Seen
 
 Answer = TypeVar("Answer")
 
@@ -65,8 +65,15 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         taken,
         logged.source,
         logged.title,
-        logged.seen if not taken else NOTHING_SEEN,
+        _seen(logged, transformed, bool(taken)),
     )
+
+
+def _seen(logged: LoggedExecution, transformed: Transformed, trained: bool) -> Seen:
+    """Return what was seen of the values, as far as it says something of the cell: what a training changed does not."""
+    if trained:
+        return Seen(between=logged.seen.between)
+    return logged.seen._replace(out_of_sight=logged.seen.changed) if transformed.hidden else logged.seen
 
 
 def _changed_names(source: str) -> frozenset[str]:

@@ -212,8 +212,12 @@ class ExecutionLog:
         metadata = getattr(info, "cell_meta", None) or _parent_metadata(self.shell)
         execution.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")
         execution.tags |= frozenset(metadata.get("tags") or ())
-        execution.started, execution.clock = time.time(), time.perf_counter()
         self._running.append(execution)
+        execution.seen = Seen(between=self._look().changed)
+        execution.started, execution.clock = time.time(), time.perf_counter()
+
+    def _look(self) -> Seen:
+        return self._watch.look(self.shell.user_ns, self.shell.user_ns_hidden)
 
     def _after(self, result: Any) -> None:
         execution = self._running.pop() if self._running else None
@@ -222,8 +226,8 @@ class ExecutionLog:
         self._running.clear()
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
-        execution.seen = self._watch.look(self.shell.user_ns, self.shell.user_ns_hidden)
         execution.succeeded = bool(result is not None and result.success)
+        execution.seen = self._look()._replace(between=execution.seen.between)
         if execution.succeeded or result is None:
             return
         execution.ran = result.error_before_exec is None

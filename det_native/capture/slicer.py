@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from det_native.capture.analysis import Statement
@@ -127,7 +127,7 @@ class _Slicer:
         self.importers: dict[tuple[int, str], int] = {}  # the one that does, by user and name
 
     def run(self, needed: Collection[str], forced: Collection[int]) -> Slice:
-        steps = [self._step(e) for e in self.executions.values() if not e.skipped or e.index == self.calling]
+        steps = list(self._steps())
         flow = follow(steps, self.facts, self.cuts, self.calling, needed)
         self.result.flow = flow
         self._include(self.calling, "makes the call")
@@ -143,7 +143,15 @@ class _Slicer:
         self.result.included = {index: _listed(self.reasons[index]) for index in sorted(self.reasons)}
         return self.result
 
-    def _step(self, execution: Execution) -> Step:
+    def _steps(self) -> Iterator[Step]:
+        between: frozenset[str] = frozenset()
+        for execution in self.executions.values():
+            between |= execution.seen.between
+            if not execution.skipped or execution.index == self.calling:
+                yield self._step(execution, execution.seen._replace(between=between))
+                between = frozenset()
+
+    def _step(self, execution: Execution, seen: Seen) -> Step:
         calling = execution.index == self.calling
         return Step(
             execution.index,
@@ -155,7 +163,7 @@ class _Slicer:
             frozenset(execution.shell),
             execution.clears,
             execution.repeated,
-            execution.seen,
+            seen,
         )
 
     # Inclusion.

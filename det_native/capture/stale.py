@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from det_native.capture.appearance import sight_of
 from det_native.capture.bindings import Binding
 from det_native.capture.facts import kind_of
 from det_native.capture.log import ExecutionLog
@@ -48,18 +49,28 @@ def stale_modules(
 
 
 def _stale_values(name: str, namespace: Mapping[str, Any], bindings: Mapping[str, Binding]) -> Iterator[str]:
-    """Warn of numbers, texts and the like that ``from module import`` gave, and the reloaded module has otherwise."""
+    """Warn of plain data that ``from module import`` gave, and the reloaded module has otherwise."""
     module = sys.modules.get(name)
     for bound, binding in bindings.items():
         origin = binding.origin
         if origin.kind != "import" or origin.module != name or not hasattr(module, origin.attribute):
             continue
         kept, present = namespace.get(bound), getattr(module, origin.attribute)
-        if kind_of(kept) == kind_of(present) == "immutable" and kept != present:
+        if not binding.changes and _differ(kept, present):
             yield (
                 f"`{bound}` was imported from {name}, which was edited since: here it is {_brief(kept)}, on the "
                 f"worker {_brief(present)}. Run the cell that imports it again."
             )
+
+
+def _differ(kept: object, present: object) -> bool:
+    if kind_of(kept) == kind_of(present) == "immutable":
+        return kept != present
+    try:
+        sights = sight_of(kept), sight_of(present)
+    except Exception:  # noqa: BLE001 (of what cannot be looked at nothing is known)
+        return False
+    return all(sight.exact for sight in sights) and sights[0].appearance != sights[1].appearance
 
 
 def _brief(value: object) -> str:

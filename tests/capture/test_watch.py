@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import array
+import contextlib
+import copy
+import datetime
+import enum
+import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -23,6 +28,13 @@ def noted(value: Any, change: Callable[[Any], object]) -> bool:
     assert not watch.look(namespace).changed
     change(value)
     return watch.look(namespace).changed == {"value"}
+
+
+class Mode(enum.IntEnum):
+    """Settings are often of such a class."""
+
+    FAST = 1
+    SLOW = 2
 
 
 LOOP: list[Any] = [1]
@@ -56,10 +68,148 @@ LOOP.append(LOOP)
         (pd.Series([1, 2]), lambda v: v.__setitem__(0, 5)),
         (torch.zeros(3), lambda v: v[1:].add_(1)),
         ({"best": torch.zeros(3)}, lambda v: v["best"].copy_(torch.ones(3))),
+        ({"x": np.zeros((2, 3))}, lambda v: v.update(x=v["x"].reshape(3, 2))),
+        ({"x": np.zeros(2, "i4")}, lambda v: v.update(x=v["x"].view("f4"))),
+        (np.zeros(2, dtype=[("a", "i4")]), lambda v: setattr(v.dtype, "names", ("b",))),
+        ({"loss": noted}, lambda v: v.update(loss=test_names_of_the_shell_are_left_out)),
+        ({"step": {"loss": (noted,)}}, lambda v: v["step"].update(loss=(test_names_of_the_shell_are_left_out,))),
+        ({"type": list[int]}, lambda v: v.update(type=list[str])),
+        ({"day": datetime.date(2020, 1, 1)}, lambda v: v.update(day=datetime.date(2021, 1, 1))),
+        ({"mode": Mode.FAST}, lambda v: v.update(mode=Mode.SLOW)),
+        (OrderedDict(a=1, b=1), lambda v: v.move_to_end("a")),
+        (defaultdict(list, {1: [2]}), lambda v: setattr(v, "default_factory", None)),
+        ({"error": ValueError(1)}, lambda v: v.update(error=ValueError(2))),
+        ([{"id": n, "text": "a"} for n in range(10_000)], lambda v: v[5_000].update(text="b")),
     ],
 )
 def test_a_change_is_noted(value: Any, change: Callable[[Any], object]) -> None:
     assert noted(value, change)
+
+
+class Number(int):
+    """An integer of a class of its own."""
+
+
+class Marked(set[int]):
+    """A set with attributes."""
+
+
+class Slots:
+    """Keeps its state elsewhere than in a dictionary."""
+
+    __slots__ = ("rate",)
+
+
+class Kept:
+    """A descriptor that keeps the values itself."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, Any] = {}
+
+    def __get__(self, owner: Any, _: type) -> Any:
+        return self.values.get(id(owner))
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        self.values[id(owner)] = value
+
+
+class Owner(Slots):
+    """A class with one."""
+
+    kept = Kept()
+
+    def remember(self, what: int, known: list[int] = []) -> None:  # noqa: B006
+        known.append(what)
+
+
+def enclosing() -> type:
+    """Return a class whose instances keep their state in the function that it was made in."""
+    rates = {"first": 0.1}
+
+    class Inner:
+        def put(self, rate: float) -> None:
+            rates["first"] = rate
+
+    return Inner
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        ({"number": Number(1)}, lambda v: v.update(number=Number(2))),
+        (Marked(), lambda v: setattr(v, "mark", 1)),
+        (Slots(), lambda v: setattr(v, "rate", 1)),
+        (Owner(), lambda v: setattr(v, "rate", 1)),
+        (Owner(), lambda v: setattr(v, "kept", 1)),
+    ],
+)
+def test_a_change_of_an_object_of_a_class_of_the_notebook(
+    monkeypatch: pytest.MonkeyPatch, value: Any, change: Callable[[Any], object]
+) -> None:
+    for kind in (Number, Marked, Slots, Kept, Owner):
+        monkeypatch.setattr(kind, "__module__", "__main__")
+    assert noted(value, change)
+
+
+def test_what_functions_and_classes_keep_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = enclosing()
+    for kind in (hidden, Owner, Slots, Kept):
+        monkeypatch.setattr(kind, "__module__", "__main__")
+    for function in (enclosing, hidden.put, Owner.remember, Owner.__init_subclass__, noted):
+        with contextlib.suppress(AttributeError):
+            monkeypatch.setattr(function, "__module__", "__main__")
+    changes: list[tuple[Any, Callable[[Any], object]]] = [
+        (hidden(), lambda v: v.put(0.2)),
+        (hidden, lambda v: v().put(0.3)),
+        (Owner(), lambda v: v.remember(1)),
+        (Owner, lambda v: setattr(v, "rate_of_all", 1)),
+        (Owner, lambda v: v.remember(v, 2)),
+        ([Owner], lambda v: v[0].remember(v, 3)),
+        (noted, lambda v: setattr(v, "calls", 1)),
+        ({"loss": noted}, lambda v: v["loss"].__dict__.update(calls=2)),
+    ]
+    for value, change in changes:
+        assert noted(value, change)
+    del noted.calls  # type: ignore[attr-defined]
+
+
+def test_looking_at_functions_and_classes_tells_that_they_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in (Owner, Slots, Kept, noted, Owner.remember, Kept.__init__, Kept.__get__, Kept.__set__):
+        monkeypatch.setattr(one, "__module__", "__main__")
+    watch, namespace = Watch(), {"kind": Owner, "function": noted, "both": {"a": noted, "b": Owner()}}
+    watch.look(namespace)
+    copy.copy(Slots())
+    assert watch.look(namespace)[:2] == (set(), set(namespace))
+
+
+def test_an_equal_value_that_others_keep_too_is_no_change_and_not_nothing_either() -> None:
+    watch, settings = Watch(), {"rate": 0.1}
+    namespace = {"trainer": {"settings": {"rate": 0.1}, "x": np.zeros(2)}}
+    watch.look(namespace)
+    assert watch.look(namespace)[:2] == (set(), {"trainer"})
+    namespace["trainer"]["settings"] = settings
+    assert watch.look(namespace)[:2] == (set(), set())
+    assert watch.look(namespace)[:2] == (set(), {"trainer"})
+
+
+def test_no_look_takes_long() -> None:
+    shared: list[Any] = [1]
+    for _ in range(40):
+        shared = [shared, shared]
+    namespace = {
+        "shared": shared,
+        "arrays": [np.zeros(1 << 22) for _ in range(20)],
+        "tokens": [list(range(1_000)) for _ in range(5_000)],
+    }
+    begin = time.thread_time()
+    Watch().look(namespace)
+    assert time.thread_time() - begin < 0.3
+
+
+def test_a_value_is_looked_at_again_if_a_look_was_slow_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 1.0, *[1.0] * 50])
+    monkeypatch.setattr(time, "thread_time", lambda: next(clock))
+    assert noted([1], lambda v: v.append(2))
 
 
 def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:

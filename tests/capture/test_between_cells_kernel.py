@@ -1,0 +1,92 @@
+"""Changes that no cell's text makes: by a widget or a timer between two cells, by a file that a magic runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernels import Found, Kernel
+
+pytestmark = pytest.mark.slow
+Replayed = Callable[..., dict[str, Any]]
+
+SETUP = (
+    "import threading\nparams = {'rate': 0.1}\nclass Own:\n    pass\nown = Own()\nown.params = params\n"
+    "def moved():\n    params['rate'] = 0.5\n"
+)
+TIMER = "timer = threading.Timer(0.1, moved)\ntimer.start()"
+
+
+def moved_between(kernel: Kernel, *cells: str) -> Found:
+    """Run cells, of which something else than a cell follows the second."""
+    for number, cell in enumerate(cells):
+        kernel.run(cell)
+        if number == 1:
+            time.sleep(0.4)
+    return kernel.found()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("fit(params)",),
+        ("rate = params['rate']", "fit(rate, params)"),
+        ("1", "params['rate'] *= 2", "fit(params)"),
+        ("# det-skip\n1", "fit(params)"),
+    ],
+)
+def test_what_a_widget_changed_is_sent_by_value(kernel: Kernel, replayed: Replayed, cells: tuple[str, ...]) -> None:
+    found = moved_between(kernel, SETUP, TIMER, *cells)
+    assert found.value_names == {"params"}
+    assert replayed(found, "params") == kernel.live("params")
+
+
+def test_what_was_read_before_stays_what_it_was(kernel: Kernel, replayed: Replayed) -> None:
+    found = moved_between(kernel, SETUP + "rate = params['rate']", TIMER, "fit(rate)")
+    assert not found.values
+    assert replayed(found, "rate") == kernel.live("rate")
+
+
+def test_what_cannot_be_sent_is_an_error_that_says_so(kernel: Kernel) -> None:
+    found = moved_between(kernel, SETUP, TIMER, "1", "fit(own)")
+    assert "what changed it before cell [4] ran was no cell: a widget, a timer or a thread" in found.error
+
+
+def test_a_file_that_a_magic_ran(kernel: Kernel, replayed: Replayed) -> None:
+    Path(kernel.folder / "more.py").write_text("state['n'] += 1\n")
+    kernel.cells("state = {'n': 1}", "%run -i more.py", "fit(state)")
+    found = kernel.found()
+    assert replayed(found, "state") == kernel.live("state")
+
+
+def test_a_file_that_a_magic_ran_before_the_rest_of_the_cell(kernel: Kernel) -> None:
+    Path(kernel.folder / "more.py").write_text("state['n'] += 1\n")
+    kernel.cells("state = {'n': 1}\ndef now():\n    return state['n']", "%run -i more.py\nn = now()", "fit(n, now)")
+    assert "Cell [3] uses `state`, and runs `%run -i more.py`, which sets it out of sight" in kernel.found().error
+
+
+def test_another_function_from_a_file_that_a_magic_ran(kernel: Kernel) -> None:
+    Path(kernel.folder / "more.py").write_text("def scale(x):\n    return x * 2\n")
+    kernel.cells("def scale(x):\n    return x", "%run more.py", "fit(scale)")
+    assert "cell [3] runs code out of sight with `%run more.py`" in kernel.found().error
+
+
+def test_an_interrupted_cell_that_changed_a_value_is_an_error(kernel: Kernel) -> None:
+    kernel.cells(
+        "state = {'n': 1}\ndef count(s):\n    for _ in range(3):\n        s['n'] += 1\n    raise KeyboardInterrupt",
+        "count(state)",
+        "fit(state)",
+    )
+    assert "`state`, used in cell [4], was changed by cell [3], which failed" in kernel.found().error
+
+
+def test_a_part_of_a_library_in_a_failed_cell_does_not_block(kernel: Kernel) -> None:
+    kernel.cells(
+        "import json", "tools = json.decoder\ntools.JSONDecoder()\ntools.go()", "tools = [1]", "fit(json, tools)"
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 4, 5]
+    assert not found.warnings
