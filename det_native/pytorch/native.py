@@ -221,9 +221,9 @@ class PyTorchNativeContext(PyTorchTrialContext):
                 "context.fit() returns its metrics."
             )
         if metrics is not None:
-            if not isinstance(metrics, Mapping):
+            if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
                 raise ArgumentError(
-                    f"context.report() takes metrics by name, not {type(metrics).__name__}: context.report(loss=loss)."
+                    f"context.report() takes metrics by name, not {metrics!r:.60}: context.report(loss=loss)."
                 )
             self._reported.update(metrics)
         self._reported.update(named)

@@ -123,11 +123,6 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
         (evaluates({"loss": 1.0}, {"lost": 1.0}), TrialDefinitionError, "metrics lost for one batch and loss for"),
         (evaluates("loss"), TrialDefinitionError, r"Broken.evaluate_batch\(\) returned str; return metrics by name"),
         (evaluates({"loss": float("nan")}), TrialDefinitionError, r"Broken.evaluate_batch\(\) returned nan"),
-        (
-            {**evaluates({"loss": 1.0}), "evaluation_reducer": lambda self: {"other": Reducer.SUM}},
-            TrialDefinitionError,
-            r"Broken.evaluation_reducer\(\) has no det.pytorch.Reducer for the metric 'loss'",
-        ),
         ({"evaluate_full_dataset": lambda *a: {"val": 1.0}}, TrialDefinitionError, "searcher.metric is 'loss'.*val"),
         ({"evaluate_full_dataset": lambda *a: {"loss": torch.ones(3)}}, TrialDefinitionError, r"shape \(3,\)"),
         ({"evaluate_full_dataset": lambda *a: {"loss": float("nan")}}, TrialDefinitionError, "not a number"),
@@ -155,6 +150,47 @@ def test_bad_input_is_one_sentence_that_names_the_place(
         LocalRun(tmp_path, batches=3).run(with_method(**methods))
 
 
+def test_a_metric_without_a_reducer_is_told_at_the_first_batch_of_the_validation(tmp_path: Path) -> None:
+    evaluated: list[int] = []
+
+    def evaluate(self: Any, batch: Any) -> dict[str, float]:
+        evaluated.append(1)
+        return {"loss": 1.0, "other": 2.0}
+
+    methods = {**evaluates({}), "evaluate_batch": evaluate, "evaluation_reducer": lambda self: {"loss": Reducer.SUM}}
+    with pytest.raises(TrialDefinitionError, match=r"has no .* for the metric 'other'"):
+        LocalRun(tmp_path, batches=1).run(with_method(**methods))
+    assert evaluated == [1]
+
+
+def test_an_optimizer_that_needs_a_closure_is_told_how_to_step_it(tmp_path: Path) -> None:
+    def makes(self: Any, context: Any) -> None:
+        Full.__init__(self, context)
+        self.context.optimizers.clear()
+        self.optimizer = context.wrap_optimizer(torch.optim.LBFGS(self.model.parameters(), lr=0.1))
+
+    def steps(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        self.context.backward(self.model(batch[0]).sum())
+        self.optimizer.step()
+
+    def closes(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        def closure() -> Any:
+            self.optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(self.model(batch[0]), batch[1])
+            self.context.backward(loss)
+            return loss
+
+        return self.optimizer.step(closure)
+
+    words = r"Broken.train_batch\(\) stepped LBFGS, .* without one: on one slot call LBFGS.step\(closure\)"
+    for method in (Full.train_batch, steps):
+        with pytest.raises(TrialDefinitionError, match=words):
+            LocalRun(tmp_path, batches=1).run(with_method(__init__=makes, train_batch=method))
+    run = LocalRun(tmp_path, batches=2)
+    run.run(with_method(__init__=makes, train_batch=closes))
+    assert run.reporter.training_rows[1].metrics["loss"] < run.reporter.training_rows[0].metrics["loss"]
+
+
 class AsksForTheEnd(PyTorchCallback):
     def on_checkpoint_end(self) -> None:  # type: ignore[override]
         """Lack a parameter."""
@@ -168,6 +204,10 @@ class AsksForTheEnd(PyTorchCallback):
             r"Broken.build_validation_data_loader\(\) returned has no batches",
         ),
         ({"evaluation_reducer": lambda self: "mean"}, r"Broken.evaluation_reducer\(\) returned 'mean', which is no"),
+        (
+            {**evaluates({"loss": 1.0}), "evaluation_reducer": lambda self: {"other": Reducer.SUM}},
+            r"Broken.evaluation_reducer\(\) has no det.pytorch.Reducer for the metric 'loss', which is searcher.metric",
+        ),
         (
             {"build_callbacks": lambda self: {"end": AsksForTheEnd()}},
             r"AsksForTheEnd.on_checkpoint_end\(\) of the callback 'end' must take \(self, checkpoint_dir\): too many",
