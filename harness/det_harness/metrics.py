@@ -55,6 +55,11 @@ def checked_validation(
     checked: dict[str, float] = {}
     for name, value in metrics.items():
         number = checked_number(name, value, searcher_metric, owner)
+        if math.isnan(number) and name == searcher_metric:
+            raise TrialDefinitionError(
+                f"{owner} {verb}ed nan for the searcher's metric '{name}', by which trials are compared: the "
+                "training has come apart, or its data have it. A smaller learning rate or clipped gradients may help."
+            )
         if math.isnan(number):
             raise TrialDefinitionError(_no_number(name, value, owner))
         checked[name] = number

@@ -10,6 +10,7 @@ import torch
 from det_harness.controllers.torch_checks import check_trial_class
 from digits_trials import Full, LocalRun, with_method
 from torch import nn
+from torch.optim.lr_scheduler import StepLR
 
 from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchCallback, PyTorchTrial, Reducer
@@ -53,6 +54,15 @@ def schedules_foreign(self: Any, context: Any) -> None:
 
 def schedules_nothing(self: Any, context: Any) -> None:
     context.wrap_lr_scheduler(None, LRScheduler.StepMode.MANUAL_STEP)
+
+
+def wraps_late(wrapper: str, make: Any) -> Any:
+    """Return a train_batch() that wraps something."""
+
+    def train_batch(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        getattr(self.context, wrapper)(make(self))
+
+    return train_batch
 
 
 def clips_by_number(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
@@ -122,10 +132,14 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
         ({"evaluate_full_dataset": lambda *a: {"loss": {"a": 1}}}, TrialDefinitionError, "searcher's metric 'loss'"),
         (evaluates({"loss": 1.0}, {"lost": 1.0}), TrialDefinitionError, "metrics lost for one batch and loss for"),
         (evaluates("loss"), TrialDefinitionError, r"Broken.evaluate_batch\(\) returned str; return metrics by name"),
-        (evaluates({"loss": float("nan")}), TrialDefinitionError, r"Broken.evaluate_batch\(\) returned nan"),
+        (
+            evaluates({"loss": float("nan")}),
+            TrialDefinitionError,
+            r"Broken.evaluate_batch\(\) returned nan for the searcher",
+        ),
         ({"evaluate_full_dataset": lambda *a: {"val": 1.0}}, TrialDefinitionError, "searcher.metric is 'loss'.*val"),
         ({"evaluate_full_dataset": lambda *a: {"loss": torch.ones(3)}}, TrialDefinitionError, r"shape \(3,\)"),
-        ({"evaluate_full_dataset": lambda *a: {"loss": float("nan")}}, TrialDefinitionError, "not a number"),
+        ({"evaluate_full_dataset": lambda *a: {"loss": 1.0, "b": float("nan")}}, TrialDefinitionError, "not a number"),
         ({"evaluate_full_dataset": lambda *a: {"loss": 1.0, "b": None}}, TrialDefinitionError, "metric 'b'"),
         ({"__init__": lambda self, c: c.wrap_model(nn.Linear)}, ArgumentError, r"wrap_model\(Linear\(\.\.\.\)\)"),
         ({"__init__": schedules_nothing}, ArgumentError, "takes a scheduler of torch.optim.lr_scheduler, not NoneType"),
@@ -133,6 +147,26 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
             {"__init__": lambda self, c: c.get_optimizer(3)},
             ArgumentError,
             r"get_optimizer\(3\) asks .* that Broken has not",
+        ),
+        (
+            {"train_batch": wraps_late("wrap_model", lambda self: nn.Linear(1, 1))},
+            ArgumentError,
+            r"Broken: wrap_model\(\) was called when the training had begun. Wrap everything before it",
+        ),
+        (
+            {"train_batch": wraps_late("wrap_optimizer", lambda self: torch.optim.SGD(self.model.parameters(), lr=1))},
+            ArgumentError,
+            r"Broken: wrap_optimizer\(\) was called when",
+        ),
+        (
+            {"train_batch": wraps_late("wrap_lr_scheduler", lambda self: StepLR(self.optimizer, 1))},
+            ArgumentError,
+            r"wrap_lr_scheduler\(\) was",
+        ),
+        (
+            {"train_batch": wraps_late("wrap_scaler", lambda self: torch.amp.GradScaler("cpu"))},
+            ArgumentError,
+            r"wrap_scaler\(\) was",
         ),
         ({"train_batch": clips_by_number}, ArgumentError, r"clip_grads=1.0, which is no function"),
         (
