@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,13 @@ from det_native.experimental.native import (
     submit,
     train_by_fit,
 )
-from det_native.experimental.settings import ConfigInput, Settings, check_settings
+from det_native.experimental.settings import ConfigInput, Settings, check_settings, complete_for_fit
 from det_native.frameworks import translated
 from det_native.runtime import ProgramHost, active_host
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.environment import Ranks, TrialEnvironment
+from det_native.schema.loading import load_config
+from det_native.schema.sampling import sample_hyperparameters
 
 if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
@@ -100,6 +104,7 @@ def init(
         on_fit=partial(train_by_fit, fit_here=_fit_here, settings=settings, begun=begun),
         on_train=partial(_train, settings=settings, begun=begun),
         role="local" if settings.place.local else "cluster",
+        length_of=partial(_length, settings=settings),
     )
     enter(settings)
     return context
@@ -116,10 +121,41 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> PyTorchNativeContext:
         on_fit=lambda call: host.take_call("fit", call),
         on_train=lambda call: host.take_loop("train", call),
         role=host.role,
+        length_of=partial(_length_replayed, environment=host.environment, config=config),
     )
     # What stands behind a loop may ask for it: behind one without batches here, or one that was left.
     context.experiment = InertHandle("context.train()")
     return context
+
+
+def _length(call: TorchCall, settings: Settings) -> int:
+    """Return the batches of a training that is to be begun here, or on the cluster."""
+    if settings.place.test:
+        return 1
+    config = complete_for_fit(settings, call, warn=False)
+    environment = _completed(call.context.env, config)
+    slots = 1 if environment.native_parallel else environment.slots
+    return _batches(call, replace(environment, ranks=Ranks(size=slots)))
+
+
+def _length_replayed(call: TorchCall, environment: TrialEnvironment, config: ConfigInput) -> int:
+    """Return the batches of a training in a program that is run again for a trial: of the trial's, or of another."""
+    if call.context.env is not environment:
+        fills = call.configuration_fills()
+        complete = load_config(config, local=True, defaults=fills, framework=call.framework, warn=False)
+        environment = _completed(call.context.env, complete)
+    return _batches(call, environment)
+
+
+def _completed(environment: TrialEnvironment, config: ExperimentConfig) -> TrialEnvironment:
+    hparams = sample_hyperparameters(config.hyperparameters, environment.trial_seed) | environment.hparams
+    return replace(environment, config=config.model_dump(mode="json"), hparams=hparams)
+
+
+def _batches(call: TorchCall, environment: TrialEnvironment) -> int:
+    from det_harness.lengths import length_in_whole_epochs
+
+    return length_in_whole_epochs(environment, call.steps_per_epoch(environment))
 
 
 def _fit_here(call: TorchCall, settings: Settings, origin: Origin) -> Any:

@@ -143,13 +143,15 @@ def left_to_fit(settings: Settings) -> frozenset[str]:
     return frozenset(open_fields)
 
 
-def complete_for_fit(settings: Settings, call: Any) -> ExperimentConfig:
+def complete_for_fit(settings: Settings, call: Any, *, warn: bool = True) -> ExperimentConfig:
     """Complete the configuration by what a call of ``fit()`` says.
 
     Parameters
     ----------
     settings : Settings
     call : FitCall or TorchCall
+    warn : bool
+        Whether to warn where both speak and differ.
 
     Raises
     ------
@@ -167,6 +169,7 @@ def complete_for_fit(settings: Settings, call: Any) -> ExperimentConfig:
         fills={path: value for path, value in fills.items() if path not in assumed},
         defaults={path: value for path, value in fills.items() if path in assumed},
         framework=call.framework,
+        warn=warn,
     )
 
 

@@ -17,7 +17,7 @@ from det_native.pytorch.gradients import Gradients, LocalGradients
 from det_native.pytorch.lr_scheduler import LRScheduler
 from det_native.pytorch.nesting import to_device
 from det_native.pytorch.stepping import ClipGradients, OptimizerSteps
-from det_native.pytorch.wrapping import check_model, check_optimizer, check_scaler, checked_scheduler
+from det_native.pytorch.wrapping import check_in_time, check_model, check_optimizer, check_scaler, checked_scheduler
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import TrialContext
 
@@ -77,7 +77,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If `model` is not a module, or was wrapped before.
         """
-        check_model(self.owner, model, self.models)
+        check_model(self._wrapping("wrap_model"), model, self.models)
         self._steps.prepare(model)
         model.to(self.device)
         self.models.append(model)
@@ -100,7 +100,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If `optimizer` is not an optimizer or was wrapped before, or the passes are under 1.
         """
-        check_optimizer(self.owner, optimizer, self.optimizers, backward_passes_per_step)
+        check_optimizer(self._wrapping("wrap_optimizer"), optimizer, self.optimizers, backward_passes_per_step)
         self.optimizers.append(optimizer)
         self._steps.add(optimizer, backward_passes_per_step)
         return optimizer
@@ -120,7 +120,8 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If its optimizer is not wrapped, or `step_mode` does not fit.
         """
-        wrapped = checked_scheduler(self.owner, lr_scheduler, step_mode, self.optimizers, self._amp_optimizers)
+        owner = self._wrapping("wrap_lr_scheduler")
+        wrapped = checked_scheduler(owner, lr_scheduler, step_mode, self.optimizers, self._amp_optimizers)
         self.lr_schedulers.append(wrapped)
         return wrapped.scheduler
 
@@ -242,7 +243,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If it is no scaler, was wrapped before, or ``configure_apex_amp`` was called.
         """
-        check_scaler(self.owner, scaler, self.scalers, scaled=self._amp is not None)
+        check_scaler(self._wrapping("wrap_scaler"), scaler, self.scalers, scaled=self._amp is not None)
         self.scalers.append(scaler)
         return scaler
 
@@ -381,8 +382,12 @@ class PyTorchTrialContext(TrialContext):
             self._steps.enter_batch(batch_index)
 
     def set_epoch_length(self, batches: int) -> None:
-        """Say how many batches an epoch has (for controllers)."""
+        """Say how many batches an epoch has, when the training is about to begin (for controllers)."""
         self._epoch_length = batches
+
+    def _wrapping(self, method: str) -> str:
+        check_in_time(self.owner, method, begun=self._epoch_length is not None)
+        return self.owner
 
     def _place(self, method: str) -> tuple[int, int]:
         if self._batch_index is None or self._epoch_length is None:

@@ -23,11 +23,13 @@ class LoopBatches(Iterator[Any]):
     ----------
     begin : callable
         Begins the training, and returns its batches.
-
+    length : callable
+        Returns how many batches the whole training has.
     """
 
-    def __init__(self, begin: Callable[[], Iterator[Any]]) -> None:
+    def __init__(self, begin: Callable[[], Iterator[Any]], length: Callable[[], int]) -> None:
         self._begin = begin
+        self._length = length
         self._asked = False
         self._batches: Iterator[Any] | None = None
         self._ended = False
@@ -58,6 +60,17 @@ class LoopBatches(Iterator[Any]):
         except BaseException:
             self._ended = True
             raise
+
+    def __len__(self) -> int:
+        """Return the batches of the whole training, wherever it is asked: also of those that a trial has done before.
+
+        So progress bars have a total, and a scheduler of so many steps is the same in every run of the program.
+        """
+        return self._length()
+
+    def __bool__(self) -> bool:
+        """Return True, without a look at the length."""
+        return True
 
     def close(self) -> None:
         """End the training, as leaving the loop does; without one that has begun, nothing happens."""

@@ -39,6 +39,8 @@ class PyTorchNativeContext(PyTorchTrialContext):
         Takes a checked :class:`TorchCall`; its result begins the training, and returns the batches for ``train``.
     role : {"local", "cluster", "worker", "load"}
         Who runs the program: a user who trains here, a user who submits, a worker, or a checkpoint being loaded.
+    length_of : callable, optional
+        Takes a checked :class:`TorchCall`; returns the batches of its training.
 
     Attributes
     ----------
@@ -57,6 +59,7 @@ class PyTorchNativeContext(PyTorchTrialContext):
         on_fit: Callable[[TorchCall], Any] | None = None,
         on_train: Callable[[TorchCall], Callable[[], Iterator[Any]]] | None = None,
         role: Role = "local",
+        length_of: Callable[[TorchCall], int] | None = None,
     ) -> None:
         if (environment.config.get("distributed") or {}).get("strategy") == "fsdp" and environment.slots > 1:
             raise UnsupportedFeatureError(SHARDED)
@@ -67,6 +70,7 @@ class PyTorchNativeContext(PyTorchTrialContext):
         self.looped_at: Any = None
         self._on_fit = on_fit
         self._on_train = on_train
+        self._length_of = length_of or _unknown_length
         self._trained_by = ""
         self._reported: dict[str, Any] | None = None
         self._trained = False
@@ -173,7 +177,7 @@ class PyTorchNativeContext(PyTorchTrialContext):
         Returns
         -------
         LoopBatches
-            An iterator over what the loader gives, on the trial's device.
+            An iterator over what the loader gives, on the trial's device. Its ``len()`` is that of the whole training.
 
         Raises
         ------
@@ -196,7 +200,7 @@ class PyTorchNativeContext(PyTorchTrialContext):
                 "context.configure_apex_amp() casts inside of functions, so it works with context.fit(): in a loop of "
                 "your own write `with torch.autocast(...)` around the forward pass, and use context.wrap_scaler()."
             )
-        return LoopBatches(_known(self._on_train)(call))
+        return LoopBatches(_known(self._on_train)(call), lambda: self._length_of(call))
 
     def backward(
         self,
@@ -235,9 +239,9 @@ class PyTorchNativeContext(PyTorchTrialContext):
                 "context.fit() returns its metrics."
             )
         if metrics is not None:
-            if not isinstance(metrics, Mapping):
+            if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
                 raise ArgumentError(
-                    f"context.report() takes metrics by name, not {type(metrics).__name__}: context.report(loss=loss)."
+                    f"context.report() takes metrics by name, not {metrics!r:.60}: context.report(loss=loss)."
                 )
             self._reported.update(metrics)
         self._reported.update(named)
@@ -341,6 +345,10 @@ class PyTorchNativeContext(PyTorchTrialContext):
                 "context already: one context is one experiment. Call init() again, and make and wrap model and "
                 f"optimizer again, for another one.{' ' + ONE_LOOP if both_loops else ''}"
             )
+
+
+def _unknown_length(call: TorchCall) -> int:
+    raise TypeError("The batches of context.train() have no len() here.")
 
 
 def _known(handler: Callable[[TorchCall], T] | None) -> Callable[[TorchCall], T]:

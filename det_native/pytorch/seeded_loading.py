@@ -74,13 +74,17 @@ class WorkerStart:
     function: Callable[[int], None] | None
 
     def __call__(self, worker: int) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, _nothing)
+        signal.signal(signal.SIGTERM, _nothing)
         info = torch_data.get_worker_info()
         if info is not None and isinstance(info.dataset, SeededDataset):
             object.__setattr__(info, "dataset", info.dataset.of_the_user)  # it refuses to be changed in another way
         if self.function is not None:
             self.function(worker)
+
+
+def _nothing(*_: Any) -> None:
+    """Do nothing at a signal; unlike SIG_IGN, programs that the dataset starts do not inherit it."""
 
 
 class ReplicaLoader:

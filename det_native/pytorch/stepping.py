@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -136,15 +137,33 @@ class OptimizerSteps:
             optimizer.zero_grad()
 
     @contextmanager
-    def watched(self, optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[None]:
-        """Refuse what steps one of the optimizers past `step` in the block, if it has gradients of this rank only."""
-        checked = optimizers if self._gradients.apart else ()
-        hooks = [optimizer.register_step_pre_hook(self._refuse_other_steps) for optimizer in checked]
+    def watched(self, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
+        """Refuse, in the block, steps of the optimizers that would be wrong.
+
+        These are steps without a closure that one needs, and those past `step` with gradients of this rank only.
+        """
+        needing = [each for each in optimizers if _needs_closure(each)]
+        hooks = [optimizer.register_step_pre_hook(self._refuse_without_closure) for optimizer in needing]
+        if self._gradients.apart:
+            hooks += [optimizer.register_step_pre_hook(self._refuse_other_steps) for optimizer in optimizers]
         try:
             yield
         finally:
             for hook in hooks:
                 hook.remove()
+
+    def _refuse_without_closure(
+        self, optimizer: torch.optim.Optimizer, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
+        given = arguments[1] if len(arguments) > 1 else named.get("closure")  # the first one is the optimizer
+        if given is None or self._gradients.apart:
+            name = type(optimizer).__name__
+            raise TrialDefinitionError(
+                f"{self._trainer} stepped {name}, whose step() needs a closure that computes the loss again, "
+                f"{'without one' if given is None else 'on several slots'}: on one slot call {name}.step(closure) "
+                "instead of context.step_optimizer(), with context.backward(loss) in the closure; on several take an "
+                "optimizer without a closure, torch.optim.Adam say."
+            )
 
     def _refuse_other_steps(self, optimizer: torch.optim.Optimizer, *arguments: Any) -> None:
         if not self._stepping:
@@ -210,6 +229,11 @@ class OptimizerSteps:
             f"optimizations.aggregation_frequency = {self._frequency}, that keeps and zeroes gradients itself: leave "
             "auto_zero_grads at True, or set the frequency to 1."
         )
+
+
+def _needs_closure(optimizer: torch.optim.Optimizer) -> bool:
+    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+    return closure is not None and closure.default is inspect.Parameter.empty
 
 
 def parameters_of(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:

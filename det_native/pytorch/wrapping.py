@@ -11,6 +11,20 @@ from det_native.errors import ArgumentError
 from det_native.pytorch.lr_scheduler import LRScheduler
 
 
+def check_in_time(owner: str, method: str, *, begun: bool) -> None:
+    """Refuse a wrapper that is called when the training has `begun`.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if begun:
+        raise ArgumentError(
+            f"{owner}: {method}() was called when the training had begun. Wrap everything before it: a trial that goes "
+            "on from a checkpoint restores what is wrapped when it begins."
+        )
+
+
 def check_model(owner: str, model: Any, known: Iterable[torch.nn.Module]) -> None:
     """Refuse what is no module, or was wrapped before.
 

@@ -177,10 +177,11 @@ class TrialCheckpoints:
         StorageError
             If one could not be published.
         """
-        publication, self._publication = self._publication, None
+        publication = self._publication
         if publication is not None:
             publication.pace.hurry()
-            publication.join()
+            publication.join()  # interrupted by Ctrl-C, it is waited for again
+            self._publication = None
             if publication.error is not None:
                 raise publication.error
 
@@ -253,8 +254,10 @@ def disk_errors(folder: Path | str, batch: int) -> Iterator[None]:
         yield
     except (OSError, RuntimeError) as error:
         # torch.save() names but its own source file where the file system did not take something.
-        if isinstance(error, OSError) or "inline_container" in str(error):
-            raise StorageError(f"The checkpoint of batch {batch} cannot be written to {folder}: {error}") from error
+        of_torch = "inline_container" in str(error)
+        if isinstance(error, OSError) or of_torch:
+            said = error.__context__ if of_torch and isinstance(error.__context__, OSError) else error
+            raise StorageError(f"The checkpoint of batch {batch} cannot be written to {folder}: {said}") from error
         raise
 
 

@@ -66,6 +66,11 @@ def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int)
     return replace(periods, **changed)
 
 
+def length_in_whole_epochs(environment: TrialEnvironment, steps: int) -> int:
+    """Return the batches of a trial whose epochs have so many."""
+    return in_whole_epochs(periods_of(environment), environment, steps).length
+
+
 def one_of_each() -> Periods:
     """Return the shortest whole course of a trial: one batch, one validation, one checkpoint."""
     return Periods(length=1, scheduling_unit=1, policy="none")

@@ -25,7 +25,9 @@ def scalar(value: Any) -> float | None:
     return float(number) if isinstance(number, Real) else None
 
 
-def checked_validation(metrics: Mapping[str, Any], searcher_metric: str | None, owner: str) -> dict[str, float]:
+def checked_validation(
+    metrics: Mapping[str, Any], searcher_metric: str | None, owner: str, verb: str = "return"
+) -> dict[str, float]:
     """Return the validation metrics as finite-or-infinite numbers.
 
     Parameters
@@ -36,6 +38,8 @@ def checked_validation(metrics: Mapping[str, Any], searcher_metric: str | None, 
         ``searcher.metric``; None if trials are not compared.
     owner : str
         What computed them, for the message (``Digits.evaluate_batch()``).
+    verb : {"return", "report"}
+        What it did with them, for the message.
 
     Raises
     ------
@@ -45,12 +49,17 @@ def checked_validation(metrics: Mapping[str, Any], searcher_metric: str | None, 
     if searcher_metric and searcher_metric not in metrics:
         found = ", ".join(map(str, metrics)) or "no metrics"
         raise TrialDefinitionError(
-            f"searcher.metric is '{searcher_metric}', but {owner} returned {found}. Return that metric, or set "
-            "searcher.metric to one of these; with test=True, a run of a few seconds shows whether they agree."
+            f"searcher.metric is '{searcher_metric}', but {owner} {verb}ed {found}. {verb.capitalize()} that metric, "
+            "or set searcher.metric to one of these; with test=True, a run of a few seconds shows whether they agree."
         )
     checked: dict[str, float] = {}
     for name, value in metrics.items():
         number = checked_number(name, value, searcher_metric, owner)
+        if math.isnan(number) and name == searcher_metric:
+            raise TrialDefinitionError(
+                f"{owner} {verb}ed nan for the searcher's metric '{name}', by which trials are compared: the "
+                "training has come apart, or its data have it. A smaller learning rate or clipped gradients may help."
+            )
         if math.isnan(number):
             raise TrialDefinitionError(_no_number(name, value, owner))
         checked[name] = number

@@ -34,6 +34,8 @@ class TrainingRecorder:
         What returns the metrics, for messages.
     average : callable, optional
         Takes batches and columns of numbers, and makes these the means over all ranks, which report together.
+    verb : {"return", "report"}
+        What `owner` does with them, for messages.
 
     Attributes
     ----------
@@ -44,11 +46,16 @@ class TrainingRecorder:
     """
 
     def __init__(
-        self, reporter: Reporter, owner: str, average: Callable[[list[int], Columns], Rows] | None = None
+        self,
+        reporter: Reporter,
+        owner: str,
+        average: Callable[[list[int], Columns], Rows] | None = None,
+        verb: str = "return",
     ) -> None:
         self._reporter = reporter
         self._average = average
         self._owner = owner
+        self._verb = verb
         self._columns: dict[str, list[Any]] = {"": []}  # unlike whatever the first batch has
         self._named = False
         self._batches: list[int] = []
@@ -139,8 +146,8 @@ class TrainingRecorder:
         for name, value in workload.items():
             if name in self._columns:
                 raise TrialDefinitionError(
-                    f"{self._owner} returned the metric '{name}', which a reducer of wrap_reducer() returns too: leave "
-                    "it out of one of them."
+                    f"{self._owner} {self._verb}ed the metric '{name}', which a reducer of wrap_reducer() returns too: "
+                    "leave it out of one of them."
                 )
             numbers = self._numbers(name, [value])
             if numbers is not None:
@@ -157,8 +164,9 @@ class TrainingRecorder:
             self._columns = {name: [] for name in metrics}
         elif metrics.keys() != self._columns.keys():
             raise TrialDefinitionError(
-                f"{self._owner} returned the metrics {', '.join(metrics) or 'none'} for batch {batch}, but "
-                f"{', '.join(self._columns) or 'none'} before; return the same names for every batch."
+                f"{self._owner} {self._verb}ed the metrics {', '.join(metrics) or 'none'} for batch {batch}, but "
+                f"{', '.join(self._columns) or 'none'} before; {self._verb} the same names for every batch, with "
+                "float('nan') where one has no value."
             )
         return self._columns
 
@@ -177,11 +185,13 @@ class TrainingRecorder:
         if all(value is None for value in stacked):
             self._unusable.add(name)
             logger.warning(
-                "%s returned %s for the metric '%s', which is no number: it is not reported. Return one number, or "
-                "give the value to a reducer of context.experimental.wrap_reducer().",
+                "%s %sed %s for the metric '%s', which is no number: it is left out. %s one number, or give the value "
+                "to a reducer of context.experimental.wrap_reducer().",
                 self._owner,
+                self._verb,
                 type(first).__name__,
                 name,
+                self._verb.capitalize(),
             )
             return None
         return stacked

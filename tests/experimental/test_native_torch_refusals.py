@@ -240,9 +240,29 @@ def test_report_outside_a_loop_and_of_no_metrics_is_refused() -> None:
         line.context.report(loss=1)
     batches = line.loop()
     next(batches)
-    with pytest.raises(ArgumentError, match=r"takes metrics by name, not Tensor: context\.report\(loss=loss\)"):
-        line.context.report(torch.ones(()))
+    for wrong, shown in ((torch.ones(()), r"tensor\(1\.\)"), ({1: 2.0}, r"\{1: 2\.0\}")):
+        with pytest.raises(ArgumentError, match=rf"takes metrics by name, not {shown}: context\.report\(loss=loss\)"):
+            line.context.report(wrong)
     batches.close()
+
+
+@pytest.mark.parametrize(
+    ("validated", "names", "words"),
+    [
+        (True, [["loss"], ["loss", "extra"]], r"reported the metrics loss, extra for batch 2, but loss before; report"),
+        (False, [["lost"]] * 6, r"searcher\.metric is 'loss', but the loop .* reported lost\. Report that metric"),
+    ],
+)
+def test_metrics_of_a_loop_are_said_to_be_reported(validated: bool, names: list[list[str]], words: str) -> None:
+    line = Line()
+
+    def run() -> None:
+        for batch in line.loop(**({} if validated else {"validation_loader": None, "evaluate_batch": None})):
+            line.step(batch)
+            line.context.report(dict.fromkeys(names[line.context.batch_idx], 1.0))
+
+    with pytest.raises(TrialDefinitionError, match=words):
+        run()
 
 
 def test_a_stream_without_length_needs_the_configuration() -> None:

@@ -163,6 +163,7 @@ class LocalRun:
         )
         self.storage = CheckpointStorage(str(directory))
         self.reporter = LocalReporter("loss")
+        self.checkpoints: TrialCheckpoints | None = None
 
     def run(
         self,
@@ -172,17 +173,18 @@ class LocalRun:
         started: Callable[[int], None] | None = None,
     ) -> Outcome:
         DigitsTrial.done = 0
+        self.checkpoints = TrialCheckpoints(
+            self.storage,
+            CheckpointOwner("torch", self.environment.hparams),
+            self.reporter,
+            resume=resume,
+            on_start=started,
+        )
         services = Services(
             environment=self.environment,
             schedule=Schedule(periods_of(self.environment)),
             reporter=self.reporter,
-            checkpoints=TrialCheckpoints(
-                self.storage,
-                CheckpointOwner("torch", self.environment.hparams),
-                self.reporter,
-                resume=resume,
-                on_start=started,
-            ),
+            checkpoints=self.checkpoints,
             stop_requested=lambda: stop_at is not None and DigitsTrial.done >= stop_at,
         )
         return PyTorchTrialController(trial_class, services).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import resource
 import threading
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from det_harness import pace
+from det_harness.checkpoint import disk_errors
 from det_harness.host_copy import HostMemory
 from digits_trials import DigitsTrial, Full, LocalRun, same
 from torch import nn
@@ -87,6 +89,45 @@ def test_what_goes_wrong_behind_the_training_ends_it(
     with pytest.raises(StorageError, match=r"The checkpoint of batch 2 cannot be") as caught:
         LocalRun(tmp_path, batches=8, min_checkpoint_period={"batches": 2}).run(Full)
     assert said in str(caught.value)
+
+
+def test_what_the_disk_says_is_told_where_torch_says_that_a_file_is_short(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with (
+            (tmp_path / "file").open("wb", buffering=0) as stream,
+            pytest.raises(StorageError, match=r"batch 2 cannot be written to .*: \[Errno 27\] File too large$"),
+            disk_errors(tmp_path, 2),
+        ):
+            torch.save(torch.zeros(100_000), pace.Pace().file(stream))  # type: ignore[arg-type]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_an_interrupt_of_the_wait_loses_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted, written = threading.Event(), torch.save
+
+    def save(*arguments: Any) -> None:
+        assert interrupted.wait(PATIENCE)
+        written(*arguments)
+
+    def join(self: threading.Thread, timeout: float | None = None) -> None:
+        joined(self, 0.0)
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
+        joined(self, timeout)
+
+    joined = threading.Thread.join
+    monkeypatch.setattr(torch, "save", save)
+    monkeypatch.setattr("det_harness.checkpoint._Publication.join", join)
+    run = LocalRun(tmp_path, batches=2)
+    with pytest.raises(KeyboardInterrupt):
+        run.run(Full)
+    assert run.checkpoints is not None
+    run.checkpoints.wait()  # as everybody does who runs a trial, whatever ended it
+    assert [manifest.batch for _, manifest in run.reporter.checkpoints] == [2]
 
 
 @pytest.mark.parametrize("hook", ["on_checkpoint_end", "on_checkpoint_write_end"])

@@ -10,6 +10,7 @@ import torch
 from det_harness.controllers.torch_checks import check_trial_class
 from digits_trials import Full, LocalRun, with_method
 from torch import nn
+from torch.optim.lr_scheduler import StepLR
 
 from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchCallback, PyTorchTrial, Reducer
@@ -53,6 +54,15 @@ def schedules_foreign(self: Any, context: Any) -> None:
 
 def schedules_nothing(self: Any, context: Any) -> None:
     context.wrap_lr_scheduler(None, LRScheduler.StepMode.MANUAL_STEP)
+
+
+def wraps_late(wrapper: str, make: Any) -> Any:
+    """Return a train_batch() that wraps something."""
+
+    def train_batch(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        getattr(self.context, wrapper)(make(self))
+
+    return train_batch
 
 
 def clips_by_number(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
@@ -122,15 +132,14 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
         ({"evaluate_full_dataset": lambda *a: {"loss": {"a": 1}}}, TrialDefinitionError, "searcher's metric 'loss'"),
         (evaluates({"loss": 1.0}, {"lost": 1.0}), TrialDefinitionError, "metrics lost for one batch and loss for"),
         (evaluates("loss"), TrialDefinitionError, r"Broken.evaluate_batch\(\) returned str; return metrics by name"),
-        (evaluates({"loss": float("nan")}), TrialDefinitionError, r"Broken.evaluate_batch\(\) returned nan"),
         (
-            {**evaluates({"loss": 1.0}), "evaluation_reducer": lambda self: {"other": Reducer.SUM}},
+            evaluates({"loss": float("nan")}),
             TrialDefinitionError,
-            r"Broken.evaluation_reducer\(\) has no det.pytorch.Reducer for the metric 'loss'",
+            r"Broken.evaluate_batch\(\) returned nan for the searcher",
         ),
         ({"evaluate_full_dataset": lambda *a: {"val": 1.0}}, TrialDefinitionError, "searcher.metric is 'loss'.*val"),
         ({"evaluate_full_dataset": lambda *a: {"loss": torch.ones(3)}}, TrialDefinitionError, r"shape \(3,\)"),
-        ({"evaluate_full_dataset": lambda *a: {"loss": float("nan")}}, TrialDefinitionError, "not a number"),
+        ({"evaluate_full_dataset": lambda *a: {"loss": 1.0, "b": float("nan")}}, TrialDefinitionError, "not a number"),
         ({"evaluate_full_dataset": lambda *a: {"loss": 1.0, "b": None}}, TrialDefinitionError, "metric 'b'"),
         ({"__init__": lambda self, c: c.wrap_model(nn.Linear)}, ArgumentError, r"wrap_model\(Linear\(\.\.\.\)\)"),
         ({"__init__": schedules_nothing}, ArgumentError, "takes a scheduler of torch.optim.lr_scheduler, not NoneType"),
@@ -138,6 +147,26 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
             {"__init__": lambda self, c: c.get_optimizer(3)},
             ArgumentError,
             r"get_optimizer\(3\) asks .* that Broken has not",
+        ),
+        (
+            {"train_batch": wraps_late("wrap_model", lambda self: nn.Linear(1, 1))},
+            ArgumentError,
+            r"Broken: wrap_model\(\) was called when the training had begun. Wrap everything before it",
+        ),
+        (
+            {"train_batch": wraps_late("wrap_optimizer", lambda self: torch.optim.SGD(self.model.parameters(), lr=1))},
+            ArgumentError,
+            r"Broken: wrap_optimizer\(\) was called when",
+        ),
+        (
+            {"train_batch": wraps_late("wrap_lr_scheduler", lambda self: StepLR(self.optimizer, 1))},
+            ArgumentError,
+            r"wrap_lr_scheduler\(\) was",
+        ),
+        (
+            {"train_batch": wraps_late("wrap_scaler", lambda self: torch.amp.GradScaler("cpu"))},
+            ArgumentError,
+            r"wrap_scaler\(\) was",
         ),
         ({"train_batch": clips_by_number}, ArgumentError, r"clip_grads=1.0, which is no function"),
         (
@@ -155,6 +184,47 @@ def test_bad_input_is_one_sentence_that_names_the_place(
         LocalRun(tmp_path, batches=3).run(with_method(**methods))
 
 
+def test_a_metric_without_a_reducer_is_told_at_the_first_batch_of_the_validation(tmp_path: Path) -> None:
+    evaluated: list[int] = []
+
+    def evaluate(self: Any, batch: Any) -> dict[str, float]:
+        evaluated.append(1)
+        return {"loss": 1.0, "other": 2.0}
+
+    methods = {**evaluates({}), "evaluate_batch": evaluate, "evaluation_reducer": lambda self: {"loss": Reducer.SUM}}
+    with pytest.raises(TrialDefinitionError, match=r"has no .* for the metric 'other'"):
+        LocalRun(tmp_path, batches=1).run(with_method(**methods))
+    assert evaluated == [1]
+
+
+def test_an_optimizer_that_needs_a_closure_is_told_how_to_step_it(tmp_path: Path) -> None:
+    def makes(self: Any, context: Any) -> None:
+        Full.__init__(self, context)
+        self.context.optimizers.clear()
+        self.optimizer = context.wrap_optimizer(torch.optim.LBFGS(self.model.parameters(), lr=0.1))
+
+    def steps(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        self.context.backward(self.model(batch[0]).sum())
+        self.optimizer.step()
+
+    def closes(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        def closure() -> Any:
+            self.optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(self.model(batch[0]), batch[1])
+            self.context.backward(loss)
+            return loss
+
+        return self.optimizer.step(closure)
+
+    words = r"Broken.train_batch\(\) stepped LBFGS, .* without one: on one slot call LBFGS.step\(closure\)"
+    for method in (Full.train_batch, steps):
+        with pytest.raises(TrialDefinitionError, match=words):
+            LocalRun(tmp_path, batches=1).run(with_method(__init__=makes, train_batch=method))
+    run = LocalRun(tmp_path, batches=2)
+    run.run(with_method(__init__=makes, train_batch=closes))
+    assert run.reporter.training_rows[1].metrics["loss"] < run.reporter.training_rows[0].metrics["loss"]
+
+
 class AsksForTheEnd(PyTorchCallback):
     def on_checkpoint_end(self) -> None:  # type: ignore[override]
         """Lack a parameter."""
@@ -168,6 +238,10 @@ class AsksForTheEnd(PyTorchCallback):
             r"Broken.build_validation_data_loader\(\) returned has no batches",
         ),
         ({"evaluation_reducer": lambda self: "mean"}, r"Broken.evaluation_reducer\(\) returned 'mean', which is no"),
+        (
+            {**evaluates({"loss": 1.0}), "evaluation_reducer": lambda self: {"other": Reducer.SUM}},
+            r"Broken.evaluation_reducer\(\) has no det.pytorch.Reducer for the metric 'loss', which is searcher.metric",
+        ),
         (
             {"build_callbacks": lambda self: {"end": AsksForTheEnd()}},
             r"AsksForTheEnd.on_checkpoint_end\(\) of the callback 'end' must take \(self, checkpoint_dir\): too many",

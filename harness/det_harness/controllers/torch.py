@@ -50,6 +50,7 @@ class PyTorchTrialController:
     """
 
     _evaluation_class: type[Evaluation] = Evaluation
+    _verb = "return"  # what the user's code does with its training metrics, for messages
 
     def __init__(self, trial_class: type[PyTorchTrial], services: Services, trainer: str = "") -> None:
         check_trial_class(trial_class)
@@ -65,6 +66,7 @@ class PyTorchTrialController:
             services.reporter,
             trainer or f"{self._name}.train_batch()",
             (lambda batches, columns: averaged(batches, columns, exchange)) if averages else None,
+            self._verb,
         )
         searcher = environment.config.get("searcher") or {}
         self._compilation = Compilation(environment.config, self._name)
@@ -164,7 +166,7 @@ class PyTorchTrialController:
 
     def _make_evaluation(self, reduction: Reduction) -> Validation:
         validation = self._validation_loader()
-        check_evaluation(self._name, validation, self._trial)
+        check_evaluation(self._name, validation, self._trial, None if reduction else self._metric)
         return self._evaluation_class(
             self._trial,
             self._context,
@@ -295,7 +297,8 @@ class PyTorchTrialController:
         hooks.call("on_validation_start")
         self._ranks.send_buffers()
         with evaluating(self._context.models):
-            metrics = checked_validation(self._evaluation.run(), self._metric, self._evaluation.owner)
+            evaluation = self._evaluation
+            metrics = checked_validation(evaluation.run(), self._metric, evaluation.owner, evaluation.verb)
             best = self._exchange.from_chief(self._exchange.rank == 0 and self._is_best(metrics))
             self._services.reporter.validation(self._schedule.progress.batches, metrics)
             self._schedule.validated(best=best)

@@ -103,8 +103,17 @@ def checked_loader(name: str, trial: PyTorchTrial, method: str) -> DataLoader:
         raise InvalidDataError(f"{name}.{method}() is not implemented: return a det.pytorch.DataLoader.") from error
 
 
-def check_evaluation(name: str, loader: DataLoader, trial: PyTorchTrial) -> None:
+def check_evaluation(name: str, loader: DataLoader, trial: PyTorchTrial, metric: str | None) -> None:
     """Refuse, before the training, what no validation could be made with.
+
+    Parameters
+    ----------
+    name : str
+        Of the user's class.
+    loader : DataLoader
+    trial : PyTorchTrial
+    metric : str or None
+        The searcher's, if it has to come out of the evaluation method.
 
     Raises
     ------
@@ -121,6 +130,12 @@ def check_evaluation(name: str, loader: DataLoader, trial: PyTorchTrial) -> None
                 f"{name}.evaluation_reducer() returned {reducer!r}, which is no det.pytorch.Reducer: return one, "
                 "such as Reducer.AVG, for all metrics, or a dictionary with one for each."
             )
+    whole = overrides(type(trial), "evaluate_full_dataset")
+    if isinstance(reducers, dict) and not whole and metric is not None and metric not in reducers:
+        raise TrialDefinitionError(
+            f"{name}.evaluation_reducer() has no det.pytorch.Reducer for the metric '{metric}', which is "
+            "searcher.metric; return one reducer for all metrics, or a dictionary with one for each."
+        )
 
 
 def batches_of_an_epoch(name: str, loader: DataLoader, context: PyTorchTrialContext) -> int:

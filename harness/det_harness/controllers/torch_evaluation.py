@@ -26,6 +26,10 @@ class Validation(Protocol):
     def owner(self) -> str:
         """What computes the metrics, for messages."""
 
+    @property
+    def verb(self) -> str:
+        """What it does with them: "return", or "report"."""
+
     def run(self) -> dict[str, Any]:
         """Return the metrics, each reduced to one value, unchecked."""
 
@@ -47,6 +51,8 @@ class Evaluation:
     metric : str or None
         The searcher's.
     """
+
+    verb = "return"
 
     def __init__(
         self,
@@ -129,6 +135,9 @@ class Evaluation:
                     self._evaluate(moved)
                 continue
             metrics = checked_by_name(self.owner, self._evaluate(moved))
+            if not weights:
+                for name in metrics:
+                    self._reducer(name, reducers)  # refused before the other batches are evaluated
             if weights and metrics.keys() != columns.keys():
                 raise TrialDefinitionError(
                     f"{self.owner} returned the metrics {', '.join(metrics) or 'none'} for one batch and "

@@ -48,6 +48,8 @@ class TorchLoopController(NativeTorchController):
         Where the loop's frame stood when it was left, see ``callsite.came_through``.
     """
 
+    _verb = "report"
+
     def __init__(self, call: TorchCall, services: Services) -> None:
         super().__init__(call, services)
         self.outcome: Outcome | None = None

@@ -47,6 +47,11 @@ class TrainingMeans(Reporter):
         return self._call.trainer
 
     @property
+    def verb(self) -> str:
+        """What it does with them."""
+        return "report" if self._call.train_batch is None else "return"
+
+    @property
     def empty(self) -> bool:
         """Whether nothing was reported at all, on any rank the same."""
         keeper = self.keeper
