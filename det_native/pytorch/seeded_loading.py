@@ -68,23 +68,20 @@ def _end_workers() -> None:
 class WorkerStart:
     """Makes a loader worker deaf to interrupts, then runs the user's function, which sees the user's own dataset.
 
-    They are meant for the training process, with which its workers end anyway.
+    They are meant for the training process, with which its workers end anyway. Programs that the dataset starts inherit
+    this: a pause, whose signal goes to them too, must not end one in the midst of a record. Who ends one uses kill().
     """
 
     function: Callable[[int], None] | None
 
     def __call__(self, worker: int) -> None:
-        signal.signal(signal.SIGINT, _nothing)
-        signal.signal(signal.SIGTERM, _nothing)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         info = torch_data.get_worker_info()
         if info is not None and isinstance(info.dataset, SeededDataset):
             object.__setattr__(info, "dataset", info.dataset.of_the_user)  # it refuses to be changed in another way
         if self.function is not None:
             self.function(worker)
-
-
-def _nothing(*_: Any) -> None:
-    """Do nothing at a signal; unlike SIG_IGN, programs that the dataset starts do not inherit it."""
 
 
 class ReplicaLoader:

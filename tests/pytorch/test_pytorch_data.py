@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
-import signal
-import subprocess
 from collections import namedtuple
 from itertools import islice
 from typing import Any
@@ -147,25 +143,6 @@ def open_in_worker(worker: int) -> None:
 def test_a_loader_worker_is_begun_with_the_users_own_dataset() -> None:
     loader = DataLoader(Opened(), batch_size=3, num_workers=1, worker_init_fn=open_in_worker)
     assert first(training(loader), 2) == [[0, 10, 20], [30, 40, 50]]
-
-
-class Started(Numbers):
-    """Starts a program, and ends it."""
-
-    def __getitem__(self, index: int) -> int:
-        process = subprocess.Popen(["sleep", "60"])
-        process.terminate()
-        return process.wait()
-
-
-def test_a_program_that_a_dataset_starts_can_be_ended_and_the_worker_cannot() -> None:
-    batches = iter(training(DataLoader(Started(), batch_size=1, num_workers=1)))
-    assert next(batches).item() == -signal.SIGTERM
-    (worker,) = multiprocessing.active_children()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        os.kill(worker.pid or 0, number)
-        assert next(batches).item() == -signal.SIGTERM
-    assert worker.is_alive()
 
 
 def test_a_torch_loader_is_adapted_with_its_settings() -> None:
