@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -230,12 +231,12 @@ class _Collector:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return all files in a folder, but for caches and hidden ones."""
-    found = []
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not _is_hidden(path.relative_to(folder)):
-            found.append(path)
-    return found
+    """Return all files in a folder, but for caches and hidden ones; what goes away meanwhile is left out."""
+    found: list[Path] = []
+    for inside, folders, files in os.walk(folder):  # unlike Path.rglob(), it bears with folders that vanish
+        folders[:] = [name for name in folders if not _is_hidden(Path(name))]
+        found += [path for name in files if not _is_hidden(Path(name)) and (path := Path(inside, name)).is_file()]
+    return sorted(found)
 
 
 def _files_of_pattern(base: Path, pattern: str, limit: int) -> list[Path]:
@@ -254,4 +255,7 @@ def _is_hidden(relative: Path) -> bool:
 
 
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # between the two
+        return 0

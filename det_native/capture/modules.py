@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from det_native.capture.data import files_in
 from det_native.capture.model import SourceFile
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 
-_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
 _DATA_LIMIT = 1 << 20
 
 
@@ -191,10 +191,8 @@ class _Collector:
         )
 
     def _package(self, folder: Path, top: str, label: str) -> None:
-        for file in sorted(folder.rglob("*")):
+        for file in files_in(folder):
             inside = file.relative_to(folder)
-            if not file.is_file() or any(part.startswith(".") or part in _SKIPPED_FOLDERS for part in inside.parts):
-                continue
             target = f"{top}/{inside.as_posix()}"
             if file.suffix == ".py":
                 package = ".".join([top, *inside.parent.parts])

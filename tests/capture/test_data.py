@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from det_native.capture import data
 from det_native.capture.data import DataFiles, collect_data
 
 
@@ -239,3 +241,19 @@ def test_a_folder_that_no_program_reads_is_not_taken_in_by_its_name(tmp_path: Pa
     (tmp_path / "__pycache__" / "own.dat").write_text("x")
     found = collect_data([("skipped = '__pycache__'", "[1]")], tmp_path, tmp_path, None)
     assert found.files == []
+
+
+def test_a_folder_that_vanishes_while_it_is_looked_through_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("kept/a.csv", "gone/b.csv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+
+    def is_hidden(relative: Path) -> bool:
+        if relative.name == "gone":
+            shutil.rmtree(tmp_path / "gone")
+        return False
+
+    monkeypatch.setattr(data, "_is_hidden", is_hidden)
+    assert data.files_in(tmp_path) == [tmp_path / "kept/a.csv"]
