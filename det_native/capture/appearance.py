@@ -37,7 +37,8 @@ _PATH = type(pathlib.Path())
 _TOLD_BY_TEXT = frozenset({datetime.date, datetime.timedelta, decimal.Decimal, fractions.Fraction, _PATH})
 #: Where classes come from that keep nothing but what is in their attributes.
 _PLAIN_MODULES = frozenset(
-    {"__main__", "argparse", "types", "typing", "abc", "collections", "enum", "torch.utils.data.dataset"}
+    {"__main__", "argparse", "types", "typing", "abc", "enum", "collections", "collections.abc"}
+    | {"torch.utils.data.dataset"}
 )
 _SEQUENCES = (list, tuple, deque)
 _CONTAINERS = (*_SEQUENCES, dict, set, frozenset)

@@ -8,7 +8,7 @@ import copy
 import datetime
 import enum
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import ChainMap, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +79,8 @@ LOOP.append(LOOP)
         ({"day": datetime.date(2020, 1, 1)}, lambda v: v.update(day=datetime.date(2021, 1, 1))),
         ({"mode": Mode.FAST}, lambda v: v.update(mode=Mode.SLOW)),
         (OrderedDict(a=1, b=1), lambda v: v.move_to_end("a")),
+        (UserDict(a=1), lambda v: v.update(a=2)),
+        (ChainMap({}, {"a": 1}), lambda v: v.update(a=2)),
         (defaultdict(list, {1: [2]}), lambda v: setattr(v, "default_factory", None)),
         ({"error": ValueError(1)}, lambda v: v.update(error=ValueError(2))),
         ([{"id": n, "text": "a"} for n in range(10_000)], lambda v: v[5_000].update(text="b")),
