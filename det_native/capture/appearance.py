@@ -13,6 +13,7 @@ import fractions
 import functools
 import io
 import marshal
+import mmap
 import pathlib
 import pickle
 import sys
@@ -36,7 +37,8 @@ _PATH = type(pathlib.Path())
 _TOLD_BY_TEXT = frozenset({datetime.date, datetime.timedelta, decimal.Decimal, fractions.Fraction, _PATH})
 #: Where classes come from that keep nothing but what is in their attributes.
 _PLAIN_MODULES = frozenset(
-    {"__main__", "argparse", "types", "typing", "abc", "collections", "enum", "torch.utils.data.dataset"}
+    {"__main__", "argparse", "types", "typing", "abc", "enum", "collections", "collections.abc"}
+    | {"torch.utils.data.dataset"}
 )
 _SEQUENCES = (list, tuple, deque)
 _CONTAINERS = (*_SEQUENCES, dict, set, frozenset)
@@ -224,6 +226,8 @@ class _Look:
             return tuple([self.part(function, depth) for function in (one.fget, one.fset, one.fdel)])
         if kind is functools.cached_property:
             return self.part(one.func, depth)
+        if kind is types.FunctionType and _is_generated(one):
+            return id(one)
         return self.part(one, depth)
 
     def _function(self, value: Any, depth: int) -> Hashable:
@@ -263,7 +267,7 @@ def _of_array(value: Any, look: _Look, depth: int) -> Hashable:
     if issubclass(type(value), numpy.generic):
         return (value.dtype.str, repr(value))
     look.exact = look.exact and type(value) is numpy.ndarray  # a masked array has more than its numbers
-    if not issubclass(type(value), numpy.ndarray):
+    if not issubclass(type(value), numpy.ndarray) or _is_of_file(value, numpy.ndarray):
         return look.other(value, depth)
     shape = (value.shape, value.dtype.str, value.dtype.names, value.flags.writeable)
     if value.dtype.hasobject:
@@ -281,6 +285,13 @@ def _of_array(value: Any, look: _Look, depth: int) -> Hashable:
     length = _BYTES // _STRETCHES // value.itemsize
     starts = range(0, flat.size - length + 1, (flat.size - length) // (_STRETCHES - 1))
     return (*shape, *(zlib.crc32(flat[start : start + length].view(numpy.uint8)) for start in starts))
+
+
+def _is_of_file(array: Any, kind: type) -> bool:
+    """Whether the numbers are those of a mapped file: to read them after it was cut short is the end of the kernel."""
+    while issubclass(type(array), kind):
+        array = array.base
+    return type(array.obj if type(array) is memoryview else array) is mmap.mmap
 
 
 def _is_simple(kind: type) -> bool:
@@ -302,6 +313,11 @@ def _is_told(name: str, one: Any) -> bool:
     """Whether something in a class matters: what Python itself puts there, when an object is copied, say, does not."""
     ours = name == "_abc_impl" or (name.startswith("__") and type(one) is not types.FunctionType)
     return not ours and type(one) not in _WITHOUT_STATE
+
+
+def _is_generated(function: types.FunctionType) -> bool:
+    """Whether a library has made a method: ``__init__`` and the like of a dataclass."""
+    return function.__code__.co_filename == "<string>" or function.__globals__.get("__name__") != "__main__"
 
 
 def _slots(value: Any, kind: type) -> Iterator[tuple[str, Any]]:

@@ -96,6 +96,7 @@ class _Follower(LibraryFlow):
 
     def _step(self, step: Step) -> None:
         self.step = step
+        self.looked_at.clear()
         self.bound = True
         for table in (self.flow.needs, self.flow.missing):
             table[step.index] = {}
@@ -136,7 +137,10 @@ class _Follower(LibraryFlow):
         index = self.step.index
         for name in sorted(self.step.seen.changed & self.environment.keys()):
             binding = self.environment[name]
-            if index not in binding.definitions | binding.changes:
+            known = (
+                binding.definitions | binding.changes | (binding.suspects if name in self.looked_at else frozenset())
+            )
+            if index not in known:
                 binding = replace(binding, suspects=binding.suspects - {index})  # it is more than that now
                 self._changed(name, binding, accumulates=False)
                 self._spread(name, self.environment[name], accumulates=False)

@@ -37,6 +37,8 @@ class FlowState:
         self.visited: set[tuple[int, bool]] = set()
         self.filled: set[str] = set()  # names of what the statement under way has put something into
         self.suspect = False
+        self.looking = False
+        self.looked_at: set[str] = set()  # names of what a cell that failed may have changed by looking at it
         self.bound = False  # since the codes in `visited` were followed
         self.depth = 0
         self.noted = 0  # grows with all that is found but needs
@@ -112,6 +114,8 @@ class FlowState:
             return  # it looked as if it were
         self._touched(name)
         if self.suspect:
+            if self.looking:
+                self.looked_at.add(name)
             self.environment[name] = replace(binding, suspects=binding.suspects | {self.step.index})
             return
         self.environment[name] = binding.changed(self.step.index, accumulates)
@@ -120,11 +124,12 @@ class FlowState:
     @contextmanager
     def _in_doubt_if_failed(self) -> Iterator[None]:
         """Changes in the block come from a look at something: where its cell failed, that is worth a warning only."""
-        before, self.suspect = self.suspect, self.suspect or self.step.failed
+        before = self.suspect, self.looking
+        self.suspect, self.looking = self.suspect or self.step.failed, True
         try:
             yield
         finally:
-            self.suspect = before
+            self.suspect, self.looking = before
 
     def _is_library(self, name: str) -> bool:
         origin = self.environment[name].origin

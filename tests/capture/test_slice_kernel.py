@@ -346,3 +346,19 @@ def test_a_model_that_a_trainer_fits_is_changed(kernel: Kernel, replayed: Replay
     found = kernel.found()
     assert found.cells == [1, 2, 3, 4, 5, 6]
     assert replayed(found, "net.weight") == {"net.weight": "1"}
+
+
+def test_a_function_is_followed_again_when_a_name_that_it_uses_is_another_library(
+    kernel: Kernel, replayed: Replayed
+) -> None:
+    kernel.cells(
+        "import json as tools\ndef seeded():\n    tools.seed(3) if hasattr(tools, 'seed') else None",
+        "seeded()\nseeded()",
+        "import random\nimport random as tools",
+        "seeded()",
+        "x = random.random()",
+        "fit(x)",
+    )
+    found = kernel.found()
+    assert 5 in found.cells
+    assert replayed(found, "x") == kernel.live("x")

@@ -8,8 +8,10 @@ import copy
 import datetime
 import enum
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import ChainMap, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,6 +79,8 @@ LOOP.append(LOOP)
         ({"day": datetime.date(2020, 1, 1)}, lambda v: v.update(day=datetime.date(2021, 1, 1))),
         ({"mode": Mode.FAST}, lambda v: v.update(mode=Mode.SLOW)),
         (OrderedDict(a=1, b=1), lambda v: v.move_to_end("a")),
+        (UserDict(a=1), lambda v: v.update(a=2)),
+        (ChainMap({}, {"a": 1}), lambda v: v.update(a=2)),
         (defaultdict(list, {1: [2]}), lambda v: setattr(v, "default_factory", None)),
         ({"error": ValueError(1)}, lambda v: v.update(error=ValueError(2))),
         ([{"id": n, "text": "a"} for n in range(10_000)], lambda v: v[5_000].update(text="b")),
@@ -98,6 +102,14 @@ class Slots:
     """Keeps its state elsewhere than in a dictionary."""
 
     __slots__ = ("rate",)
+
+
+@dataclass(order=True)
+class Config:
+    """Settings."""
+
+    rate: float = 0.1
+    sizes: list[int] = field(default_factory=lambda: [4])
 
 
 class Kept:
@@ -155,6 +167,7 @@ def test_what_functions_and_classes_keep_is_seen(monkeypatch: pytest.MonkeyPatch
     hidden = enclosing()
     for kind in (hidden, Owner, Slots, Kept):
         monkeypatch.setattr(kind, "__module__", "__main__")
+    monkeypatch.setitem(globals(), "__name__", "__main__")
     for function in (enclosing, hidden.put, Owner.remember, Owner.__init_subclass__, noted):
         with contextlib.suppress(AttributeError):
             monkeypatch.setattr(function, "__module__", "__main__")
@@ -174,9 +187,10 @@ def test_what_functions_and_classes_keep_is_seen(monkeypatch: pytest.MonkeyPatch
 
 
 def test_looking_at_functions_and_classes_tells_that_they_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    for one in (Owner, Slots, Kept, noted, Owner.remember, Kept.__init__, Kept.__get__, Kept.__set__):
+    monkeypatch.setitem(globals(), "__name__", "__main__")
+    for one in (Config, Owner, Slots, Kept, noted, Owner.remember, Kept.__init__, Kept.__get__, Kept.__set__):
         monkeypatch.setattr(one, "__module__", "__main__")
-    watch, namespace = Watch(), {"kind": Owner, "function": noted, "both": {"a": noted, "b": Owner()}}
+    watch, namespace = Watch(), {"kind": Owner, "function": noted, "both": {"a": noted, "b": Owner()}, "c": Config()}
     watch.look(namespace)
     copy.copy(Slots())
     assert watch.look(namespace)[:2] == (set(), set(namespace))
@@ -322,3 +336,13 @@ def test_it_is_seen_from_which_stream_was_drawn(stream: str) -> None:
     assert watch.look({}).drew == {stream}
     libraries["numpy"].random.default_rng(1).normal()
     assert watch.look({}).drew == set()
+
+
+def test_a_mapped_file_is_not_read(tmp_path: Path) -> None:
+    mapped = np.memmap(tmp_path / "data", dtype="f8", mode="w+", shape=(1 << 14,))
+    namespace = {"mapped": mapped, "view": mapped[1:], "plain": np.asarray(mapped), "kept": [mapped[:9]]}
+    watch = Watch()
+    watch.look(namespace)
+    (tmp_path / "data").write_bytes(b"")
+    assert watch.look(namespace)[:2] == (set(), set())
+    namespace.clear()

@@ -42,7 +42,6 @@ SHOWN = (
     "box.get()",
     "data['x'].shape",
     "data['loss']([1, 2])",
-    "data",
 )
 
 
