@@ -98,6 +98,7 @@ class _Follower(LibraryFlow):
         self.step = step
         self.looked_at.clear()
         self.bound = True
+        self.still = self._seen_still()
         for table in (self.flow.needs, self.flow.missing):
             table[step.index] = {}
         for names in (self.flow.binds, self.flow.changes):

@@ -35,6 +35,7 @@ class FlowState:
         self.step = Step(-1, ())
         self.last = -1  # index of the step before
         self.visited: set[tuple[int, bool]] = set()
+        self.still: frozenset[int] = frozenset()  # tokens of what the step was seen to leave as it was, all of it
         self.filled: set[str] = set()  # names of what the statement under way has put something into
         self.suspect = False
         self.looking = False
@@ -101,12 +102,22 @@ class FlowState:
             if augmented:
                 self._changed(name, binding, accumulates)
             return
-        sharing = with_state_of(binding, self.environment, apart, parts=parts)
+        sharing = with_state_of(binding, self.environment, apart, parts=parts, still=self.still)
         if self.step.failed and not told:
             sharing -= {other for other in sharing if self._is_library(other)}
         for other, present in list(self.environment.items()):
             if other == name or other in sharing:
                 self._changed(other, present, accumulates and other == name)
+
+    def _seen_still(self) -> frozenset[int]:
+        """Return the tokens of what was seen to be the same after the step, down to the last of its parts.
+
+        What shares state with it may have changed, but not in what is shared: that would have been seen. Unless it was
+        changed after it was bound: another may have a part that it has no longer.
+        """
+        unchanged = (self.environment.get(name) for name in self.step.seen.unchanged)
+        # A name's own token is its newest.
+        return frozenset(max(one.tokens) for one in unchanged if one is not None and one.tokens and not one.changes)
 
     def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:
         self.noted += 1

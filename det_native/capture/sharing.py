@@ -79,7 +79,12 @@ def reaches_parts(event: Change, binding: Binding) -> bool:
 
 
 def with_state_of(
-    binding: Binding, environment: Environment, apart: Collection[str], *, parts: bool = True
+    binding: Binding,
+    environment: Environment,
+    apart: Collection[str],
+    *,
+    parts: bool = True,
+    still: frozenset[int] = frozenset(),
 ) -> frozenset[str]:
     """Return names whose values may share state with one.
 
@@ -91,9 +96,11 @@ def with_state_of(
         Kinds that are left out, with what those are made of.
     parts : bool
         Whether it is enough that they keep the same things.
+    still : frozenset of int
+        Tokens of what has not changed, so that sharing that does not count.
     """
     of_apart = (present.tokens for present in environment.values() if present.kind in apart)
-    tokens = (binding.tokens | binding.parts if parts else binding.tokens).difference(*of_apart)
+    tokens = (binding.tokens | binding.parts if parts else binding.tokens).difference(still, *of_apart)
     # What a class is patched with, its instances have too; what changes one of them does not change the class.
     made = binding.tokens if binding.origin.kind == "class" else frozenset()
     return frozenset(

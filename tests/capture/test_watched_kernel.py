@@ -133,3 +133,37 @@ def test_a_cell_that_draws_nothing_is_not_said_to(kernel: Kernel) -> None:
     )
     found = kernel.found()
     assert (found.cells, found.warnings) == ([1, 2, 4, 5], [])
+
+
+def test_a_trial_training_of_another_model_from_the_same_settings_is_not_sent(kernel: Kernel) -> None:
+    kernel.cells(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, cfg):\n"
+        "        super().__init__()\n        self.cfg, self.linear = cfg, torch.nn.Linear(cfg['width'], 1)\n"
+        "def train(net, cfg):\n"
+        "    net.linear(torch.ones(2)).sum().backward()\n"
+        "    with torch.no_grad():\n        net.linear.weight -= cfg['rate'] * net.linear.weight.grad\n"
+        "cfg = {'width': 2, 'rate': 0.1}",
+        "torch.manual_seed(1)\nnet = Net(cfg)",
+        "other = Net(cfg)\ntrain(other, cfg)",
+        "fit(net, cfg)",
+    )
+    assert kernel.found().cells == [1, 2, 3, 5]
+
+
+def test_what_two_objects_keep_of_settings_that_have_changed_since_is_followed(
+    kernel: Kernel, replayed: Replayed
+) -> None:
+    kernel.cells(
+        "class Net:\n    def __init__(self, cfg):\n        self.part = cfg['part']\n"
+        "def grow(net):\n    net.part.append(2)\n"
+        "cfg = {'part': [1]}",
+        "net, other = Net(cfg), Net(cfg)",
+        "cfg['part'] = [5]",
+        "grow(other)",
+        "fit(net, cfg)",
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5, 6]
+    assert replayed(found, "net.part", "cfg") == kernel.live("net.part", "cfg")
