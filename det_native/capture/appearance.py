@@ -45,6 +45,8 @@ _CONTAINERS = (*_SEQUENCES, dict, set, frozenset)
 _BUILT_IN = frozenset({list, tuple, dict, set, frozenset})
 _CODE = (types.BuiltinFunctionType, types.MethodType, types.ModuleType)
 _MADE_BY_CODE = 1 << 9  # Py_TPFLAGS_HEAPTYPE, of a class that is not one of Python's own
+#: Modules that make methods which keep nothing that changes.
+_MAKERS = frozenset({"abc", "collections", "dataclasses", "enum", "functools", "typing"})
 #: What stands in a class and keeps nothing of its instances.
 _WITHOUT_STATE = frozenset(
     {types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType}
@@ -111,7 +113,7 @@ class _Look:
         self.exact = True
         self.inner: list[int] = []
         self._left = _PARTS
-        self._inside: set[int] = set()
+        self._inside: dict[int, int] = {}  # identity of what is being looked at, to its depth
         self._classes: dict[type, Hashable] = {}
 
     def spend(self, parts: int) -> None:
@@ -134,14 +136,14 @@ class _Look:
         if issubclass(kind, enum.Enum):
             return id(value)
         if id(value) in self._inside:
-            return "itself"
+            return ("itself", self._inside[id(value)])
         if depth and kind is not tuple:
             self.inner.append(id(value))
-        self._inside.add(id(value))
+        self._inside[id(value)] = depth
         try:
             return self._whole(value, kind, depth + 1)
         finally:
-            self._inside.discard(id(value))
+            del self._inside[id(value)]
 
     def _whole(self, value: Any, kind: type, depth: int) -> Hashable:
         if issubclass(kind, _CONTAINERS):
@@ -226,8 +228,8 @@ class _Look:
             return tuple([self.part(function, depth) for function in (one.fget, one.fset, one.fdel)])
         if kind is functools.cached_property:
             return self.part(one.func, depth)
-        if kind is types.FunctionType and _is_generated(one):
-            return id(one)
+        if kind is types.FunctionType:
+            return id(one) if _is_generated(one) else self._function(one, depth)
         return self.part(one, depth)
 
     def _function(self, value: Any, depth: int) -> Hashable:
@@ -317,7 +319,7 @@ def _is_told(name: str, one: Any) -> bool:
 
 def _is_generated(function: types.FunctionType) -> bool:
     """Whether a library has made a method: ``__init__`` and the like of a dataclass."""
-    return function.__code__.co_filename == "<string>" or function.__globals__.get("__name__") != "__main__"
+    return function.__code__.co_filename == "<string>" or function.__globals__.get("__name__") in _MAKERS
 
 
 def _slots(value: Any, kind: type) -> Iterator[tuple[str, Any]]:

@@ -98,7 +98,6 @@ class _Follower(LibraryFlow):
         self.step = step
         self.looked_at.clear()
         self.bound = True
-        self.still = self._seen_still()
         for table in (self.flow.needs, self.flow.missing):
             table[step.index] = {}
         for names in (self.flow.binds, self.flow.changes):
@@ -107,6 +106,7 @@ class _Follower(LibraryFlow):
             self.environment.clear()
         self._forget(step.seen.between, self.last)
         self._forget(step.seen.out_of_sight, step.index)
+        self.still = self._seen_still()
         for name in sorted(step.repeated):
             if name in self.environment:
                 self._spread(name, self.environment[name], accumulates=False)
@@ -290,6 +290,7 @@ class _Follower(LibraryFlow):
             elif isinstance(event, Bind):
                 before = self.environment.get(event.name)
                 self._bind(event)
+                self.single -= self.environment[event.name].tokens
                 if before is not None:
                     self.environment = merge([self.environment, {event.name: before}])
             elif isinstance(event, Call):

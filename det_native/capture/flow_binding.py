@@ -62,6 +62,8 @@ class BindingFlow(FlowState):
         kind = kind or kind_made(event, self.environment)
         codes: frozenset[int] = frozenset(self.codes.number(code) for code in event.codes)
         tokens = frozenset({next(self.tokens)})
+        if not self.depth:
+            self.single |= tokens
         taken = any(is_taken_over(path, event.line, self.step.taken) for path, _ in event.through)
         classes: frozenset[int] = frozenset()
         if kind not in DATA_KINDS and not taken:

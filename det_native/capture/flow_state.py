@@ -35,6 +35,7 @@ class FlowState:
         self.step = Step(-1, ())
         self.last = -1  # index of the step before
         self.visited: set[tuple[int, bool]] = set()
+        self.single: set[int] = set()  # tokens that stand for one object: not those of what a loop or a function binds
         self.still: frozenset[int] = frozenset()  # tokens of what the step was seen to leave as it was, all of it
         self.filled: set[str] = set()  # names of what the statement under way has put something into
         self.suspect = False
@@ -117,7 +118,8 @@ class FlowState:
         """
         unchanged = (self.environment.get(name) for name in self.step.seen.unchanged)
         # A name's own token is its newest.
-        return frozenset(max(one.tokens) for one in unchanged if one is not None and one.tokens and not one.changes)
+        own = frozenset(max(one.tokens) for one in unchanged if one is not None and one.tokens and not one.changes)
+        return own & self.single
 
     def _changed(self, name: str, binding: Binding, accumulates: bool) -> None:
         self.noted += 1

@@ -65,6 +65,7 @@ class Watch:
         hidden : collection of str
             Names of it that are not the user's.
         """
+        before, self._seen = self._seen, {}  # an interrupted look is none
         seen: dict[str, Sight] = {}
         for name, value in list(namespace.items()):
             if name in hidden or _OF_THE_SHELL.fullmatch(name) or self._is_slow(name, value):
@@ -75,7 +76,7 @@ class Watch:
                 seen[name] = sight_of(value)
             if time.thread_time() - begin > _SLOW:
                 self._slow.setdefault(name, []).append(id(value))
-        before, self._seen = self._seen, seen
+        self._seen = seen
         both = seen.keys() & before.keys()
         changed = frozenset(name for name in both if _is_another(before[name], seen[name]))
         unchanged = frozenset(name for name in both if seen[name].exact and seen[name] == before[name])

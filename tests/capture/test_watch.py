@@ -98,6 +98,21 @@ class Marked(set[int]):
     """A set with attributes."""
 
 
+class Node:
+    """A part of a tree."""
+
+    def __init__(self, parent: Any = None, child: Any = None) -> None:
+        self.parent, self.child = parent, child
+
+
+def tree() -> Node:
+    """Return a root with a child and a grandchild, each of which knows its parent."""
+    root = Node()
+    root.child = Node(root)
+    root.child.child = Node(root.child)
+    return root
+
+
 class Slots:
     """Keeps its state elsewhere than in a dictionary."""
 
@@ -153,12 +168,13 @@ def enclosing() -> type:
         (Slots(), lambda v: setattr(v, "rate", 1)),
         (Owner(), lambda v: setattr(v, "rate", 1)),
         (Owner(), lambda v: setattr(v, "kept", 1)),
+        (tree(), lambda v: setattr(v.child.child, "parent", v)),
     ],
 )
 def test_a_change_of_an_object_of_a_class_of_the_notebook(
     monkeypatch: pytest.MonkeyPatch, value: Any, change: Callable[[Any], object]
 ) -> None:
-    for kind in (Number, Marked, Slots, Kept, Owner):
+    for kind in (Number, Marked, Slots, Kept, Owner, Node):
         monkeypatch.setattr(kind, "__module__", "__main__")
     assert noted(value, change)
 
@@ -230,6 +246,19 @@ def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:
     watch, first, second = Watch(), [1], [1]
     watch.look({"a": first, "gone": 1})
     assert watch.look({"a": second, "new": 2})[:2] == ({"a"}, set())
+
+
+def test_after_a_look_that_was_interrupted_nothing_is_said_to_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    watch, namespace = Watch(), {"value": [1]}
+    watch.look(namespace)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("det_native.capture.watch.sight_of", interrupted)
+        namespace["value"].append(2)
+        watch.look(namespace)
+    assert watch.look(namespace)[:2] == (set(), set())
 
 
 def test_names_of_the_shell_are_left_out() -> None:

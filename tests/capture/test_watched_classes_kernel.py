@@ -73,6 +73,24 @@ def test_an_equal_part_that_is_changed_later(kernel: Kernel, replayed: Replayed)
     assert replayed(found, "data['part']") == kernel.live("data['part']")
 
 
+def test_what_a_decorator_of_a_module_keeps(kernel: Kernel, replayed: Replayed) -> None:
+    (kernel.folder / "tools.py").write_text(
+        "import functools\n"
+        "def counted(function):\n"
+        "    calls = [0]\n"
+        "    @functools.wraps(function)\n"
+        "    def inner(*given):\n        calls[0] += 1\n        return function(*given), calls[0]\n"
+        "    return inner\n"
+    )
+    kernel.cells(
+        "from tools import counted\nclass Own:\n    @counted\n    def go(self):\n        pass\nown = Own()",
+        "own.go()",
+        "fit(own)",
+    )
+    found = kernel.found()
+    assert replayed(found, "own.go()") == kernel.live("own.go()")
+
+
 @pytest.mark.parametrize(
     "look",
     [

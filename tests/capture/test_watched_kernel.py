@@ -152,6 +152,20 @@ def test_a_trial_training_of_another_model_from_the_same_settings_is_not_sent(ke
     assert kernel.found().cells == [1, 2, 3, 5]
 
 
+def test_settings_that_a_loop_makes_several_times_are_not_one(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, cfg):\n        super().__init__()\n        self.part = cfg['part']\n"
+        "def grow(net):\n    net.part.append(2)",
+        "for width in (1, 2):\n    cfg = {'part': [width]}\n    if width == 1:\n        net, twin = Net(cfg), Net(cfg)",
+        "grow(twin)",
+        "fit(net)",
+    )
+    found = kernel.found()
+    assert replayed(found, "net.part") == kernel.live("net.part")
+
+
 def test_what_two_objects_keep_of_settings_that_have_changed_since_is_followed(
     kernel: Kernel, replayed: Replayed
 ) -> None:
