@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import zip_longest
 
 from det_native.capture.analysis import Statement
 from det_native.capture.argument_changes import call_changes, exposed
@@ -77,11 +78,13 @@ class _Follower(LibraryFlow):
             for name in bound_names(event for statement in step.statements for event in statement.events):
                 self.last_binder[name] = step.index
         self._cut(-1)
-        for step in steps:
+        for step, following in zip_longest(steps, steps[1:]):
             self._step(step)
             if step.index == self.calling:
                 for name in needed:
                     self._read(name, step.last_line or 0, called=True, optional=False, path=(name,))
+            if following is not None:
+                self._suspect(following)
             self._cut(step.index)
             self.last = step.index
         self.flow.final = self.environment
@@ -127,7 +130,7 @@ class _Follower(LibraryFlow):
         """From here on a value that no cell's text makes is missing; it is sent as it is, if that can be done."""
         for name in sorted(names):
             binding = self.environment.get(name)
-            if binding is not None and not binding.by_value and binding.origin.kind != "import":
+            if binding is not None and not binding.by_value:
                 del self.environment[name]
                 self.bound = True
                 self._touched(name)

@@ -12,6 +12,7 @@ from det_native.capture.bindings import Binding, CodeRegistry, Environment
 from det_native.capture.events import Code
 from det_native.capture.records import Facts, Flow, Missing, Need, Step
 from det_native.capture.sharing import with_state_of
+from det_native.capture.vocabulary import DATA_KINDS
 
 
 class FlowState:
@@ -109,6 +110,18 @@ class FlowState:
         for other, present in list(self.environment.items()):
             if other == name or other in sharing:
                 self._changed(other, present, accumulates and other == name)
+
+    def _suspect(self, step: Step) -> None:
+        """Remember what may keep a value that changed before a step, by no cell: it is worth a warning."""
+        for changed in step.seen.between & self.environment.keys():
+            binding = self.environment[changed]
+            package = binding.origin.module.partition(".")[0] if binding.origin.kind == "import" else None
+            keeping = with_state_of(binding, self.environment, frozenset())
+            for name, present in self.environment.items():
+                of_module = present.origin.kind == "import" and present.origin.module.partition(".")[0] == package
+                looked_at = name in step.seen.between or present.kind in DATA_KINDS
+                if not looked_at and (name in keeping or of_module):
+                    self.environment[name] = replace(present, suspects=present.suspects | {step.index})
 
     def _seen_still(self) -> frozenset[int]:
         """Return the tokens of what was seen to be the same after the step, down to the last of its parts.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from det_native.capture.analysis import Statement, analyse
@@ -28,10 +29,14 @@ def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
     for call in log.calls:
         if call.kind != "init":
             taken.setdefault(call.running, set()).add(call.running_line)
-    return [
+    executions = [
         _execution(logged, transform(logged.source), frozenset(taken.get(logged.index, ())))
         for logged in log.executions[: until + 1]
     ]
+    last = executions[-1]
+    if last.magics and log.executions[until] is log.running:
+        executions[-1] = replace(last, seen=last.seen._replace(out_of_sight=log.changed_so_far()))
+    return executions
 
 
 def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozenset[int]) -> Execution:

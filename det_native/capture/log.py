@@ -219,6 +219,10 @@ class ExecutionLog:
     def _look(self) -> Seen:
         return self._watch.look(self.shell.user_ns, self.shell.user_ns_hidden)
 
+    def changed_so_far(self) -> frozenset[str]:
+        """Return names whose values the running execution has changed until now."""
+        return self._watch.changed_since(self.shell.user_ns)
+
     def _after(self, result: Any) -> None:
         execution = self._running.pop() if self._running else None
         if execution is None:

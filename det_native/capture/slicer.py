@@ -295,6 +295,9 @@ class _Slicer:
                 )
         for index in sorted(need.suspects):
             failed = self.executions[index]
+            if not failed.failed:
+                self._warn_of_between(need.name, failed)
+                continue
             self._warn(
                 need.name,
                 f"{failed.label} failed{_line(failed)} while it was using `{need.name}`; should it have changed "
@@ -302,6 +305,16 @@ class _Slicer:
                 f"cell that makes `{need.name}` again.",
             )
         self._check_repeats(need)
+
+    def _warn_of_between(self, name: str, after: Execution) -> None:
+        # Those before a skipped cell count for the next.
+        skipped = [e for e in self.executions.values() if e.index <= after.index and e.seen.between]
+        changed = ", ".join(f"`{one}`" for one in sorted(skipped[-1].seen.between))
+        self._warn(
+            name,
+            f"{changed} was changed before {_lower(after.label)} ran, by no cell: a widget, a timer or a thread. "
+            f"`{name}` may keep it; if so, run the cell that makes `{name}` again.",
+        )
 
     def _failed(self, user: Execution, need: Need, maker: Execution) -> None:
         verb = "defined" if need.name in self.result.flow.binds.get(maker.index, ()) else "changed"

@@ -82,6 +82,12 @@ class Watch:
         unchanged = frozenset(name for name in both if seen[name].exact and seen[name] == before[name])
         return Seen(changed, unchanged, drew=self._look_at_streams())
 
+    def changed_since(self, namespace: Mapping[str, Any]) -> frozenset[str]:
+        """Return names whose values are others than at the last look; the next one compares with that, too."""
+        watch = Watch()
+        watch._seen, watch._slow = self._seen, dict(self._slow)
+        return watch.look(namespace).changed
+
     def _look_at_streams(self) -> frozenset[Stream]:
         before, self._streams = self._streams, stream_states()
         both = self._streams.keys() & before.keys()

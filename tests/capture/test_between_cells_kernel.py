@@ -50,6 +50,24 @@ def test_what_was_read_before_stays_what_it_was(kernel: Kernel, replayed: Replay
     assert replayed(found, "rate") == kernel.live("rate")
 
 
+def test_settings_of_a_module_that_a_widget_changed(kernel: Kernel, replayed: Replayed) -> None:
+    (kernel.folder / "settings.py").write_text("params = {'rate': 0.1}\ndef rate():\n    return params['rate']\n")
+    moved = "import threading\ndef moved():\n    params['rate'] = 0.5\n"
+    found = moved_between(kernel, f"from settings import params, rate\n{moved}", TIMER, "1", "fit(params, rate)")
+    assert replayed(found, "params") == kernel.live("params")
+    [warning] = found.warnings
+    assert "`params` was changed before cell [4] ran, by no cell" in warning
+    assert "`rate` may keep it" in warning
+
+
+def test_what_may_keep_settings_that_a_widget_changed_is_told(kernel: Kernel) -> None:
+    net = "import functools\nclass Net(functools.partial):\n    pass\nnet = Net(dict, params)"
+    found = moved_between(kernel, SETUP + net, TIMER, "1", "fit(net)")
+    [warning] = found.warnings
+    assert "`params` was changed before cell [4] ran, by no cell" in warning
+    assert "`net` may keep it" in warning
+
+
 def test_what_cannot_be_sent_is_an_error_that_says_so(kernel: Kernel) -> None:
     found = moved_between(kernel, SETUP, TIMER, "1", "fit(own)")
     assert "what changed it before cell [4] ran was no cell: a widget, a timer or a thread" in found.error
@@ -65,6 +83,12 @@ def test_a_file_that_a_magic_ran(kernel: Kernel, replayed: Replayed) -> None:
 def test_a_file_that_a_magic_ran_before_the_rest_of_the_cell(kernel: Kernel) -> None:
     Path(kernel.folder / "more.py").write_text("state['n'] += 1\n")
     kernel.cells("state = {'n': 1}\ndef now():\n    return state['n']", "%run -i more.py\nn = now()", "fit(n, now)")
+    assert "Cell [3] uses `state`, and runs `%run -i more.py`, which sets it out of sight" in kernel.found().error
+
+
+def test_a_file_that_a_magic_ran_before_the_call_in_its_cell(kernel: Kernel) -> None:
+    Path(kernel.folder / "more.py").write_text("state['n'] += 1\n")
+    kernel.cells("state = {'n': 1}", "%run -i more.py\nfit(state)")
     assert "Cell [3] uses `state`, and runs `%run -i more.py`, which sets it out of sight" in kernel.found().error
 
 

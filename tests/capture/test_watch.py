@@ -254,10 +254,11 @@ def test_after_a_look_that_was_interrupted_nothing_is_said_to_have_changed(monke
 
     watch, namespace = Watch(), {"value": [1]}
     watch.look(namespace)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    namespace["value"].append(2)
+    with monkeypatch.context() as patch:
         patch.setattr("det_native.capture.watch.sight_of", interrupted)
-        namespace["value"].append(2)
-        watch.look(namespace)
+        with pytest.raises(KeyboardInterrupt):
+            watch.look(namespace)
     assert watch.look(namespace)[:2] == (set(), set())
 
 
