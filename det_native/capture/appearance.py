@@ -166,6 +166,8 @@ class _Look:
             return self._of_table(value, depth)
         if library == "torch" and kind.__name__ in {"Tensor", "Parameter"}:
             return value.data_ptr(), value._version, tuple(value.shape)
+        if "traitlets" in sys.modules and issubclass(kind, sys.modules["traitlets"].HasTraits):
+            return self._of_widget(value, depth)
         return self.other(value, depth)
 
     def other(self, value: Any, depth: int) -> Hashable:
@@ -248,6 +250,11 @@ class _Look:
             self.exact = False
         self.inner.extend(map(id, type.__subclasses__(value)))
         return self._class(value, depth)
+
+    def _of_widget(self, value: Any, depth: int) -> Hashable:
+        """Look at what the user has set a slider to, or the like; the rest comes and goes when it is shown."""
+        traits = object.__getattribute__(value, "__dict__").get("_trait_values", {})
+        return (type(value), id(value), self.part(traits.get("value"), depth))
 
     def _of_table(self, value: Any, depth: int) -> Hashable:
         """Look at a table's, column's or index's arrays."""

@@ -43,7 +43,7 @@ def missing_problem(
             "",
             f"`{name}` is used by {by}, but what changed it before {_lower(between[-1].label)} ran was no cell: a "
             "widget, a timer or a thread.",
-            f"Set `{name}` in a cell, then submit again.",
+            f"Set `{name}` in a cell, or name in values= what {_lower(user.label)} makes of it, then submit again.",
         )
     if (name.startswith("_") and (name.strip("_i").isdigit() or not name.strip("_"))) or name in {"In", "Out"}:
         return Problem("", f"{user.label} uses `{name}`, the notebook's history.", "Give the result a name of its own.")

@@ -148,9 +148,7 @@ class _Follower(LibraryFlow):
                 binding = replace(binding, suspects=binding.suspects - {index})  # it is more than that now
                 self._changed(name, binding, accumulates=False)
                 self._spread(name, self.environment[name], accumulates=False)
-        for stream in sorted(self.step.seen.drew):
-            if index not in self.flow.seeds.get(stream, set()) | self.flow.draws.get(stream, set()):
-                self._draws(stream)
+        self._seen_streams()
 
     def _statement(self, statement: Statement) -> None:
         self.filled.clear()

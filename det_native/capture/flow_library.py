@@ -36,17 +36,32 @@ class LibraryFlow(BindingFlow):
         if stream is None or not event.keywords.isdisjoint({"random_state", "generator"}):
             return
         self.noted += 1
-        name, seeds = f"<{stream[0]} random numbers>", stream[1]
+        name, seeds = _named(stream[0]), stream[1]
         if seeds:
-            self.flow.seeds.setdefault(stream[0], set()).add(index)
-        else:
-            self._draws(stream[0])
+            self._seeds(stream[0])
+            return
+        self._draws(stream[0])
         binding = self.environment.get(name)
-        if seeds:
-            self.environment[name] = Binding(frozenset({index}), tokens=frozenset({next(self.tokens)}))
-        elif binding is not None:
+        if binding is not None:
             self._need(name, binding, (name,), event.line)
             self.environment[name] = binding.changed(index, accumulates=False)
+
+    def _seen_streams(self) -> None:
+        """Take up what was drawn or seeded in a way that the cell's text does not show."""
+        index = self.step.index
+        for stream in sorted(self.step.seen.drew):
+            if index in self.flow.seeds.get(stream, set()) | self.flow.draws.get(stream, set()):
+                continue
+            if stream in self.step.seen.seeded:
+                self._seeds(stream)
+                self._effect(f"the random numbers of {stream}")
+            else:
+                self._draws(stream)
+
+    def _seeds(self, stream: Stream) -> None:
+        index = self.step.index
+        self.flow.seeds.setdefault(stream, set()).add(index)
+        self.environment[_named(stream)] = Binding(frozenset({index}), tokens=frozenset({next(self.tokens)}))
 
     def _draws(self, stream: Stream) -> None:
         index = self.step.index
@@ -65,3 +80,7 @@ class LibraryFlow(BindingFlow):
         if full[0] not in self.facts.local_modules:
             return False
         return full in self.facts.setters or (len(full) > 2 and full[-1] in CONTAINER_CHANGES)
+
+
+def _named(stream: Stream) -> str:
+    return f"<{stream} random numbers>"

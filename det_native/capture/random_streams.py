@@ -1,36 +1,58 @@
-"""Which global streams of random numbers a cell has drawn from, seen from their states before and after it."""
+"""Which global streams of random numbers a cell has drawn from or seeded, by their states before and after it."""
 
 from __future__ import annotations
 
+import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from det_native.capture.events import Stream
 
-
-def _of_random(random: Any) -> int:
-    return hash(random.getstate())
+_WORDS = 624  # of the state of a Mersenne twister; it has used none of them yet once it is seeded
 
 
-def _of_numpy(numpy: Any) -> int:
+class State(NamedTuple):
+    """Where a stream is.
+
+    Attributes
+    ----------
+    number : int
+        Another once something was drawn.
+    fresh : bool
+        Nothing was drawn since it was seeded, by the look of it.
+    """
+
+    number: int
+    fresh: bool
+
+
+def _of_random(random: Any) -> State:
+    _, words, gauss = state = random.getstate()
+    return State(hash(state), words[-1] == _WORDS and gauss is None)
+
+
+def _of_numpy(numpy: Any) -> State:
     state = numpy.random.get_state(legacy=False)
     inner = {name: getattr(value, "tobytes", lambda value=value: value)() for name, value in state["state"].items()}
-    return hash((tuple(inner.items()), state.get("has_gauss"), state.get("gauss")))
+    fresh = inner.get("pos") == _WORDS and not state.get("has_gauss")
+    return State(hash((tuple(inner.items()), state.get("has_gauss"), state.get("gauss"))), fresh)
 
 
-def _of_torch(torch: Any) -> int:
-    return hash(torch.get_rng_state().numpy().tobytes())
+def _of_torch(torch: Any) -> State:
+    state = torch.get_rng_state().numpy().tobytes()
+    left, _, position = struct.unpack_from("<iiq", state, 8)  # after the seed
+    return State(hash(state), (left, position) == (1, 0))
 
 
 #: TensorFlow has none to look at: each operation takes its own seed from a counter.
-_STATES: dict[Stream, Callable[[Any], int]] = {"random": _of_random, "numpy": _of_numpy, "torch": _of_torch}
+_STATES: dict[Stream, Callable[[Any], State]] = {"random": _of_random, "numpy": _of_numpy, "torch": _of_torch}
 
 
-def stream_states() -> dict[Stream, int]:
-    """Return a number for each stream of a library that is loaded; it is another once something was drawn."""
-    states: dict[Stream, int] = {}
+def stream_states() -> dict[Stream, State]:
+    """Return the state of each stream of a library that is loaded."""
+    states: dict[Stream, State] = {}
     for stream, state in _STATES.items():
         library = sys.modules.get(stream)
         if library is not None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from det_native.capture.appearance import Sight, sight_of
 from det_native.capture.events import Stream
-from det_native.capture.random_streams import stream_states
+from det_native.capture.random_streams import State, stream_states
 
 _SLOW = 0.02  # seconds of the processor for one value: it is not looked at again
 _SLOW_LOOKS = 2  # once, something else may have taken the time
@@ -36,6 +36,8 @@ class Seen(NamedTuple):
         Those of the changed that something else than the cell's text may have changed: a file that ``%run`` ran.
     drew : frozenset of str
         Global streams of random numbers whose state differs: something was drawn, or they were seeded.
+    seeded : frozenset of str
+        Those of them that were seeded last.
     """
 
     changed: frozenset[str] = frozenset()
@@ -43,6 +45,7 @@ class Seen(NamedTuple):
     between: frozenset[str] = frozenset()
     out_of_sight: frozenset[str] = frozenset()
     drew: frozenset[Stream] = frozenset()
+    seeded: frozenset[Stream] = frozenset()
 
 
 NOTHING_SEEN = Seen()
@@ -53,7 +56,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._seen: dict[str, Sight] = {}
-        self._streams: dict[Stream, int] = {}
+        self._streams: dict[Stream, State] = {}
         self._slow: dict[str, list[int]] = {}  # name to the id of its value, for each look that was slow
 
     def look(self, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> Seen:
@@ -80,18 +83,16 @@ class Watch:
         both = seen.keys() & before.keys()
         changed = frozenset(name for name in both if _is_another(before[name], seen[name]))
         unchanged = frozenset(name for name in both if seen[name].exact and seen[name] == before[name])
-        return Seen(changed, unchanged, drew=self._look_at_streams())
+        streams, self._streams = self._streams, stream_states()
+        drew = frozenset(stream for stream, now in self._streams.items() if streams.get(stream, now) != now)
+        seeded = frozenset(stream for stream in drew if self._streams[stream].fresh)
+        return Seen(changed, unchanged, drew=drew, seeded=seeded)
 
     def changed_since(self, namespace: Mapping[str, Any]) -> frozenset[str]:
         """Return names whose values are others than at the last look; the next one compares with that, too."""
         watch = Watch()
         watch._seen, watch._slow = self._seen, dict(self._slow)
         return watch.look(namespace).changed
-
-    def _look_at_streams(self) -> frozenset[Stream]:
-        before, self._streams = self._streams, stream_states()
-        both = self._streams.keys() & before.keys()
-        return frozenset(stream for stream in both if self._streams[stream] != before[stream])
 
     def _is_slow(self, name: str, value: Any) -> bool:
         looks = self._slow.get(name, [])

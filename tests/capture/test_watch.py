@@ -364,6 +364,17 @@ def test_it_is_seen_from_which_stream_was_drawn(stream: str) -> None:
     assert watch.look({}).drew == set()
     draws[stream]()
     assert watch.look({}).drew == {stream}
+    assert not watch.look({}).seeded
+    seeds = {
+        "random": libraries["random"].seed,
+        "numpy": libraries["numpy"].random.seed,
+        "torch": libraries["torch"].manual_seed,
+    }
+    seeds[stream](1)
+    seeded = watch.look({})
+    assert (seeded.drew, seeded.seeded) == ({stream}, {stream})
+    draws[stream]()
+    assert watch.look({}).seeded == set()
     libraries["numpy"].random.default_rng(1).normal()
     assert watch.look({}).drew == set()
 

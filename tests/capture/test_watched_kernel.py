@@ -124,6 +124,26 @@ def test_random_numbers_that_a_library_draws_are_told(kernel: Kernel, seed: str,
     assert "of which cell [4] drew some" in warning
 
 
+@pytest.mark.parametrize(
+    ("seed", "draw"),
+    [
+        ("random.seed", "random.random()"),
+        ("numpy.random.seed", "numpy.random.rand()"),
+        ("torch.manual_seed", "torch.nn.Linear(1, 1).weight.item()"),
+    ],
+)
+def test_what_a_module_seeds_is_sent(kernel: Kernel, replayed: Replayed, seed: str, draw: str) -> None:
+    (kernel.folder / f"fixing_{seed[:5]}.py").write_text(
+        f"import random, numpy, torch\ndef fix(number):\n    {seed}(number)\n    return numpy.arange(3)\n"
+    )
+    kernel.cells(
+        f"import random, numpy, torch\nfrom fixing_{seed[:5]} import fix", "fix(7)", f"start = {draw}", "fit(start)"
+    )
+    found = kernel.found()
+    assert found.cells == [1, 2, 3, 4, 5]
+    assert replayed(found, "start") == kernel.live("start")
+
+
 def test_a_cell_that_draws_nothing_is_not_said_to(kernel: Kernel) -> None:
     kernel.cells(
         "import numpy, random\nnumpy.random.seed(1)\nrandom.seed(1)",
