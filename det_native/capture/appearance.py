@@ -24,6 +24,8 @@ from collections.abc import Collection, Hashable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from det_native.capture.random_streams import state_of_generator
+
 _PARTS = 2_000  # of one value that are looked at one by one; a long container, or an array, counts as more
 _LENGTH_OF_PART = 100
 _BYTES_OF_PART = 1 << 13
@@ -43,6 +45,7 @@ _PLAIN_MODULES = frozenset(
 _SEQUENCES = (list, tuple, deque)
 _CONTAINERS = (*_SEQUENCES, dict, set, frozenset)
 _BUILT_IN = frozenset({list, tuple, dict, set, frozenset})
+_GENERATORS = frozenset({"Generator", "RandomState", "Random"})
 _CODE = (types.BuiltinFunctionType, types.MethodType, types.ModuleType)
 _MADE_BY_CODE = 1 << 9  # Py_TPFLAGS_HEAPTYPE, of a class that is not one of Python's own
 #: Modules that make methods which keep nothing that changes.
@@ -156,6 +159,9 @@ class _Look:
         if issubclass(kind, type):
             return self._kind(value, depth)
         library = kind.__module__.partition(".")[0]
+        if kind.__name__ in _GENERATORS and library in {"numpy", "torch", "random"}:
+            self.exact = False
+            return (id(value), state_of_generator(value))
         if library == "numpy":
             return _of_array(value, self, depth)
         own = self._own(value, kind, depth)

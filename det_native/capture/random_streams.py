@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -34,7 +35,11 @@ def _of_random(random: Any) -> State:
 
 
 def _of_numpy(numpy: Any) -> State:
-    state = numpy.random.get_state(legacy=False)
+    return _of_twister(numpy.random)
+
+
+def _of_twister(generator: Any) -> State:
+    state = generator.get_state(legacy=False)
     inner = {name: getattr(value, "tobytes", lambda value=value: value)() for name, value in state["state"].items()}
     fresh = inner.get("pos") == _WORDS and not state.get("has_gauss")
     return State(hash((tuple(inner.items()), state.get("has_gauss"), state.get("gauss"))), fresh)
@@ -44,6 +49,17 @@ def _of_torch(torch: Any) -> State:
     state = torch.get_rng_state().numpy().tobytes()
     left, _, position = struct.unpack_from("<iiq", state, 8)  # after the seed
     return State(hash(state), (left, position) == (1, 0))
+
+
+def state_of_generator(generator: Any) -> int | None:
+    """Return a number that is another once something was drawn; None where it would have to be asked of a device."""
+    if hasattr(generator, "bit_generator"):
+        return zlib.crc32(repr(generator.bit_generator.state).encode())
+    if hasattr(generator, "getstate"):
+        return hash(generator.getstate())
+    if hasattr(generator, "device"):
+        return zlib.crc32(generator.get_state().numpy()) if generator.device.type == "cpu" else None
+    return _of_twister(generator).number
 
 
 #: TensorFlow has none to look at: each operation takes its own seed from a counter.

@@ -7,6 +7,7 @@ import contextlib
 import copy
 import datetime
 import enum
+import random
 import time
 from collections import ChainMap, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable
@@ -79,6 +80,10 @@ LOOP.append(LOOP)
         ({"day": datetime.date(2020, 1, 1)}, lambda v: v.update(day=datetime.date(2021, 1, 1))),
         ({"mode": Mode.FAST}, lambda v: v.update(mode=Mode.SLOW)),
         (OrderedDict(a=1, b=1), lambda v: v.move_to_end("a")),
+        (np.random.default_rng(0), lambda v: v.normal()),
+        ({"random": np.random.RandomState(0)}, lambda v: v["random"].normal()),
+        (torch.Generator(), lambda v: torch.rand(1, generator=v)),
+        ([random.Random(1)], lambda v: v[0].random()),
         (UserDict(a=1), lambda v: v.update(a=2)),
         (ChainMap({}, {"a": 1}), lambda v: v.update(a=2)),
         (defaultdict(list, {1: [2]}), lambda v: setattr(v, "default_factory", None)),

@@ -144,6 +144,16 @@ def test_what_a_module_seeds_is_sent(kernel: Kernel, replayed: Replayed, seed: s
     assert replayed(found, "start") == kernel.live("start")
 
 
+def test_a_generator_that_a_library_draws_from(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import torch\ngenerator = torch.Generator().manual_seed(3)",
+        "torch.rand(2, generator=generator)",
+        "fit(generator)",
+    )
+    found = kernel.found()
+    assert replayed(found, "torch.rand(1, generator=generator)") == kernel.live("torch.rand(1, generator=generator)")
+
+
 def test_a_cell_that_draws_nothing_is_not_said_to(kernel: Kernel) -> None:
     kernel.cells(
         "import numpy, random\nnumpy.random.seed(1)\nrandom.seed(1)",
