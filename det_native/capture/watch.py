@@ -17,6 +17,7 @@ from det_native.capture.events import Stream
 from det_native.capture.random_streams import State, stream_states
 
 _SLOW = 0.02  # seconds of the processor for one value: it is not looked at again
+_SLOW_TOGETHER = 0.1  # for all values: then those that take the most are not looked at again
 _SLOW_LOOKS = 2  # once, something else may have taken the time
 _OF_THE_SHELL = re.compile(r"_+|_i+|_i?\d+|_[dios]h|In|Out|_exit_code")
 
@@ -70,6 +71,7 @@ class Watch:
         """
         before, self._seen = self._seen, {}  # an interrupted look is none
         seen: dict[str, Sight] = {}
+        took: dict[str, float] = {}
         for name, value in list(namespace.items()):
             if name in hidden or _OF_THE_SHELL.fullmatch(name) or self._is_slow(name, value):
                 continue
@@ -77,8 +79,8 @@ class Watch:
             seen[name] = Sight(id(value), None, 0, exact=False)
             with suppress(Exception):  # what cannot be looked at is left to the reading of the cells
                 seen[name] = sight_of(value)
-            if time.thread_time() - begin > _SLOW:
-                self._slow.setdefault(name, []).append(id(value))
+            took[name] = time.thread_time() - begin
+        self._note_slow(took, seen)
         self._seen = seen
         both = seen.keys() & before.keys()
         changed = frozenset(name for name in both if _is_another(before[name], seen[name]))
@@ -93,6 +95,14 @@ class Watch:
         watch = Watch()
         watch._seen, watch._slow = self._seen, dict(self._slow)
         return watch.look(namespace).changed
+
+    def _note_slow(self, took: Mapping[str, float], seen: Mapping[str, Sight]) -> None:
+        together = sum(took.values())
+        for name in sorted(took, key=took.__getitem__, reverse=True):
+            if took[name] <= _SLOW and together <= _SLOW_TOGETHER:
+                break
+            together -= took[name]
+            self._slow.setdefault(name, []).append(seen[name].identity)
 
     def _is_slow(self, name: str, value: Any) -> bool:
         looks = self._slow.get(name, [])

@@ -247,6 +247,17 @@ def test_a_value_is_looked_at_again_if_a_look_was_slow_only_once(monkeypatch: py
     assert noted([1], lambda v: v.append(2))
 
 
+def test_many_values_do_not_take_long_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = (number / 128 for number in range(10_000))  # each value takes as long
+    monkeypatch.setattr(time, "thread_time", lambda: next(clock))
+    watch, namespace = Watch(), {f"value{number}": [number] for number in range(30)}
+    watch.look(namespace)
+    assert len(watch.look(namespace).unchanged) == 30
+    assert len(watch.look(namespace).unchanged) == 12
+    namespace["value0"] = [5]
+    assert watch.look(namespace).changed <= {"value0"}
+
+
 def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:
     watch, first, second = Watch(), [1], [1]
     watch.look({"a": first, "gone": 1})
