@@ -26,11 +26,14 @@ Answer = TypeVar("Answer")
 def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
     """Return the executions up to and with index `until`, transformed and analysed."""
     taken: dict[int, set[int]] = {}
+    begun: set[int] = set()
     for call in log.calls:
-        if call.kind != "init":
+        if call.kind == "init":
+            begun.add(call.running)
+        else:
             taken.setdefault(call.running, set()).add(call.running_line)
     executions = [
-        _execution(logged, transform(logged.source), frozenset(taken.get(logged.index, ())))
+        _execution(logged, transform(logged.source), frozenset(taken.get(logged.index, ())), logged.index in begun)
         for logged in log.executions[: until + 1]
     ]
     last = executions[-1]
@@ -39,7 +42,7 @@ def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
     return executions
 
 
-def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozenset[int]) -> Execution:
+def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozenset[int], begun: bool) -> Execution:
     failed = logged.succeeded is False
     language = transformed.language
     statements: tuple[Statement, ...] = ()
@@ -70,15 +73,19 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         taken,
         logged.source,
         logged.title,
-        _seen(logged, transformed, bool(taken)),
+        _seen(logged, transformed, bool(taken), begun),
     )
 
 
-def _seen(logged: LoggedExecution, transformed: Transformed, trained: bool) -> Seen:
-    """Return what was seen of the values, as far as it says something of the cell: what a training changed does not."""
+def _seen(logged: LoggedExecution, transformed: Transformed, trained: bool, begun: bool) -> Seen:
+    """Return what was seen of the values, as far as it says something of the cell.
+
+    What a training changed does not, nor do the random numbers that ``init()`` seeds here, as it does on the worker.
+    """
     if trained:
         return Seen(between=logged.seen.between)
-    return logged.seen._replace(out_of_sight=logged.seen.changed) if transformed.hidden else logged.seen
+    seen = logged.seen._replace(drew=frozenset(), seeded=frozenset()) if begun else logged.seen
+    return seen._replace(out_of_sight=seen.changed) if transformed.hidden else seen
 
 
 def _changed_names(source: str) -> frozenset[str]:

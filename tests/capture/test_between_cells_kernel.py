@@ -17,7 +17,13 @@ SETUP = (
     "import threading\nparams = {'rate': 0.1}\nclass Own:\n    pass\nown = Own()\nown.params = params\n"
     "def moved():\n    params['rate'] = 0.5\n"
 )
-TIMER = "timer = threading.Timer(0.1, moved)\ntimer.start()"
+# It moves when the test says so, by a file, after the cell has ended.
+TIMER = (
+    "import os, time\n"
+    "def wait():\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n"
+    "    moved()\n    open('moved', 'w').close()\n"
+    "threading.Thread(target=wait, daemon=True).start()"
+)
 
 
 def moved_between(kernel: Kernel, *cells: str) -> Found:
@@ -25,8 +31,17 @@ def moved_between(kernel: Kernel, *cells: str) -> Found:
     for number, cell in enumerate(cells):
         kernel.run(cell)
         if number == 1:
-            time.sleep(0.4)
+            _move(kernel.folder)
     return kernel.found()
+
+
+def _move(folder: Path) -> None:
+    (folder / "go").touch()
+    deadline = time.monotonic() + 20
+    while not (folder / "moved").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    (folder / "go").unlink()
+    (folder / "moved").unlink()
 
 
 @pytest.mark.parametrize(
@@ -114,3 +129,12 @@ def test_a_part_of_a_library_in_a_failed_cell_does_not_block(kernel: Kernel) -> 
     found = kernel.found()
     assert found.cells == [1, 2, 4, 5]
     assert not found.warnings
+
+
+def test_what_a_slider_was_set_to_is_no_cells_doing(kernel: Kernel) -> None:
+    slider = (
+        "import ipywidgets, threading\nslider = ipywidgets.FloatSlider(0.1)\ndef moved():\n    slider.value = 0.7\n"
+    )
+    found = moved_between(kernel, slider, TIMER, "rate = slider.value", "fit(rate)")
+    assert "`slider` is used by cell [4]" in found.error
+    assert "name in values= what cell [4] makes of it" in found.error

@@ -211,3 +211,9 @@ def test_what_two_objects_keep_of_settings_that_have_changed_since_is_followed(
     found = kernel.found()
     assert found.cells == [1, 2, 3, 4, 5, 6]
     assert replayed(found, "net.part", "cfg") == kernel.live("net.part", "cfg")
+
+
+@pytest.mark.parametrize(("begin", "cells"), [("", [1, 2, 3, 4, 5]), ("context = init()\n", [1, 4, 5])])
+def test_what_init_seeds_here_it_seeds_on_the_worker_too(kernel: Kernel, begin: str, cells: list[int]) -> None:
+    kernel.cells("import torch", f"{begin}getattr(torch, 'manual_seed')(3)", "net = [1]", "fit(net)")
+    assert kernel.found().cells == cells
