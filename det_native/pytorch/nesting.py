@@ -27,10 +27,11 @@ def to_device(data: Any, device: torch.device) -> Any:
         # Texts and objects have no tensor.
         return torch.as_tensor(data, device=device) if data.dtype.kind in "biufc" else data
     kind = type(data)
-    if kind is list:
-        return [to_device(part, device) for part in data]
-    if kind is tuple:
-        return tuple([to_device(part, device) for part in data])
+    if kind is list or kind is tuple:
+        tensor = torch.Tensor
+        # What is there already is not worth a call: this is done for every batch.
+        parts = [part if type(part) is tensor and part.device == device else to_device(part, device) for part in data]
+        return parts if kind is list else tuple(parts)
     if kind is dict:
         return {key: to_device(part, device) for key, part in data.items()}
     move: Callable[[torch.device], Any] | None = getattr(data, "to", None)

@@ -12,6 +12,8 @@ from det_native.errors import TrialDefinitionError
 
 def scalar(value: Any) -> float | None:
     """Return a number out of a Python number, a tensor or array of one element, None for anything else."""
+    if type(value) is float:
+        return value  # `Real` is asked at ten times the cost, and this is done for every batch
     if isinstance(value, Real):
         return float(value)
     item = getattr(value, "item", None)
