@@ -1,6 +1,6 @@
 """What a value looks like: something small that is another as soon as the value is another.
 
-Only the standard library is imported, and nothing of the user's is called.
+Only the standard library is imported, and nothing of the user's is called, but a metaclass's own ``__getattribute__``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which values a cell has changed, whatever way it took: they look different after it.
 
 Reading the cells finds most of what they change; this finds the rest, where a value is small and plain enough to be
-looked at after every cell. Only the standard library is imported, and nothing of the user's is called.
+looked at before and after every cell, see ``appearance``.
 """
 
 from __future__ import annotations

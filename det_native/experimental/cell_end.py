@@ -10,13 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 
+def running_shell() -> Any:
+    """Return IPython's shell, None in a script."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
 def at_the_end(do: Callable[[], None]) -> None:
     """Call a function when the cell that runs, or else the script, is at its end, after an exception too.
 
     The end of a fork of this process (a loader worker, say) is not that of the script.
     """
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    shell = running_shell()
     if shell is None:
         process = os.getpid()
 

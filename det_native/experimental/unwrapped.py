@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from det_native.experimental.cell_end import at_the_end
+from det_native.experimental.cell_end import at_the_end, running_shell
 
 if TYPE_CHECKING:
     from det_native.keras import TFKerasNativeContext
@@ -38,7 +38,7 @@ class _Lookout:
         histories = _histories_of(_namespace())
         trained = [name for name, history in histories.items() if history is not self._histories.get(name)]
         if not trained:
-            if _shell() is not None:
+            if running_shell() is not None:
                 at_the_end(self._look)
             return
         name = trained[0]
@@ -49,13 +49,8 @@ class _Lookout:
         )
 
 
-def _shell() -> Any:
-    ipython = sys.modules.get("IPython")
-    return ipython.get_ipython() if ipython is not None else None
-
-
 def _namespace() -> Mapping[str, Any]:
-    shell = _shell()
+    shell = running_shell()
     namespace: Mapping[str, Any] = vars(sys.modules["__main__"]) if shell is None else shell.user_ns
     return namespace
 
