@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -71,10 +72,11 @@ class TinyTrial(PyTorchTrial):
 
 def _pairs(folder: Path, trial_class: type[TinyTrial], length: int, rounds: int) -> Pairs:
     """Train a class, and by hand what it trains, in stretches by turns; return the seconds per batch of each."""
-    loader = DataLoader(trial_class.make_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched)
+    loader = torch.utils.data.DataLoader(trial_class.make_dataset(), batch_size=32, shuffle=True, collate_fn=as_fetched)
+    epochs = itertools.chain.from_iterable(itertools.repeat(loader))
     model = trial_class.make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    clock = Stretches(bare_stretches(iter(loader.get_data_loader(repeat=True)), model, optimizer, length), length)
+    clock = Stretches(bare_stretches(epochs, model, optimizer, length), length)
     train_timed(folder, trial_class, (rounds + 2) * length, 32, clock.tick)
     return clock.pairs
 

@@ -42,12 +42,17 @@ class TrialContext:
     ----------
     environment : TrialEnvironment
         The facts of the trial.
+
+    Attributes
+    ----------
+    stop_requested : bool
+        What ``get_stop_requested`` returns; a loop reads it after each batch.
     """
 
     def __init__(self, environment: TrialEnvironment) -> None:
         self.env = environment
         self.distributed = DistributedContext(environment.ranks)
-        self._stop_requested = False
+        self.stop_requested = False
 
     @classmethod
     def from_config(cls, config: dict[str, Any] | str) -> Self:
@@ -148,7 +153,7 @@ class TrialContext:
 
     def get_stop_requested(self) -> bool:
         """Return whether the user's code asked for an early end."""
-        return self._stop_requested
+        return self.stop_requested
 
     def set_stop_requested(self, stop_requested: bool) -> None:
         """Ask for an early end: the trial finishes its batch, checkpoints and ends as COMPLETED.
@@ -160,7 +165,7 @@ class TrialContext:
         """
         if not isinstance(stop_requested, bool):
             raise ArgumentError(f"stop_requested must be True or False, not {stop_requested!r}.")
-        self._stop_requested = stop_requested
+        self.stop_requested = stop_requested
 
     def _has_batch_size(self) -> bool:
         return "global_batch_size" in self.env.hparams

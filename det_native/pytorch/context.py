@@ -205,7 +205,12 @@ class PyTorchTrialContext(TrialContext):
         TrialDefinitionError
             If no gradient was computed before the first step.
         """
-        self._steps.step(optimizer, clip_grads, auto_zero_grads, scaler, backward_passes_per_step)
+        plainly = auto_zero_grads and clip_grads is None and scaler is None and backward_passes_per_step is None
+        if plainly and id(optimizer) in self._steps.simple:  # nearly every batch comes here, and should cost nothing
+            optimizer.step()
+            optimizer.zero_grad()
+        else:
+            self._steps.step(optimizer, clip_grads, auto_zero_grads, scaler, backward_passes_per_step)
 
     def to_device(self, data: Any) -> Any:
         """Move the arrays and tensors of `data`, in any nesting, to the trial's device."""

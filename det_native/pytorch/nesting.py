@@ -20,18 +20,19 @@ def to_device(data: Any, device: torch.device) -> Any:
     Arrays of numbers become tensors. What has a ``to(device)`` of its own is asked for it; anything else that is
     neither tensor, array nor container stays as it is.
     """
+    kind = type(data)
+    if kind is tuple or kind is list:
+        # What is there already is not worth a call: this is done for every batch.
+        for part in data:
+            if type(part) is not torch.Tensor or part.device != device:
+                return kind([to_device(part, device) for part in data])
+        return data if kind is tuple else list(data)
     if isinstance(data, torch.Tensor):
         # Only on its way to a GPU: whoever reads in host memory would not wait for it.
         return data if data.device == device else data.to(device, non_blocking=device.type != "cpu")
     if isinstance(data, np.ndarray):
         # Texts and objects have no tensor.
         return torch.as_tensor(data, device=device) if data.dtype.kind in "biufc" else data
-    kind = type(data)
-    if kind is list or kind is tuple:
-        tensor = torch.Tensor
-        # What is there already is not worth a call: this is done for every batch.
-        parts = [part if type(part) is tensor and part.device == device else to_device(part, device) for part in data]
-        return parts if kind is list else tuple(parts)
     if kind is dict:
         return {key: to_device(part, device) for key, part in data.items()}
     move: Callable[[torch.device], Any] | None = getattr(data, "to", None)

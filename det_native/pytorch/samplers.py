@@ -6,7 +6,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, count, islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,20 +63,23 @@ class PlainOrder:
         return full if self._drop_last or not rest else full + 1
 
     def items(self, epoch: int) -> Iterator[Any]:
-        """Yield the epoch's batches of indices (or single indices)."""
+        """Return the epoch's batches of indices (or single indices)."""
+        return chain.from_iterable(self._chunks(epoch))
+
+    def _chunks(self, epoch: int) -> Iterator[list[Any]]:
+        """Yield the items many at a time: slicing a list is much quicker than slicing a tensor."""
         order: torch.Tensor | None = None
         if self._shuffle:
             order = torch.randperm(self._records, generator=torch.Generator().manual_seed(seed_for(self._seed, epoch)))
         size = self._batch_size or 1
         used = min(len(self) * size, self._records)
-        # Many batches at a time: slicing a list is much quicker than slicing a tensor.
         for start in range(0, used, _CHUNK * size):
             end = min(start + _CHUNK * size, used)
             indices = order[start:end].tolist() if order is not None else list(range(start, end))
             if self._batch_size is None:
-                yield from indices
+                yield indices
             else:
-                yield from (indices[first : first + size] for first in range(0, end - start, size))
+                yield [indices[first : first + size] for first in range(0, end - start, size)]
 
 
 class IsolatedOrder:
@@ -190,17 +193,14 @@ class RepeatBatchSampler:
         return len(self._order)
 
     def __iter__(self) -> Iterator[Any]:
-        epoch = self._first_epoch
-        while True:
-            empty = True
-            for item in self._order.items(epoch):
-                empty = False
-                yield item
-            if empty:
-                raise TrialDefinitionError(
-                    "The training data loader yields no batches; its dataset or sampler is empty."
-                )
-            epoch += 1
+        # One after the other without a frame between: this is done for every batch.
+        return chain.from_iterable(map(self._epoch, count(self._first_epoch)))
+
+    def _epoch(self, epoch: int) -> Iterator[Any]:
+        items = iter(self._order.items(epoch))
+        for first in items:
+            return chain((first,), items)
+        raise TrialDefinitionError("The training data loader yields no batches; its dataset or sampler is empty.")
 
 
 class DistributedBatchSampler:

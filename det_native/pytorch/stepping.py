@@ -11,7 +11,7 @@ import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.amp import MixedPrecision, unscale_once
-from det_native.pytorch.gradients import Gradients
+from det_native.pytorch.gradients import Gradients, LocalGradients
 
 ClipGradients = Callable[[Any], Any]
 
@@ -45,6 +45,8 @@ class OptimizerSteps:
         What ``configure_apex_amp`` set up.
     aggregates : bool
         Whether the gradients of several batches make a step, so that batches have to be announced.
+    simple : set of int
+        The ``id()`` of each optimizer that was stepped before, and needs nothing but its step and zeroing.
     """
 
     def __init__(self, frequency: int, *, average: bool, gradients: Gradients, owner: str) -> None:
@@ -57,6 +59,7 @@ class OptimizerSteps:
         self._trainer = f"{owner}.train_batch()"
         self._passes: dict[int, int] = {}
         self._checked: set[int] = set()
+        self.simple: set[int] = set()
         self._stepped_batch = True
         self._stepping = False
 
@@ -85,6 +88,7 @@ class OptimizerSteps:
         if gradients.sharded:
             raise UnsupportedFeatureError(SHARDED)
         self._gradients, self._trainer = gradients, trainer
+        self.simple.clear()
         for optimizer in optimizers:
             gradients.watch(optimizer, self._passes[id(optimizer)])
 
@@ -208,6 +212,8 @@ class OptimizerSteps:
                 "gradient of its parameters was computed: call context.backward(loss) first."
             )
         self._checked.add(id(optimizer))
+        if isinstance(self._gradients, LocalGradients) and not self.aggregates and not self.hooks and self.amp is None:
+            self.simple.add(id(optimizer))
 
     def _not_wrapped(self, optimizer: torch.optim.Optimizer) -> str:
         return (

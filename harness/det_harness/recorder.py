@@ -79,10 +79,10 @@ class TrainingRecorder:
         TrialDefinitionError
             If they are of another type, or named differently than before.
         """
-        if isinstance(metrics, torch.Tensor):
-            metrics = {"loss": metrics}
         columns = self._columns
         if type(metrics) is not dict or metrics.keys() != columns.keys():
+            if isinstance(metrics, torch.Tensor):
+                metrics = {"loss": metrics}
             columns = self._checked_names(batch, metrics)
         self._batches.append(batch)
         for name, value in metrics.items():

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from det_harness.controllers import keras_state
@@ -43,6 +44,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         )
         self._controller = controller
         self._schedule = controller.services.schedule
+        self._context, self._stop_requested = controller.call.context, controller.services.stop_requested
         self._folder = folder
         self._restored = restored
         self._rows: list[tuple[int, Any]] = []
@@ -92,7 +94,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
             super().on_train_batch_end(batch, logs)
         self._done = done = self._epoch_start + batch + 1
         self._rows.append((done, logs))
-        if done >= self._until or self._controller.stop_asked():
+        if done >= self._until or self._stop_requested() or self._context.stop_requested:
             self._pause()
         elif time.monotonic() >= self._report_at:
             self._report()
@@ -211,5 +213,8 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
 
 
 def _finite(value: Any) -> float | None:
-    number = scalar(value.numpy() if isinstance(value, tf.Tensor) else value)
+    if isinstance(value, tf.Tensor):
+        value = value.numpy()
+    # The metrics of every batch come here: floats, nearly always.
+    number = float(value) if isinstance(value, np.floating) else scalar(value)
     return number if number is not None and math.isfinite(number) else None

@@ -32,6 +32,7 @@ from det_harness.schedule import Finish, SaveCheckpoint, Train, Validate
 from det_harness.services import Outcome, Services
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
+from det_native.pytorch.nesting import to_device
 from det_native.tensorboard import place
 
 __all__ = ["PyTorchTrialController", "check_trial_class", "check_wrapped"]
@@ -235,7 +236,8 @@ class PyTorchTrialController:
     def _train_part(self, end: int) -> None:
         """Train up to a batch within one epoch and workload. What is done for every batch is done here."""
         context, train_batch, recorder, batches = self._context, self._train_batch, self._recorder, self._batches
-        to_device, enter_batch, stop_requested = context.to_device, context.enter_batch, self._services.stop_requested
+        device, enter_batch, stop_requested = context.device, context.enter_batch, self._services.stop_requested
+        add = recorder.add
         begin_batch = self._ranks.begin_batch if self._ranks.several else None
         by_batch = self._schedulers(LRScheduler.StepMode.STEP_EVERY_BATCH)
         done = self._done
@@ -246,15 +248,16 @@ class PyTorchTrialController:
             while done < end:
                 if begin_batch is not None:
                     answer = begin_batch(due=done + 1 >= recorder.due or monotonic() >= recorder.late)
-                batch = to_device(next(batches))
+                batch = to_device(next(batches), device)
                 enter_batch(done)
                 # No name for what comes back: its graph would live, and cost memory, through the next batch.
-                recorder.add(done + 1, train_batch(batch, epoch, done))
+                add(done + 1, train_batch(batch, epoch, done))
+                del batch  # so that the next one may have its memory, which is in the processor's cache
                 done += 1
                 for scheduler in by_batch:
                     scheduler.step()
                 if begin_batch is None:
-                    stop = stop_requested() or context.get_stop_requested()
+                    stop = stop_requested() or context.stop_requested
                     due = done >= recorder.due or monotonic() >= recorder.late
                 else:
                     stop, due = answer()
