@@ -309,8 +309,9 @@ class PyTorchTrialContext(TrialContext):
         Raises
         ------
         ArgumentError
-            If something is not wrapped, an argument has no meaning, or this was called before.
+            If something is not wrapped, an argument has no meaning, this was called before, or the training has begun.
         """
+        self._wrapping("configure_apex_amp")
         check_wrapped("models", models, self.models, "wrap_model()")
         check_wrapped("optimizers", optimizers, self.optimizers, "wrap_optimizer()")
         if self._amp_optimizers is not None or self.scalers:
@@ -370,6 +371,7 @@ class PyTorchTrialContext(TrialContext):
     def call_before_steps(self, hooks: Iterable[Callable[[Iterator[torch.nn.Parameter]], Any]]) -> None:
         """Have `hooks` called with the parameters of an optimizer before each of its steps (for controllers)."""
         self._steps.hooks = tuple(hooks)
+        self._steps.simple.clear()
 
     def steps_watched(self) -> AbstractContextManager[None]:
         """Refuse, in the block, steps of optimizers by other means, where they would be wrong (for controllers)."""

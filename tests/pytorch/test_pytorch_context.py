@@ -127,6 +127,44 @@ def test_data_of_any_nesting_goes_to_the_device() -> None:
     assert isinstance(data["image"], np.ndarray)
 
 
+def test_a_list_that_is_on_the_device_already_is_another_list_of_the_same_tensors() -> None:
+    made = context()
+    data = [torch.ones(2), torch.zeros(1)]
+    moved = made.to_device(data)
+    assert moved is not data
+    assert moved[0] is data[0]
+    assert moved[1] is data[1]
+    pair = tuple(data)
+    assert made.to_device(pair) is pair
+    mixed = made.to_device((torch.ones(2), np.ones(2, "float32")))
+    assert isinstance(mixed, tuple)
+    assert torch.equal(mixed[1], torch.ones(2))
+
+
+def test_a_step_after_the_first_does_all_that_came_to_be_due_since() -> None:
+    made = context()
+    model, optimizer = wrapped(made)
+    before = model.weight.detach().clone()
+    for _ in range(2):
+        made.backward(model(torch.ones(1, 2)).sum())
+        made.step_optimizer(optimizer)
+    assert torch.equal(model.weight, before - 2)
+    assert model.weight.grad is None
+    seen: list[float] = []
+    made.call_before_steps([lambda parameters: seen.append(float(next(parameters).grad.sum()))])
+    made.backward(model(torch.ones(1, 2)).sum())
+    made.step_optimizer(optimizer)
+    assert seen == [2.0]
+
+
+def test_mixed_precision_comes_before_the_training() -> None:
+    made = context()
+    model, optimizer = wrapped(made)
+    made.set_epoch_length(3)
+    with pytest.raises(ArgumentError, match=r"configure_apex_amp\(\) was called when the training had begun"):
+        made.configure_apex_amp(model, optimizer)
+
+
 def test_the_place_in_the_epoch() -> None:
     made = context()
     with pytest.raises(TrialDefinitionError, match="not before training"):
