@@ -18,7 +18,7 @@ from det_harness.local import run_local
 from det_native.keras import FitCall, TFKerasNativeContext
 from det_native.schema.environment import TrialEnvironment
 
-ROUNDS, STEPS, BATCH = 150, 100, 32
+ROUNDS, STEPS, BATCH = 300, 100, 32
 
 
 class FitInTurns(tf.keras.callbacks.Callback):
