@@ -66,12 +66,12 @@ __all__ = [  # noqa: RUF022 (rooms first, then names)
 
 
 def __getattr__(name: str) -> object:
-    import importlib
-
     if name in _ROOMS:
         return _load_room(name)
     if name in _NAMES:
-        value: object = getattr(importlib.import_module(_NAMES[name]), name)
+        from det_native.imports import load
+
+        value: object = getattr(load(_NAMES[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'det_native' has no attribute {name!r}; it has: {', '.join(__all__)}")
@@ -82,12 +82,11 @@ def __dir__() -> list[str]:
 
 
 def _load_room(name: str) -> "ModuleType":
-    import importlib
-
     from det_native.frameworks import translated
+    from det_native.imports import load
 
     with translated(f"det_native.{name}"):
-        return importlib.import_module(f"det_native.{name}")
+        return load(f"det_native.{name}")
 
 
 def _log_executions() -> None:

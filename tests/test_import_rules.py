@@ -15,7 +15,7 @@ SOURCES = {"det_native": ROOT / "det_native", "det_harness": ROOT / "harness/det
 SOURCES["det_jupyter"] = ROOT / "jupyter_ext/det_jupyter"
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "horovod", "ray"}
-BASE = {"det_native.errors", "det_native.frameworks", "det_native.later", "det_native"}
+BASE = {"det_native.errors", "det_native.frameworks", "det_native.imports", "det_native.later", "det_native"}
 TRIAL = {"det_native.trial", "det_native.schema", "det_native.runtime"}
 
 # Room -> packages of ours it may import. What is listed after "call" may be imported inside functions only.
@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native": set(),
     "det_native.errors": set(),
     "det_native.frameworks": set(),
+    "det_native.imports": set(),
     "det_native.later": set(),
     "det_native.runtime": {"det_native.schema"},
     "det_native.callsite": set(),
@@ -82,6 +83,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native": set(),
     "det_native.errors": set(),
     "det_native.frameworks": set(),
+    "det_native.imports": set(),
     "det_native.later": set(),
     "det_native.runtime": set(),
     "det_native.callsite": set(),

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from det_native.capture.calls import note_call
-from det_native.capture.cells import HEADLINE, Request, capture_cells
 from det_native.capture.log import CallRecord, ExecutionLog, current_log
 from det_native.capture.model import Capture
+from det_native.capture.request import HEADLINE, Request
 from det_native.capture.script import capture_script
 from det_native.errors import ArgumentError, CaptureError, Problem
 from det_native.schema.manifests import CallKind, Framework
@@ -81,6 +81,8 @@ def capture_call(
             HEADLINE,
             [Problem("", f"{kind}() was not called from a cell that the notebook logged.", "Call it from a cell.")],
         )
+    from det_native.capture.cells import capture_cells  # half of capture, and scripts need none of it
+
     return _with_includes(capture_cells(request, log, record, notebook_folder()), request)
 
 

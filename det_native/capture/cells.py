@@ -18,40 +18,25 @@ from det_native.capture.explain import (
     out_of_sight_problem,
     remade_rows,
     risk_warnings,
-    secret_problems,
-    secret_rows,
     training_warning,
 )
+from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
 from det_native.capture.records import Missing
+from det_native.capture.request import HEADLINE, Request
 from det_native.capture.sites import site_in_cells
 from det_native.capture.slicer import Execution, Slice, slice_log
 from det_native.capture.stale import stale_modules
 from det_native.capture.transform import transform
 from det_native.capture.values import TOTAL_LIMIT, CannotSendError, Encoded, encode
 from det_native.errors import CaptureError, Problem
-from det_native.schema.manifests import CallKind, CallSite, Cell, Framework, Program
+from det_native.schema.manifests import CallSite, Cell, Program
 
-HEADLINE = "The call cannot be sent as it stands:"
 _HISTORY = re.compile(r"^_i?\d+$")
 _ROUNDS = 12
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a call asks of capture; see ``capture_call``."""
-
-    framework: Framework
-    kind: CallKind
-    init_executions: tuple[int, ...] | None = None
-    needed: tuple[object, ...] = ()
-    values: tuple[str, ...] = ()
-    include: tuple[Path, ...] = ()
-    context_dir: Path | None = None
-    init: CallRecord | None = None
 
 
 def capture_cells(request: Request, log: ExecutionLog, record: CallRecord, folder: Path) -> Capture:

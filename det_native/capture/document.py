@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from det_native.capture.analysis import analyse
-from det_native.capture.cells import PROVIDED, CellCapture, Request
+from det_native.capture.cells import PROVIDED, CellCapture
 from det_native.capture.document_calls import FoundCall
 from det_native.capture.document_log import DocumentCell, DocumentLog
 from det_native.capture.document_reading import read_calls
@@ -18,6 +18,7 @@ from det_native.capture.model import Capture
 from det_native.capture.modules import module_file
 from det_native.capture.names import check_bundle_names
 from det_native.capture.records import Missing
+from det_native.capture.request import Request
 from det_native.capture.slicer import Execution, Slice
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import CallSite, Program

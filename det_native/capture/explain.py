@@ -8,7 +8,6 @@ from typing import Any
 from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import LoggedExecution
 from det_native.capture.records import Flow, Missing
-from det_native.capture.secrets import environment_reads, find_secrets
 from det_native.capture.slicer import Execution
 from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
 from det_native.errors import Problem
@@ -131,46 +130,6 @@ def _unsendable(
             "Run the cell that makes it, then submit again.",
         )
     return Problem("", f"Cannot send `{name}` ({type_name(value)}), used in {by}.", error.remedy)
-
-
-def secret_problems(source: str, where: str, consent: Collection[str], form_only: bool = False) -> Iterator[Problem]:
-    """Literal secrets in code that would be sent; never what they say.
-
-    Parameters
-    ----------
-    source : str
-    where : str
-        The cell or file, for the message.
-    consent : collection of str
-        Names that the user declared in ``values=``: sending those is asked for.
-    form_only : bool
-        Only report what looks like a key by its form.
-    """
-    for secret in find_secrets(source):
-        if secret.name in consent or (form_only and secret.kind == "by its name"):
-            continue
-        named = f"`{secret.name}` holds a string that" if secret.name else "a string"
-        variable = secret.name.upper() if secret.name.isidentifier() else "MY_SECRET"
-        send = f", or send it on purpose: values=['{secret.name}']" if secret.name.isidentifier() else ""
-        yield Problem(
-            f"{where}, line {secret.line}",
-            f"{named} looks like a secret ({secret.kind}); secrets are not sent unasked.",
-            f"Read it with os.environ['{variable}'] and set environment.environment_variables in the "
-            f"configuration{send}.",
-        )
-
-
-def secret_rows(source: str, label: str) -> Iterator[CaptureRow]:
-    """Environment variables that hold secrets and that the worker will need."""
-    for name in environment_reads(source):
-        yield CaptureRow(
-            what=name,
-            how="environment",
-            size=0,
-            cell=label,
-            status="not sent",
-            note="pass it by environment.environment_variables in the configuration",
-        )
 
 
 def execution_rows(logged: LoggedExecution, execution: Execution, reason: str) -> Iterator[CaptureRow]:

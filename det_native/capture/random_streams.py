@@ -7,9 +7,10 @@ import sys
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from det_native.capture.events import Stream
+if TYPE_CHECKING:
+    from det_native.capture.events import Stream
 
 _WORDS = 624  # of the state of a Mersenne twister; it has used none of them yet once it is seeded
 

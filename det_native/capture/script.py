@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from det_native.capture.calls import occurrence
-from det_native.capture.cells import HEADLINE, Request
 from det_native.capture.data import collect_data
-from det_native.capture.explain import secret_problems, secret_rows
+from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.log import CallRecord
 from det_native.capture.model import Capture, SourceFile
 from det_native.capture.modules import collect_modules, imported_modules
+from det_native.capture.request import HEADLINE, Request
 from det_native.errors import ArgumentError, CaptureError, Problem
 from det_native.schema.manifests import CallKind, CallSite, Program
 

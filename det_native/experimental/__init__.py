@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.errors import show_without_ours
 from det_native.experimental.arguments import Mode
+from det_native.imports import load
 from det_native.later import refuse
 
 if TYPE_CHECKING:
@@ -59,15 +60,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    import importlib
-
     if name in ("keras", "pytorch"):
-        return importlib.import_module(f"det_native.experimental.{name}")
+        return load(f"det_native.experimental.{name}")
     if name in _NAMES:
         # Handles show themselves by what display registers; nothing else of it is loaded here.
-        importlib.import_module("det_native.display")
+        load("det_native.display")
         module, attribute = _NAMES[name]
-        value = getattr(importlib.import_module(module), attribute)
+        value = getattr(load(module), attribute)
         globals()[name] = value
         return value
     _later(name)

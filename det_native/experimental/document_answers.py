@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from det_native import PROTOCOL
 from det_native.capture.bundle import assemble
-from det_native.capture.cells import HEADLINE
 from det_native.capture.document import Collected, Document, collect_document, read_document
 from det_native.capture.document_log import DocumentCell
 from det_native.capture.model import Bundle, BundleRow
+from det_native.capture.request import HEADLINE
 from det_native.capture.script import capture_script
 from det_native.client.connect import connect, locate
 from det_native.client.handles import Experiment

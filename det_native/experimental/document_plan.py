@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from det_native.capture.cells import Request
 from det_native.capture.document import Document, call_title
 from det_native.capture.document_calls import FoundCall
 from det_native.capture.document_values import Class, Unknown, parts
+from det_native.capture.request import Request
 from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
 from det_native.experimental.arguments import NAMES, Place, arrange, check_names, resolve
 from det_native.experimental.document_place import with_slots

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import psutil
 import torch
 
 # Page-locked memory is not to be had by anyone else, and torch rounds each piece of it up to a power of two.
@@ -31,7 +31,13 @@ class HostMemory:
 
     def __init__(self) -> None:
         self._free: dict[tuple[int, bool], list[Memory]] = {}
-        self._lockable = int(psutil.virtual_memory().total * _MOST_LOCKED_SHARE)
+
+    @cached_property
+    def _lockable(self) -> int:
+        """Bytes that may yet be locked; only the copy of a GPU's state asks for it."""
+        import psutil
+
+        return int(psutil.virtual_memory().total * _MOST_LOCKED_SHARE)
 
     def copy(self, state: Any) -> tuple[Any, list[Memory]]:
         """Return a copy of dictionaries, lists and tuples with tensors in them, and the memory to give back.
@@ -60,7 +66,8 @@ class HostMemory:
         for one in memory:
             free.setdefault((one.storage.nbytes(), one.locked), []).append(one)
         let_go = [one for pieces in self._free.values() for one in pieces if one.locked]
-        self._lockable += sum(one.storage.nbytes() for one in let_go)
+        if let_go:
+            self._lockable += sum(one.storage.nbytes() for one in let_go)
         self._free = free
 
     def _take(self, size: int, *, for_gpu: bool = False) -> Memory:

@@ -10,6 +10,7 @@ import argparse
 import atexit
 import contextlib
 import faulthandler
+import gc
 import io
 import json
 import os
@@ -27,6 +28,7 @@ from pydantic import TypeAdapter
 
 from det_native import PROTOCOL, __version__
 from det_native.errors import ProtocolMismatchError
+from det_native.imports import collector_waits, load_optimizers
 from det_native.schema.job import CheckJob, TrialJob
 
 Job = CheckJob | TrialJob
@@ -52,6 +54,7 @@ def main() -> None:
     stamp = installation_stamp()
     status = Status(options.status_fd)
     warm_up(options.framework, options.device, options.imports)
+    gc.freeze()  # what was imported stays: no collection during a training has to search it
     module, _, name = options.entry.partition(":")
     entry: Callable[[Job], int] = getattr(import_module(module), name)
     status.say("ready")
@@ -132,11 +135,12 @@ def warm_up(framework: str, device: str, imports: Iterable[str] = ()) -> None:
     """
     loads: list[Callable[[], object]] = [partial(_warm_framework, framework, device)]
     loads += [partial(import_module, name) for name in imports]
-    for load in loads:
-        try:
-            load()
-        except Exception as error:  # noqa: BLE001 - whatever a broken installation raises; the job meets it again
-            print(f"{framework}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    with collector_waits():
+        for load in loads:
+            try:
+                load()
+            except Exception as error:  # noqa: BLE001 - whatever a broken installation raises; the job meets it again
+                print(f"{framework}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
 
 def _warm_framework(framework: str, device: str) -> None:
@@ -151,10 +155,9 @@ def _warm_framework(framework: str, device: str) -> None:
 def _warm_torch() -> None:
     import torch
 
-    # The first optimizer imports torch._dynamo, the larger half of a cold start. No backward pass here: it would start
-    # a thread for each GPU, and with that fix which GPUs this process sees.
+    load_optimizers()
+    # No backward pass here: it would start a thread for each GPU, and with that fix which GPUs this process sees.
     torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
-    import_module("torch._dynamo")
 
 
 def _warm_tensorflow(framework: str, device: str) -> None:

@@ -30,6 +30,7 @@ from det_harness.metrics import checked_validation, is_best
 from det_harness.recorder import TrainingRecorder
 from det_harness.schedule import Finish, SaveCheckpoint, Train, Validate
 from det_harness.services import Outcome, Services
+from det_native.imports import load_optimizers
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.nesting import to_device
@@ -135,6 +136,7 @@ class PyTorchTrialController:
         return folder / f"rank-{rank}" if folder is not None and rank > 0 else folder
 
     def _build(self) -> None:
+        load_optimizers()
         environment = self._services.environment
         rng.seed_all(environment.trial_seed)
         gradients = gradients_of(self._exchange, environment.config, self._name)

@@ -1,0 +1,51 @@
+"""Imports of much at once: Python's garbage collector waits meanwhile, which takes up to a quarter of their time.
+
+What a module defines stays. The collector does not know that, and searches all of it again and again while it grows.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+
+
+@contextmanager
+def collector_waits() -> Iterator[None]:
+    """Collect no garbage in the block; whoever has turned the collector off finds it so after the block."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.collect(1)  # what is garbage already does not wait
+    gc.disable()
+    try:
+        yield
+    finally:
+        _grow_old()
+        gc.enable()
+
+
+def _grow_old() -> None:
+    """Count all objects as old without searching them, which is left to the next full collection."""
+    if not gc.get_freeze_count():  # the user's own frozen objects stay so
+        gc.freeze()
+        gc.unfreeze()
+
+
+def load(module: str) -> ModuleType:
+    """Import a module while the garbage collector waits.
+
+    Parameters
+    ----------
+    module : str
+        Its full name.
+    """
+    with collector_waits():
+        return import_module(module)
+
+
+def load_optimizers() -> None:
+    """Import what PyTorch's first optimizer imports, the larger half of a cold start, while the collector waits."""
+    load("torch._dynamo")
