@@ -111,7 +111,7 @@ def _data() -> tuple[Any, Any]:
 
 
 def test_fit(paired: Any, tmp_path: Path) -> None:
-    # Several fits of each: how fast one is depends by some hundredths on where in memory its parts happen to lie.
+    # Several fits of each: two of the very same model differ by some hundredths from beginning to end.
     pairs = [pair for number in range(FITS) for pair in _in_turns(tmp_path / str(number), ours_first=number % 2 == 0)]
     paired.of("one batch of Keras fit, tiny MLP, over the plain fit", pairs, goal=1.02)
 
@@ -131,4 +131,4 @@ def _in_turns(folder: Path, *, ours_first: bool) -> list[tuple[float, float]]:
     seconds = [{name: fits[name].epoch() for name in order} for _ in range(ROUNDS + 2)]
     for each in fits.values():
         each.join()
-    return [(one["ours"], one["plain"]) for one in seconds[2:]]  # the first is traced
+    return [(one["ours"], one["plain"]) for one in seconds[2:]]  # the first two trace and warm up

@@ -6,6 +6,7 @@ What a module defines stays. The collector does not know that, and searches all 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -35,13 +36,15 @@ def _grow_old() -> None:
 
 
 def load(module: str) -> ModuleType:
-    """Import a module while the garbage collector waits.
+    """Return a module, imported while the garbage collector waits if it is not there yet.
 
     Parameters
     ----------
     module : str
         Its full name.
     """
+    if module in sys.modules:
+        return import_module(module)
     with collector_waits():
         return import_module(module)
 

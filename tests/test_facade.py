@@ -140,3 +140,19 @@ def test_a_script_imports_our_rooms_and_the_optimizers_without_a_full_collection
         """
     ).split()
     assert full == ["0", "0"]
+
+
+def test_a_script_loads_neither_the_slicer_of_cells_nor_what_only_gpus_need() -> None:
+    loaded = run_python(
+        """
+        import sys
+        import det_native as det
+        det.experimental.create
+        import det_native.capture.call, det_native.experimental.local
+        import det_harness.controllers.torch
+        print(*sorted(sys.modules))
+        """
+    ).split()
+    assert {"det_native.capture.script", "det_harness.host_copy"} <= set(loaded)
+    unneeded = {"det_native.capture.cells", "det_native.capture.slicer", "det_native.capture.events", "psutil"}
+    assert not unneeded & set(loaded)

@@ -1,6 +1,7 @@
 """Imports while the garbage collector waits, and what they leave behind."""
 
 import gc
+import json  # noqa: F401 (there before it is loaded)
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,3 +99,12 @@ def test_a_module_is_loaded_while_the_collector_waits(tmp_path: Path, monkeypatc
         assert load("looks_at_the_collector").enabled is False
     finally:
         del sys.modules["looks_at_the_collector"]
+
+
+def test_a_module_that_is_there_leaves_the_collector_alone() -> None:
+    gc.enable()
+    before = _collections()
+    young = [[_Knot()] for _ in range(100)]
+    assert load("json") is sys.modules["json"]
+    assert _collections() == before
+    assert any(found is young for found in gc.get_objects(generation=0))

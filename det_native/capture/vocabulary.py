@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from det_native.capture.events import Link, Stream
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from det_native.capture.events import Link, Stream
 
 
 def _words(text: str) -> frozenset[str]:

@@ -10,11 +10,13 @@ import re
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from det_native.capture.appearance import Sight, sight_of
-from det_native.capture.events import Stream
 from det_native.capture.random_streams import State, stream_states
+
+if TYPE_CHECKING:
+    from det_native.capture.events import Stream
 
 _SLOW = 0.02  # seconds of the processor for one value: it is not looked at again
 _SLOW_TOGETHER = 0.1  # for all values: then those that take the most are not looked at again

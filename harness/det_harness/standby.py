@@ -172,6 +172,7 @@ def _warm_tensorflow(framework: str, device: str) -> None:
         _step_in_graph(tf)
     else:
         _fit_once(tf)
+        gc.collect()  # its model refers to itself, and main() would keep it for good
 
 
 def _fit_once(tf: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -46,6 +47,7 @@ def facts(job: TrialJob) -> None:
         "modules": sorted(name for name in sys.modules if name in ("torch", "tensorflow")),
         "descriptors": len(os.listdir("/proc/self/fd")),
         "stdin": sys.stdin.read(),
+        "frozen": gc.get_freeze_count(),
         "gang": None if job.gang is None else job.gang.model_dump(),
     }
     (Path(job.directory) / "facts.json").write_text(json.dumps(found))

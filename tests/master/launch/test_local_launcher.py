@@ -73,7 +73,9 @@ class TestStandbys:
         before = {process.pid for process in _standby_processes()}
         launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND)
         exits(launcher, "r1")
-        assert _facts(tmp_path, "r1")["pid"] in before
+        facts = _facts(tmp_path, "r1")
+        assert facts["pid"] in before
+        assert facts["frozen"] > 1_000  # no collection during a training searches what was imported
         _warm(launcher, 2)
 
     def test_ready_standbys_take_the_jobs_of_all_ranks(self, make: Make, tmp_path: Path) -> None:
