@@ -252,8 +252,16 @@ class Screen:
 
     def save(self) -> None:
         """Save the notebook, until nothing in it is unsaved."""
-        assert self.ask_to_save().ok
-        self.page.locator(".jp-mod-dirty, .jp-DocumentTitle-dirty").first.wait_for(state="detached")
+        dirty = self.page.locator(".jp-mod-dirty, .jp-DocumentTitle-dirty").first
+
+        def clean() -> bool:
+            assert self.ask_to_save().ok
+            with contextlib.suppress(PlaywrightTimeout):
+                dirty.wait_for(state="detached", timeout=5_000)
+                return True
+            return False  # a live view has changed it since: only another save takes that in
+
+        wait_until(clean, "nothing is unsaved")
 
     def ask_to_save(self) -> Response:
         """Save the notebook and return the server's answer; live views may have changed it again by then."""

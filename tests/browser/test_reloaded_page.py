@@ -37,7 +37,7 @@ def test_the_view_is_live_while_a_cell_waits_and_the_end_is_saved(screen: Screen
     view.get_by_role("button", name="Stop it").click()
     expect(view.locator(".det-badge")).to_have_text("Stopped")
     wait_until(lambda: lab.kernel_states() == ["idle"], "the cell has ended")
-    check_saved(path, saved_with(screen, path, VIEW, "stopped"))
+    check_saved(path, saved_with(screen, path, VIEW, "stopped", "CANCELED"))
     lab.end_kernels()
     screen.open(path)
     screen.show(VIEW)

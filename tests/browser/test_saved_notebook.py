@@ -22,6 +22,7 @@ from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
 
+VIEW = "application/vnd.det-native.view+json"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # What a reader of a notebook must never see: how Python or a widget library speaks of an object.
 REPR = re.compile(r"<(\w+\.)*\w+ object at|<Experiment|<Trial|LiveWidget\(|Loading widget|Error displaying|not found")
@@ -44,13 +45,17 @@ def bundle_of(path: Path, cell: int) -> dict[str, Any]:
     return dict(output["data"])
 
 
-def saved_with(screen: Screen, path: Path, cell: int, text: str) -> dict[str, Any]:
-    """Save the notebook until the line below a cell has `text` in it; return what is below that cell."""
+def saved_with(screen: Screen, path: Path, cell: int, text: str, state: str) -> dict[str, Any]:
+    """Save the notebook until what is below a cell has `text` in its line, and `state`; return it.
+
+    The line may say the end before the state does: then all of it is renewed once more.
+    """
 
     def fits() -> dict[str, Any] | None:
         screen.save()
         found = bundle_of(path, cell)
-        return found if text in found["text/plain"] and "image/png" in found else None
+        said = text in found["text/plain"] and found[VIEW]["state"] == state
+        return found if said and "image/png" in found else None
 
     found: dict[str, Any] = wait_until(fits, f"the saved notebook says {text!r}", 30)
     return found
@@ -96,8 +101,8 @@ def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_th
     expect(screen.cell(FINISHED).locator(".det-view .det-badge")).to_have_text("Completed", timeout=60_000)
     screen.show(GOING_ON)
     expect(screen.cell(GOING_ON).locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
-    going_on = saved_with(screen, path, GOING_ON, "as of 20")
-    finished = saved_with(screen, path, FINISHED, "completed")
+    going_on = saved_with(screen, path, GOING_ON, "as of 20", "ACTIVE")
+    finished = saved_with(screen, path, FINISHED, "completed", "COMPLETED")
     assert re.search(r"; det\.attach\(\d+\) shows what it does now\)", going_on["text/plain"])
     assert re.fullmatch(r"Experiment \d+: finished: completed, best error [\d.e-]+", finished["text/plain"])
     for bundle in (finished, going_on):
@@ -150,7 +155,7 @@ def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_th
     view.get_by_role("button", name="Stop").click()
     view.get_by_role("button", name="Stop it").click()
     expect(view.locator(".det-badge")).to_have_text("Stopped")
-    stopped = saved_with(screen, path, GOING_ON, ": stopped")
+    stopped = saved_with(screen, path, GOING_ON, ": stopped", "CANCELED")
     check_saved(path, stopped, displays=2)
     assert "as of" not in stopped["text/plain"] + stopped["text/html"]
 
