@@ -48,37 +48,43 @@ def array_batches(
 
     def order(epoch: Any) -> Any:
         if not shuffle:
-            return epoch, tf.range(records, dtype=tf.int64)
+            return tf.range(records, dtype=tf.int64)
         indices = tf.numpy_function(
             lambda number: permutation(seed, int(number), records, batch_size if shuffle == "batch" else 1),
             [epoch],
             tf.int64,
         )
-        return epoch, tf.ensure_shape(indices, [records])
+        return tf.ensure_shape(indices, [records])
 
-    def cut(epoch: Any, indices: Any) -> tf.data.Dataset:
-        skipped = tf.where(epoch == first_batch // per_epoch, np.int64(first_batch % per_epoch), np.int64(0))
-        indices = indices[skipped * batch_size :]
-        whole = tf.shape(indices, tf.int64)[0] // batch_size * batch_size
-        batches = tf.data.Dataset.from_tensor_slices(tf.reshape(indices[:whole], [-1, batch_size]))
+    def cut(indices: Any, skipped: int = 0) -> tf.data.Dataset:
+        # All sizes are known beforehand: tf.data cuts rows of one shape faster than rows it must measure.
+        parts = []
+        if (whole := records // batch_size - skipped) > 0:
+            of_whole_batches = indices[skipped * batch_size : records - rest]
+            parts.append(tf.data.Dataset.from_tensor_slices(tf.reshape(of_whole_batches, [whole, batch_size])))
         if rest:
-            batches = batches.concatenate(tf.data.Dataset.from_tensors(indices[whole:]))
-        return batches
+            parts.append(tf.data.Dataset.from_tensors(indices[records - rest :]))
+        return parts[0] if len(parts) == 1 else parts[0].concatenate(parts[1])
 
-    def gather(indices: Any, whole: Any) -> Any:
-        return tf.nest.map_structure(lambda array: tf.gather(array, indices, axis=0), whole)
+    def epochs_from(first: int, last: int, skipped: int = 0) -> tf.data.Dataset:
+        # One permutation ahead is enough, and several at once would get in each other's way.
+        orders = tf.data.Dataset.range(first, last).map(plain(order)).prefetch(1)
+        return orders.flat_map(plain(lambda indices: cut(indices, skipped)))
+
+    def gather(indices: Any) -> Any:
+        return tf.nest.map_structure(lambda array: tf.gather(array, indices, axis=0), rows)
 
     plain = tf.autograph.experimental.do_not_convert
-    start = first_batch // per_epoch
-    numbers = tf.data.Dataset.range(start, _FOREVER if epochs == _FOREVER else start + epochs)
-    # One permutation ahead is enough, and several at once would get in each other's way.
-    orders = numbers.map(plain(order)).prefetch(1)
-    batches = tf.data.Dataset.zip((orders.flat_map(plain(cut)), tf.data.Dataset.from_tensors(rows).repeat()))
+    start, skipped = divmod(first_batch, per_epoch)
+    end = _FOREVER if epochs == _FOREVER else start + epochs
+    indices = epochs_from(start, end)
+    if skipped:
+        indices = epochs_from(start, start + 1, skipped).concatenate(epochs_from(start + 1, end))
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
-    return (
-        batches.map(plain(gather), num_parallel_calls=tf.data.AUTOTUNE).with_options(options).prefetch(tf.data.AUTOTUNE)
-    )
+    # One batch after the other, ahead of the training: gathering uses several threads by itself, and calls in
+    # parallel would take more of the processors' time from the training than they give.
+    return indices.map(plain(gather)).with_options(options).prefetch(tf.data.AUTOTUNE)
 
 
 def _complete(sample_weight: Any, records: int) -> Any:
