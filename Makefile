@@ -1,4 +1,6 @@
 # Two commands matter: `make demo` (the main job, from nothing) and `make test`. Each sets up what it needs.
+# The tests are in lanes, by their markers: `make check` has those of 2 minutes, `make test` of 15, `make lanes` of 30 more,
+# and `make soak` what is exhaustive. CONTRIBUTING.md tells which test belongs where.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -9,15 +11,25 @@ HOROVOD := $(VENV)/.horovod
 # Tests start hundreds of processes: each would compile all modules again where this is set.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Processes of pytest. A test waits for other processes a third of its time.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --max-worker-restart 0
+CHECK := -m "not slow"
+QUICK := -m "not long and not soak"
+LANES := -m "long and not soak"
+SOAK := -m "soak"
+
 FRONT_END := jupyter_ext
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
 	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs tools/build_hook.py
 
-.PHONY: help setup demo test check quick-tests lab bench lint types openapi format clean front-end-check
+.PHONY: help setup demo test quick-lane lanes soak check quick-tests lab bench static lint types openapi format clean \
+	front-end-check
 
 help:
 	@echo "make demo    run the quickstart notebook headless: in the kernel, on the cluster, and back"
-	@echo "make test    all tests          make check   the quick ones, lint and types (under 2 minutes)"
+	@echo "make test    all features, lint and types (15 minutes)    make check   the quick part of it (2 minutes)"
+	@echo "make lanes   longer tests (30 minutes)   make soak   exhaustive ones (hours)"
 	@echo "make lab     JupyterLab on notebooks/          make bench   speed ratios -> docs/performance.md"
 	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
 	@echo "make openapi the front end's types, after a change of the master's interface"
@@ -37,16 +49,31 @@ $(HOROVOD): $(STAMP) tools/horovod.sh
 demo: setup
 	$(BIN)/python tools/demo.py
 
-test: setup $(HOROVOD) lint types front-end-check
-	$(BIN)/python -m pytest tests -n 2 --dist loadfile --max-worker-restart 0
+# What needs no process of pytest is checked beside it.
+test: setup $(HOROVOD) $(FRONT_END)/node_modules
+	@$(MAKE) --no-print-directory --jobs 2 quick-lane static
+
+quick-lane: setup $(HOROVOD)
+	$(PYTEST) $(QUICK)
+
+lanes: setup $(HOROVOD)
+	$(PYTEST) $(LANES)
+
+# Last, tests of properties that are cheap enough with ten thousand examples each.
+soak: setup $(HOROVOD)
+	$(PYTEST) $(SOAK) --timeout 7200
+	$(PYTEST) -m "hypothesis and not slow" --hypothesis-profile soak --timeout 7200
 
 # Side by side, as much of it leaves a core idle; each part's output in one piece, where this make can do that.
+TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 check: setup $(FRONT_END)/node_modules
-	@$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
-		quick-tests lint types front-end-check
+	@$(MAKE) --no-print-directory --jobs 2 $(TOGETHER) quick-tests lint types front-end-check
+
+static:
+	@$(MAKE) --no-print-directory $(TOGETHER) lint types front-end-check
 
 quick-tests: setup
-	$(BIN)/python -m pytest tests -m "not slow" --hypothesis-profile quick -n 2 --dist loadfile
+	$(PYTEST) $(CHECK) --hypothesis-profile quick
 
 lab: setup
 	$(BIN)/jupyter lab --notebook-dir notebooks

@@ -19,7 +19,11 @@ from hypothesis import settings
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("det_native", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("soak", deadline=None, max_examples=10_000)
 settings.load_profile("det_native")
+
+# How the tests are divided among processes.
+pytest_plugins = ["balance"]
 
 # Threads that a library keeps for the whole process once used; they hold no resource of a test.
 _LIBRARY_THREADS = (
@@ -35,7 +39,9 @@ _LIBRARY_THREADS = (
 )
 # Files that a library keeps for the whole process: the source of functions that TensorFlow has converted.
 _LIBRARY_FILES = ("__autograph_generated_file",)
-_SLOW_FILE = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
+_MARKS_OF_FILE = re.compile(r"^pytestmark = (.*)", re.MULTILINE)
+_MARK = re.compile(r"\bpytest\.mark\.(\w+)")
+_LEFT_OUT = re.compile(r"\bnot (\w+)")
 _LIMIT = pytest.StashKey[Any]()
 _VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
 
@@ -63,26 +69,19 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import, for the quick tests, a file of which every test is slow."""
-    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+    """Do not even import a file of which every test is of a lane that is left out: it may import a framework."""
+    if collection_path.suffix != ".py" or not (left_out := set(_LEFT_OUT.findall(config.option.markexpr))):
         return None
-    return bool(_SLOW_FILE.search(collection_path.read_text())) or None
+    marks = {mark for line in _MARKS_OF_FILE.findall(collection_path.read_text()) for mark in _MARK.findall(line)}
+    return bool(marks & left_out) or None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let a test with real processes be tried twice: a shared machine may starve one for seconds. The summary tells."""
-    if config.getoption("reruns") is not None:
-        return
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count every test of a longer lane as slow, so that none of them is among the quick ones by mistake."""
     for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.flaky(reruns=1))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show why first tries failed: pytest-rerunfailures only names the tests."""
-    for report in terminalreporter.getreports("rerun"):
-        terminalreporter.write_sep("_", f"first try of {report.nodeid}")
-        terminalreporter.write_line(report.longreprtext)
+        if item.get_closest_marker("long") or item.get_closest_marker("soak"):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -94,18 +93,12 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> None:
 def _limit_again(item: pytest.Item) -> None:
     """Start a test's time limit anew.
 
-    pytest-timeout ends the limit where a test fails, so that a debugger may be used: what comes after that, the
-    teardown and a second try, would have none, and would hang for ever.
+    pytest-timeout ends the limit where a test fails, so that a debugger may be used: the teardown after that would have
+    none, and could hang for ever.
     """
     if _LIMIT in item.stash:
         item.ihook.pytest_timeout_cancel_timer(item=item)
         item.ihook.pytest_timeout_set_timer(item=item, settings=item.stash[_LIMIT])
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give a second try its own time limit."""
-    _limit_again(item)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 pytestmark = pytest.mark.slow
 
@@ -51,20 +52,14 @@ HANGING = """
 import threading
 import pytest
 
-tries = []
-
 @pytest.fixture
 def hanging_end():
     yield
     threading.Event().wait()
 
-@pytest.mark.slow
-def test_second_try():
-    tries.append(1)
-    assert len(tries) > 1
+def test_call():
     threading.Event().wait()
 
-@pytest.mark.slow
 def test_teardown(hanging_end):
     assert False
 
@@ -72,16 +67,36 @@ def test_other():
     pass
 """
 
+LANES = """
+import pytest
+
+def test_quick():
+    pass
+
+@pytest.mark.slow
+def test_slow():
+    pass
+
+@pytest.mark.long
+def test_long():
+    pass
+
+@pytest.mark.soak
+def test_soak():
+    pass
+"""
+
 
 def outcome(folder: Path, source: str, *arguments: str) -> str:
     """Run tests under the rules of this folder's ``conftest.py``; return what pytest printed."""
     here = Path(__file__).parent
-    shutil.copy(here / "conftest.py", folder)
+    for name in ("conftest.py", "balance.py"):
+        shutil.copy(here / name, folder)
     shutil.copy(here.parent / "pyproject.toml", folder)
     (folder / "test_given.py").write_text(source)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     own = ["-p", "no:cacheprovider", f"--basetemp={folder / 'base'}"]
-    run = [sys.executable, "-m", "pytest", *own, *arguments]
+    run = [sys.executable, "-m", "pytest", ".", *own, *arguments]
     return subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=200).stdout
 
 
@@ -96,8 +111,33 @@ def test_what_is_left_behind_fails_the_test_that_left_it(tmp_path: Path) -> None
     assert found["file"].endswith("in the temporary folder")
 
 
-def test_a_second_try_and_a_teardown_have_a_time_limit(tmp_path: Path) -> None:
+def test_a_test_and_a_teardown_have_a_time_limit(tmp_path: Path) -> None:
     printed = outcome(tmp_path, HANGING, "-n", "1", "--dist", "loadfile", "--timeout", "3")
-    assert "crashed while running 'test_given.py::test_second_try'" in printed
+    assert "crashed while running 'test_given.py::test_call'" in printed
     assert "crashed while running 'test_given.py::test_teardown'" in printed
     assert re.search(r"\b1 passed", printed), "the others are run"
+
+
+def test_the_lanes_divide_the_tests_among_them() -> None:
+    makefile = (Path(__file__).parents[1] / "Makefile").read_text()
+    lanes = dict(re.findall(r'^([A-Z]+) := -m "(.+)"$', makefile, re.MULTILINE))
+    found = {
+        name: [marks for marks in ("", "slow", "slow long", "slow soak", "slow long soak") if _fits(expression, marks)]
+        for name, expression in lanes.items()
+    }
+    assert found == {
+        "CHECK": [""],
+        "QUICK": ["", "slow"],
+        "LANES": ["slow long"],
+        "SOAK": ["slow soak", "slow long soak"],
+    }
+
+
+def _fits(expression: str, marks: str) -> bool:
+    return Expression.compile(expression).evaluate(lambda name, **_: name in marks.split())
+
+
+def test_what_is_long_is_slow_and_a_file_that_is_left_out_is_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "test_other.py").write_text("import pytest\npytestmark = [pytest.mark.soak]\nraise ValueError\n")
+    printed = outcome(tmp_path, LANES, "-m", "slow and not soak", "-v")
+    assert set(re.findall(r"::test_(\w+) PASSED", printed)) == {"slow", "long"}, printed

@@ -1,0 +1,44 @@
+"""Which files of tests a process gets: by folder, and what takes longest first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from balance import DURATIONS, next_file, read_times
+
+TIMES = {"a/long.py": 30.0, "a/short.py": 1.0, "b/long.py": 20.0, "b/short.py": 2.0, "c/only.py": 4.0}
+
+
+def test_the_folder_with_the_most_work_is_begun_with_its_longest_file() -> None:
+    assert next_file(TIMES, {}, "gw0", TIMES) == "a/long.py"
+
+
+def test_a_process_begins_a_folder_that_nobody_has_begun() -> None:
+    assert next_file(TIMES.keys() - {"a/long.py"}, {"gw0": {"a"}}, "gw1", TIMES) == "b/long.py"
+
+
+def test_a_process_stays_in_its_folder_while_there_is_work() -> None:
+    begun = {"gw0": {"a"}, "gw1": {"b"}}
+    assert next_file(["a/short.py", "b/short.py", "c/only.py"], begun, "gw0", TIMES) == "a/short.py"
+    assert next_file(["b/short.py", "c/only.py"], begun, "gw0", TIMES) == "c/only.py"
+
+
+def test_at_the_end_a_process_helps_the_others() -> None:
+    assert next_file(["b/short.py", "b/new.py"], {"gw0": {"a"}, "gw1": {"b"}}, "gw0", TIMES) == "b/new.py"
+
+
+def test_times_that_are_not_noted_are_none(tmp_path: Path) -> None:
+    assert read_times(tmp_path / "none.json") == {}
+
+
+@pytest.mark.parametrize("file", sorted(read_times()))
+def test_noted_files_are_there(file: str) -> None:
+    assert (DURATIONS.parents[1] / file).exists(), f"{file} is gone: write {DURATIONS.name} anew with --note-times"
+
+
+def test_every_folder_of_tests_has_noted_times() -> None:
+    noted = {file.split("/")[1] for file in json.loads(DURATIONS.read_text())}
+    folders = {path.parent.name for path in DURATIONS.parent.glob("*/test_*.py")}
+    assert folders <= noted | {"gpu"}
