@@ -50,7 +50,7 @@ def test_import_loads_the_standard_library_only() -> None:
 
 def test_import_costs_little_over_a_bare_interpreter() -> None:
     times = [
-        int(run_python("import time; t = time.perf_counter_ns(); import det_native; print(time.perf_counter_ns() - t)"))
+        int(run_python("import time; t = time.process_time_ns(); import det_native; print(time.process_time_ns() - t)"))
         for _ in range(3)
     ]
     assert min(times) < 100e6
