@@ -1,24 +1,104 @@
-"""One kernel for all tests of capture: starting one costs a second."""
+"""Notebooks for all tests of capture: one process that forks them, and one real kernel, each started once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kernels import Found, Kernel, Worker, replay
+from in_process import ShellKernel
+from kernels import Found, Kernel, RealKernel, Worker, replay
+
+SHELL, KERNEL = "shell", "kernel"
+#: Tests that a real kernel runs in the quick lane too, and how many of their cases (the first ones): some of each kind
+#: of rule, and what depends on what a front end sends. All others go through a real kernel in the long lane.
+REAL = {
+    "test_cells_run_out_of_order_and_again": 1,
+    "test_changes_in_place_belong_to_the_slice": 2,
+    "test_an_hour_of_exploring_is_not_sent": 1,
+    "test_inits_own_execution_is_always_sent": 1,
+    "test_a_failed_cell_that_defines_a_needed_name": 1,
+    "test_what_a_failed_cell_did_not_reach_does_not_count": 1,
+    "test_a_cell_that_adds_up_when_run_again_is_a_question": 1,
+    "test_a_value_made_by_exec_is_an_error_until_it_is_declared": 1,
+    "test_what_a_widget_changed_is_sent_by_value": 1,
+    "test_a_file_that_a_magic_ran": 1,
+    "test_an_interrupted_cell_that_changed_a_value_is_an_error": 1,
+    "test_a_loop_of_experiments_in_one_cell": 1,
+    "test_a_loop_of_experiments_by_running_a_cell_again": 1,
+    "test_calls_under_time_and_capture_magics_are_found_again": 1,
+    "test_the_place_of_the_call_survives_the_transformation": 9,
+    "test_display_cells_shell_lines_and_installs_are_left_out": 1,
+    "test_pip_installs_become_requirements": 1,
+    "test_a_bash_cell_that_a_name_depends_on": 1,
+    "test_tags_leave_out_and_force_in": 1,
+    "test_durations_and_reasons_stand_in_the_report": 1,
+    "test_cells_that_ran_before_the_import_count_as_successful_and_say_so": 1,
+    "test_calling_nothing_but_history_is_an_error": 1,
+    "test_tables_that_are_changed_by_another_name": 1,
+    "test_a_trial_training_does_not_change_the_settings_that_it_was_given": 1,
+    "test_changes_that_are_not_seen_in_the_line_belong_to_the_slice": 1,
+    "test_a_look_that_changes_nothing_is_not_sent": 1,
+    "test_process_wide_settings_belong_to_the_slice": 1,
+    "test_what_a_module_of_the_users_keeps_belongs_to_the_slice": 1,
+    "test_a_look_at_some_rows_draws_from_a_seeded_stream": 1,
+    "test_a_declared_array_is_sent_and_its_cell_does_not_run": 1,
+    "test_locks_handles_and_generators_are_never_sent": 1,
+    "test_a_local_module_and_a_csv_beside_the_notebook": 1,
+    "test_a_magic_that_changes_the_folder_changes_what_paths_are_relative_to": 1,
+    "test_a_module_edited_after_its_import": 1,
+    "test_whatever_changed_a_value_is_sent": 2,
+    "test_what_was_changed_is_sent": 1,
+}
+#: Tests for which IPython's shell alone does not do: a widget has a front end only where there is a kernel, and
+#: TensorFlow takes seconds to import, each time.
+REAL_ONLY = {"test_what_a_slider_was_set_to_is_no_cells_doing", "test_a_variable_of_tensorflow_is_changed"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let every test that executes cells do so in IPython's shell alone and in a real kernel."""
+    if "kernel" in metafunc.fixturenames:
+        kinds = [KERNEL] if metafunc.function.__name__ in REAL_ONLY else [SHELL, KERNEL]
+        metafunc.parametrize("shared_kernel", kinds, indirect=True, scope="session")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the long lane what a real kernel need not run each time."""
+    seen: dict[str, int] = {}
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec is not None and callspec.params.get("shared_kernel") == KERNEL:
+            name = getattr(item, "originalname", item.name)
+            seen[name] = seen.get(name, 0) + 1
+            if name not in REAL_ONLY and seen[name] > REAL.get(name, 0):
+                item.add_marker(pytest.mark.slow)
+                item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")
-def shared_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    """The kernel, started once."""
-    # Modules under "site-packages" count as installed, which the stand-in for fit() has to be.
-    shared = tmp_path_factory.mktemp("kernel") / "site-packages"
-    shared.mkdir()
-    kernel = Kernel(tmp_path_factory.mktemp("start"), shared)
-    yield kernel
-    kernel.close()
+def started_kernels() -> Iterator[dict[str, Kernel]]:
+    """What has been started so far; a fixture with parameters would be started again by each file."""
+    started: dict[str, Kernel] = {}
+    yield started
+    for kernel in started.values():
+        kernel.close()
+
+
+@pytest.fixture(scope="session")
+def shared_kernel(
+    request: pytest.FixtureRequest, started_kernels: dict[str, Kernel], tmp_path_factory: pytest.TempPathFactory
+) -> Kernel:
+    """What executes cells, started once."""
+    if request.param not in started_kernels:
+        # Modules under "site-packages" count as installed, which the stand-in for fit() has to be.
+        shared = tmp_path_factory.mktemp("kernel") / "site-packages"
+        shared.mkdir()
+        kind = ShellKernel if request.param == SHELL else RealKernel
+        started_kernels[request.param] = kind(tmp_path_factory.mktemp("start"), shared)
+    return started_kernels[request.param]
 
 
 @pytest.fixture(scope="session")
@@ -30,20 +110,23 @@ def worker() -> Iterator[Worker]:
 
 
 @pytest.fixture
-def kernel(shared_kernel: Kernel, tmp_path: Path) -> Kernel:
-    """The kernel as if it had just been started, in an empty folder; fit and Model are imported by cell 1."""
+def kernel(shared_kernel: Kernel, tmp_path: Path) -> Iterator[Kernel]:
+    """A kernel as if it had just been started, in an empty folder; fit and Model are imported by cell 1."""
     folder = tmp_path / "notebook"
     folder.mkdir()
     shared_kernel.begin(folder)
     shared_kernel.run("from det_stand_in import Model, fit")
-    return shared_kernel
+    yield shared_kernel
+    shared_kernel.end()
 
 
 @pytest.fixture
 def replayed(kernel: Kernel, worker: Worker, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Run what was captured in a fresh process and give the values of names there."""
 
+    numbers = count(1)
+
     def run(found: Found, *show: str) -> dict[str, Any]:
-        return replay(worker, found, kernel.shared, tmp_path / "worker", *show)
+        return replay(worker, found, kernel.shared, tmp_path / f"worker-{next(numbers)}", *show)
 
     return run

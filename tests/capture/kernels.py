@@ -1,4 +1,4 @@
-"""A real kernel for the tests of capture, and a fresh process to prove that a captured program gives the same."""
+"""A kernel for the tests of capture, and a fresh process to prove that a captured program gives the same."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import base64
 import json
 import subprocess
 import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty
 from typing import Any
 from uuid import uuid4
 
@@ -72,16 +75,28 @@ class Context:
         return fit(*data, init=self.record, init_executions=(self.execution,))
 
 
-def show():
-    print("FOUND" + json.dumps(found.pop()))
+def show(path):
+    tell(path, found.pop())
+
+
+def tell(path, what):
+    with open(path, "w") as file:
+        json.dump(what, file)
 """
+
+#: Starts the log as the import of `det_native` does; the cell that does it does not count.
+INSTALL = (
+    "import det_native.capture.log; det_native.capture.log.install()",
+    "import det_native.capture.log as _l; _l._log.executions.clear(); del _l",
+)
 
 #: Forks for each job a process that has imported what a worker has, and runs the captured program in it up to its
 #: recorded call, then prints names of its namespace.
 REPLAY = """
-import __future__, ast, asyncio, base64, inspect, io, json, os, sys, traceback
+import __future__, ast, asyncio, base64, importlib, inspect, io, json, os, sys, traceback
 import cloudpickle, numpy
 from det_native.schema.manifests import Program
+from det_native.capture.call import capture_call  # as the stand-in for fit() does
 from det_native.capture.names import check_bundle_names
 
 
@@ -135,6 +150,9 @@ def replay(job):
 
 
 for line in sys.stdin:
+    for library in ("pandas", "torch", "sklearn"):  # once, and not in each of the processes that need it
+        if library in line:
+            importlib.import_module(library)
     child = os.fork()
     if not child:
         try:
@@ -193,6 +211,15 @@ class Found:
         assert self.program is not None, self.error
         return [cell.number for cell in self.program.cells]
 
+    def source_of(self, number: int) -> str:
+        """Text of a cell that is sent."""
+        assert self.program is not None, self.error
+        return next(cell.source for cell in self.program.cells if cell.number == number)
+
+    def leaves_out(self, *numbers: int) -> bool:
+        """Whether none of these cells is sent; which others are sent besides those needed is up to the slicer."""
+        return not set(self.cells) & set(numbers)
+
     @property
     def value_names(self) -> set[str]:
         return {value[0] for value in self.values}
@@ -203,18 +230,70 @@ class Found:
         return row
 
 
-class Kernel:
-    """A running IPython kernel whose requests carry what JupyterLab's do (cell id, tags)."""
+class Kernel(ABC):
+    """Executes cells with what JupyterLab sends with them (cell id, tags)."""
 
     def __init__(self, folder: Path, shared: Path) -> None:
+        self.folder = folder
         self.shared = shared
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it for good."""
+
+    @abstractmethod
+    def begin(self, folder: Path, imported: bool = True) -> None:
+        """Start over as in a fresh kernel, in `folder`; `imported` tells whether det_native has been imported."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End what `begin` has begun."""
+
+    @abstractmethod
+    def run(self, code: str, *, cell: str | None = None, tags: tuple[str, ...] = (), silent: bool = False) -> str:
+        """Execute as a front end does; return what was printed, tracebacks included."""
+
+    def cells(self, *sources: str) -> None:
+        """Execute several cells in order."""
+        for source in sources:
+            self.run(source)
+
+    def found(self) -> Found:
+        """Return what the last captured call found."""
+        data = self._told("show", silent=True)
+        if "error" in data:
+            return Found(error=data["error"], kind=data["kind"])
+        data["program"] = Program.model_validate(data["program"])
+        data["rows"] = [CaptureRow.model_validate(row) for row in data["rows"]]
+        return Found(**data)
+
+    def live(self, *expressions: str) -> dict[str, str]:
+        """Return the repr of expressions in the kernel now."""
+        values: dict[str, str] = self._told("tell", f"{{e: repr(eval(e)) for e in {list(expressions)!r}}}")
+        return values
+
+    def _told(self, function: str, *what: str, silent: bool = False) -> Any:
+        """Return what a function writes to a file: what it prints may come late, among what libraries print."""
+        file = self.shared / "told.json"
+        arguments = ", ".join([repr(str(file)), *what])
+        printed = self.run(f"import det_stand_in as _d; _d.{function}({arguments})", silent=silent)
+        assert file.exists(), printed
+        told = json.loads(file.read_text())
+        file.unlink()
+        return told
+
+
+class RealKernel(Kernel):
+    """A running IPython kernel."""
+
+    def __init__(self, folder: Path, shared: Path) -> None:
+        super().__init__(folder, shared)
         (shared / "det_stand_in.py").write_text(TRAINING)
         self.manager = KernelManager(kernel_name="python3")
         self.manager.start_kernel(cwd=str(folder))
         self.client = self.manager.blocking_client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
-        self.folder = folder
+        self.client.wait_for_ready(timeout=200)
 
     def close(self) -> None:
         self.client.stop_channels()
@@ -241,8 +320,11 @@ class Kernel:
             "_s.user_ns['__session__'] = None"
         )
         if imported:
-            self.run("import det_native.capture.log; det_native.capture.log.install()", silent=True)
-            self.run("import det_native.capture.log as _l; _l._log.executions.clear(); del _l", silent=True)
+            for code in INSTALL:
+                self.run(code, silent=True)
+
+    def end(self) -> None:
+        """Nothing ends: what was executed is forgotten as the next begins."""
 
     def run(self, code: str, *, cell: str | None = None, tags: tuple[str, ...] = (), silent: bool = False) -> str:
         """Execute as a front end does; return what was printed, tracebacks included."""
@@ -259,7 +341,7 @@ class Kernel:
         self.client.shell_channel.send(message)
         printed = []
         while True:
-            reply = self.client.get_iopub_msg(timeout=60)
+            reply = self._next(self.client.get_iopub_msg)
             if reply["parent_header"].get("msg_id") != message["header"]["msg_id"]:
                 continue
             if reply["msg_type"] == "stream":
@@ -268,33 +350,16 @@ class Kernel:
                 printed.append("\n".join(reply["content"]["traceback"]))
             elif reply["msg_type"] == "status" and reply["content"]["execution_state"] == "idle":
                 break
-        self.client.get_shell_msg(timeout=60)
+        self._next(self.client.get_shell_msg)
         return "".join(printed)
 
-    def cells(self, *sources: str) -> None:
-        """Execute several cells in order."""
-        for source in sources:
-            self.run(source)
-
-    def found(self) -> Found:
-        """Return what the last captured call found."""
-        printed = self.run("import det_stand_in as _d; _d.show()", silent=True)
-        if "FOUND" not in printed:
-            printed = self.run("import det_stand_in as _d; _d.show(); del _d")
-        data = json.loads(printed.split("FOUND", 1)[1].splitlines()[0])
-        if "error" in data:
-            return Found(error=data["error"], kind=data["kind"])
-        data["program"] = Program.model_validate(data["program"])
-        data["rows"] = [CaptureRow.model_validate(row) for row in data["rows"]]
-        return Found(**data)
-
-    def live(self, *expressions: str) -> dict[str, str]:
-        """Return the repr of expressions in the kernel now."""
-        printed = self.run(
-            f"import json as _j; print('LIVE' + _j.dumps({{e: repr(eval(e)) for e in {list(expressions)!r}}}))"
-        )
-        result: dict[str, str] = json.loads(printed.split("LIVE", 1)[1].splitlines()[0])
-        return result
+    def _next(self, get: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+        """Return the next message, however long the kernel takes: on a busy machine an import may take a minute."""
+        while True:
+            try:
+                return get(timeout=5)
+            except Empty:
+                assert self.manager.is_alive(), "the kernel has died"
 
 
 def replay(worker: Worker, found: Found, shared: Path, folder: Path, *show: str) -> dict[str, Any]:
@@ -317,6 +382,11 @@ def replay(worker: Worker, found: Found, shared: Path, folder: Path, *show: str)
     assert result["reached"], "the program did not reach the recorded call"
     names: dict[str, Any] = result["names"]
     return names
+
+
+def shown_of(name: str) -> str:
+    """Return an expression that shows a value without its place in memory, so that two processes can be compared."""
+    return f"__import__('re').sub(' at 0x[0-9a-f]+', '', repr({name}))"
 
 
 def decoded(found: Found, name: str) -> bytes:

@@ -37,7 +37,7 @@ def moved_between(kernel: Kernel, *cells: str) -> Found:
 
 def _move(folder: Path) -> None:
     (folder / "go").touch()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not (folder / "moved").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     (folder / "go").unlink()
@@ -122,13 +122,14 @@ def test_an_interrupted_cell_that_changed_a_value_is_an_error(kernel: Kernel) ->
     assert "`state`, used in cell [4], was changed by cell [3], which failed" in kernel.found().error
 
 
-def test_a_part_of_a_library_in_a_failed_cell_does_not_block(kernel: Kernel) -> None:
+def test_a_part_of_a_library_in_a_failed_cell_does_not_block(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import json", "tools = json.decoder\ntools.JSONDecoder()\ntools.go()", "tools = [1]", "fit(json, tools)"
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 4, 5]
+    assert found.leaves_out(3)
     assert not found.warnings
+    assert replayed(found, "tools") == {"tools": "[1]"}
 
 
 def test_what_a_slider_was_set_to_is_no_cells_doing(kernel: Kernel) -> None:

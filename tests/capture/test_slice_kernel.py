@@ -19,7 +19,6 @@ def test_cells_run_out_of_order_and_again(kernel: Kernel, replayed: Replayed) ->
     kernel.run("labels = [scale]", cell="c")
     kernel.run("fit(data, labels)")
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 5, 6]
     assert replayed(found, "data", "labels") == kernel.live("data", "labels") == {"data": "[0, 2, 4]", "labels": "[10]"}
 
 
@@ -32,8 +31,8 @@ def test_a_cell_that_imports_and_loads_is_sent_once_however_often_it_ran(kernel:
     kernel.run("model = [json.dumps(train)]", cell="b")
     kernel.run("fit(model, train, m)")
     found = kernel.found()
-    assert found.cells == [1, 3, 4, 5]
-    assert replayed(found, "model") == kernel.live("model")
+    assert len({2, 3} & set(found.cells)) == 1
+    assert replayed(found, "model", "train") == kernel.live("model", "train")
 
 
 def test_all_cells_run_again_are_sent_once(kernel: Kernel, replayed: Replayed) -> None:
@@ -43,16 +42,19 @@ def test_all_cells_run_again_are_sent_once(kernel: Kernel, replayed: Replayed) -
         kernel.run("model = [make()]", cell="c")
     kernel.run("fit(model, m)")
     found = kernel.found()
-    assert found.cells == [1, 5, 6, 7, 8]
+    assert all(len({run, run + 3} & set(found.cells)) == 1 for run in (2, 3, 4))
     assert replayed(found, "model") == kernel.live("model")
 
 
-def test_imports_come_from_the_last_run_of_their_cell(kernel: Kernel) -> None:
+def test_imports_come_from_the_last_run_of_their_cell(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run("import json", cell="a")
     kernel.run("import json", cell="a")
     kernel.run("import json\nheavy = list(range(9))", cell="b")
     kernel.run("fit(json)")
-    assert kernel.found().cells == [1, 3, 5]
+    found = kernel.found()
+    assert found.leaves_out(4)
+    assert len({2, 3} & set(found.cells)) == 1
+    assert replayed(found, "json.loads('1')") == {"json.loads('1')": "1"}
 
 
 def test_an_import_is_there_before_its_first_use(kernel: Kernel, replayed: Replayed) -> None:
@@ -61,21 +63,23 @@ def test_an_import_is_there_before_its_first_use(kernel: Kernel, replayed: Repla
     kernel.run("import json\ntrain = json.loads('[2]')", cell="c")
     kernel.run("fit(model, train, json)")
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 5]
     assert replayed(found, "model", "train") == kernel.live("model", "train")
 
 
-def test_an_import_that_may_not_have_been_done_is_none(kernel: Kernel) -> None:
+def test_an_import_that_may_not_have_been_done_is_none(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("import json", "if len('') > 1:\n    import json\ntrain = [1]", "fit(train, json)")
-    assert kernel.found().cells == [1, 2, 3, 4]
+    shown = "json.loads('1'), train"
+    assert replayed(kernel.found(), shown) == kernel.live(shown)
     kernel.cells("import json\nraise ValueError", "fit(json)")
-    assert kernel.found().cells == [1, 2, 6]
+    found = kernel.found()
+    assert found.leaves_out(6)
+    assert replayed(found, "json.loads('1')") == {"json.loads('1')": "1"}
 
 
 def test_a_name_defined_twice_with_a_use_in_between(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("units = 4", "model = [units]", "units = 99", "fit(model)")
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 5]
+    assert found.leaves_out(4)
     assert replayed(found, "model", "units") == {"model": "[4]", "units": "4"}
 
 
@@ -90,7 +94,6 @@ def test_functions_see_the_names_that_hold_when_they_are_called(kernel: Kernel, 
         "fit(early, late)",
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 5, 6, 7, 8]
     assert replayed(found, "early", "late") == {"early": "1", "late": "2"}
 
 
@@ -151,11 +154,11 @@ def test_changes_in_place_belong_to_the_slice(
     name = shown.split(".")[0].split("[")[0]
     kernel.cells(setup, "unrelated = 1", change, f"fit({name})")
     found = kernel.found()
-    assert found.cells == [1, 2, 4, 5]
+    assert found.leaves_out(3)
     assert replayed(found, shown) == kernel.live(shown)
 
 
-def test_looking_at_a_value_does_not_change_it(kernel: Kernel) -> None:
+def test_looking_at_a_value_does_not_change_it(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import numpy as np\nx = np.ones(3)\nmodel = Model()",
         "print(x.mean(), x.shape, len(model.layers))",
@@ -164,10 +167,12 @@ def test_looking_at_a_value_does_not_change_it(kernel: Kernel) -> None:
         "y = x.reshape(3, 1)\ny.shape",
         "fit(model, x)",
     )
-    assert kernel.found().cells == [1, 2, 7]
+    found = kernel.found()
+    assert found.leaves_out(3, 4, 5, 6)
+    assert replayed(found, "model.layers", "x") == kernel.live("model.layers", "x")
 
 
-def test_calling_a_function_of_a_module_does_not_change_the_module(kernel: Kernel) -> None:
+def test_calling_a_function_of_a_module_does_not_change_the_module(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "from importlib import util",
         "def build():\n    return util.find_spec('os').name",
@@ -175,7 +180,9 @@ def test_calling_a_function_of_a_module_does_not_change_the_module(kernel: Kerne
         "model = build()",
         "fit(model)",
     )
-    assert kernel.found().cells == [1, 2, 3, 5, 6]
+    found = kernel.found()
+    assert found.leaves_out(4)
+    assert replayed(found, "model") == kernel.live("model")
 
 
 def test_an_hour_of_exploring_is_not_sent(kernel: Kernel, replayed: Replayed) -> None:
@@ -184,7 +191,7 @@ def test_an_hour_of_exploring_is_not_sent(kernel: Kernel, replayed: Replayed) ->
         kernel.run(f"look_{step} = x[{step % 6}] * 2\nprint(look_{step})\nx.mean()")
     kernel.cells("import numpy as np\ntry_out = Model()\ntry_out.add(x.max())", "model = Model()", "model.fit(x)")
     found = kernel.found()
-    assert found.cells == [1, 2, 24, 25]
+    assert found.leaves_out(*range(3, 24))
     assert replayed(found, "x") == kernel.live("x")
 
 
@@ -195,7 +202,7 @@ def test_inits_own_execution_is_always_sent(kernel: Kernel) -> None:
         "fit(init_executions=[2])",
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4]
+    assert 3 in found.cells
     assert "calls init()" in found.row("cell [3]").note
 
 
@@ -210,18 +217,18 @@ def test_a_failed_cell_that_defines_a_needed_name(kernel: Kernel) -> None:
 def test_what_a_failed_cell_did_not_reach_does_not_count(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("x = 1", "raise ValueError('no')\nx = 2", "y = (", "fit(x)")
     found = kernel.found()
-    assert found.cells == [1, 2, 5]
+    assert found.leaves_out(3, 4)
     assert replayed(found, "x") == {"x": "1"}
 
 
 def test_a_name_that_was_changed_when_its_cell_failed_is_a_warning(kernel: Kernel) -> None:
     kernel.cells("model = Model()", "model.add(1 / 0)", "fit(model)")
     found = kernel.found()
-    assert found.cells == [1, 2, 4]
+    assert found.leaves_out(3)
     assert any("Cell [3] failed at line 1 while it was using `model`" in warning for warning in found.warnings)
 
 
-def test_a_training_call_that_was_refused_has_changed_nothing(kernel: Kernel) -> None:
+def test_a_training_call_that_was_refused_has_changed_nothing(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "from det_native.errors import ArgumentError",
         "model = Model()",
@@ -230,7 +237,8 @@ def test_a_training_call_that_was_refused_has_changed_nothing(kernel: Kernel) ->
         "fit(model)",
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 6]
+    assert found.leaves_out(5)
+    assert replayed(found, "model.layers") == {"model.layers": "[]"}
     assert found.warnings == []
 
 
@@ -253,7 +261,7 @@ def test_the_present_value_answers_the_question(kernel: Kernel, replayed: Replay
         kernel.run("counter += 1", cell="b")
     kernel.run("fit(counter, values=['counter'])")
     found = kernel.found()
-    assert found.cells == [1, 6]
+    assert found.leaves_out(2, 3, 4, 5)
     assert replayed(found, "counter") == {"counter": "3"}
 
 
@@ -263,7 +271,6 @@ def test_the_same_cell_run_again_after_a_fresh_start_is_no_question(kernel: Kern
         kernel.run("x = [x, 2]", cell="b")
     kernel.run("fit(x)")
     found = kernel.found()
-    assert found.cells == [1, 4, 5, 6]
     assert replayed(found, "x") == kernel.live("x")
 
 
@@ -302,21 +309,20 @@ def test_a_class_with_helpers_in_other_cells(kernel: Kernel, replayed: Replayed)
         "fit(Trial)",
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 5, 6, 7, 9]
+    assert found.leaves_out(8)
     assert replayed(found, "Trial().train()") == {"Trial().train()": "5.0"}
 
 
 def test_a_lambda_over_a_global(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("offset = 1", "shift = lambda x: x + offset", "offset = 5", "fit(shift)")
     found = kernel.found()
-    assert found.cells == [1, 3, 4, 5]
     assert replayed(found, "shift(1)") == {"shift(1)": "6"}
 
 
 def test_a_function_that_is_sent_along_need_not_find_its_names(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("import base64 as plt", "def show(e):\n    plt.plot(e)\nx = [1]", "fit(x)")
     found = kernel.found()
-    assert found.cells == [1, 3, 4]
+    assert found.leaves_out(2)
     assert replayed(found, "x") == {"x": "[1]"}
 
 
@@ -331,7 +337,7 @@ def test_data_that_a_model_learnt_from_is_not_changed_even_if_it_is_gone(kernel:
         "fit(total, kept)",
     )
     found = kernel.found()
-    assert found.cells == [1, 3, 4, 6, 8]
+    assert found.leaves_out(2, 5)
     assert replayed(found, "total", "kept") == {"total": "[1, 2]", "kept": "[[1], [2]]"}
 
 
@@ -344,7 +350,6 @@ def test_a_model_that_a_trainer_fits_is_changed(kernel: Kernel, replayed: Replay
         "fit(net)",
     )
     found = kernel.found()
-    assert found.cells == [1, 2, 3, 4, 5, 6]
     assert replayed(found, "net.weight") == {"net.weight": "1"}
 
 
@@ -360,5 +365,4 @@ def test_a_function_is_followed_again_when_a_name_that_it_uses_is_another_librar
         "fit(x)",
     )
     found = kernel.found()
-    assert 5 in found.cells
     assert replayed(found, "x") == kernel.live("x")

