@@ -173,5 +173,5 @@ class _EventConnection:
         """Break the stream, from any thread: a read that waits for the master returns."""
         try:
             self._response.raw.shutdown()
-        except (AttributeError, RuntimeError, ValueError):  # an older urllib3, or the stream has ended already
+        except (AttributeError, RuntimeError, ValueError, OSError):  # an older urllib3, or the stream has ended already
             self._response.close()

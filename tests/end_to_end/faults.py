@@ -28,7 +28,8 @@ from det_native.schema import rest
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.states import ExperimentState
 
-PATIENCE = 90.0
+# For what must come: only a defect lets it pass.
+PATIENCE = 120.0
 _FOREIGN = ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN")
 
 
@@ -73,8 +74,8 @@ class Cluster:
         """Run the ``det`` command."""
         return self.command("-m", "det_native.client.command", *arguments)
 
-    def start(self, framework: str) -> None:
-        """Start the master as a submit does."""
+    def start(self, framework: str | None = None) -> None:
+        """Start the master as a submit does; with a framework, standbys of it get warm."""
         self.command(
             "-c", f"from det_native.client.connect import connect; print(connect(framework={framework!r}).url)"
         )
@@ -102,7 +103,7 @@ class Cluster:
         """End master and workers, and see that nothing is left of them."""
         if read_runtime(self.home) is not None:
             self.det("down", "--kill")
-        _, alive = psutil.wait_procs(self.processes(), timeout=10)
+        _, alive = psutil.wait_procs(self.processes(), timeout=PATIENCE)
         left = [" ".join(process.cmdline()) for process in alive]
         for process in alive:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -220,32 +221,36 @@ class Gate:
         self._listening.close()
 
 
-# The cell that lets a program come to the gate.
+# The cell that lets a program come to the gate, and wait until its worker has heard that it is to end.
 GATE_CELL = """
 def gate(port, text=""):
     import os, socket
     with socket.create_connection(("127.0.0.1", port)) as line:
         line.sendall(f"{os.getpid()} {text}\\n".encode())
         line.recv(1)
+
+def until_told():
+    import gc, sys, time
+    kind = sys.modules["det_harness.report"].SpoolReporter
+    [reporter] = [each for each in gc.get_objects() if type(each) is kind]
+    while not reporter.stop_requested:
+        time.sleep(0.01)
 """
 
 
 @dataclass
 class Executed:
-    """What a cell showed: `shown` has the texts and when they arrived."""
+    """A cell that runs or has run, and what it has shown."""
 
+    request: str
     number: int = 0
-    shown: list[tuple[float, str]] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
     error: str = ""
 
     @property
     def text(self) -> str:
         """Everything that was printed or shown as text."""
-        return "".join(text for _, text in self.shown)
-
-    def when(self, piece: str) -> float:
-        """Return when the first text with `piece` in it arrived."""
-        return next(at for at, text in self.shown if piece in text)
+        return "".join(self.shown)
 
 
 class Kernel:
@@ -274,64 +279,62 @@ class Kernel:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=PATIENCE)
 
-    def begin(self, source: str) -> str:
-        """Execute a cell and do not wait for it; return what `finish` wants."""
+    def begin(self, source: str) -> Executed:
+        """Execute a cell as a front end does, and do not wait for it."""
         self._busy = True
-        return str(self._client.execute(source, stop_on_error=False))
+        return Executed(str(self._client.execute(source, stop_on_error=False)))
 
-    def finish(self, begun: str) -> str:
-        """Wait for the end of a cell; return what it printed, its error included."""
-        printed = []
-        for kind, content in self._messages(begun):
-            if kind == "stream":
-                printed.append(content["text"])
-            elif kind == "error":
-                printed.append(f"{content['ename']}: {content['evalue']}")
-            elif kind == "status" and content["execution_state"] == "idle":
-                break
-        self._client.get_shell_msg(timeout=PATIENCE)
-        self._busy = False
-        return "".join(printed)
-
-    def shows(self, begun: str, piece: str) -> None:
+    def shows(self, begun: Executed, piece: str) -> None:
         """Wait until a cell that runs shows `piece` in whatever way, by a widget too."""
-        next(content for _, content in self._messages(begun) if piece in str(content))
+        next(content for _, content in self._messages(begun) if piece in begun.text or piece in str(content))
 
-    def _messages(self, begun: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        while True:
-            message = self._client.get_iopub_msg(timeout=PATIENCE)
-            if message["parent_header"].get("msg_id") == begun:
-                yield message["msg_type"], message["content"]
+    def finish(self, begun: Executed, *, fails: bool = False) -> Executed:
+        """Wait for the end of a cell."""
+        next(content for kind, content in self._messages(begun) if content.get("execution_state") == "idle")
+        while (reply := self._client.get_shell_msg(timeout=PATIENCE))["parent_header"].get("msg_id") != begun.request:
+            pass  # of a cell that was interrupted
+        self._busy = False
+        begun.number = reply["content"]["execution_count"]
+        assert bool(begun.error) == fails, f"{begun.text}\n{begun.error}"
+        return begun
 
     def run(self, source: str, *, fails: bool = False) -> Executed:
-        """Execute a cell as a front end does, to its end."""
-        done = Executed()
+        """Execute a cell to its end."""
+        return self.finish(self.begin(source), fails=fails)
 
-        def hook(message: dict[str, Any]) -> None:
-            content = message["content"]
-            match message["msg_type"]:
+    def _messages(self, begun: Executed) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Give what the kernel says about a cell, noted in it."""
+        while True:
+            message = self._client.get_iopub_msg(timeout=PATIENCE)
+            if message["parent_header"].get("msg_id") != begun.request:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            match kind:
                 case "stream":
-                    done.shown.append((time.time(), content["text"]))
+                    begun.shown.append(content["text"])
                 case "execute_result" | "display_data":
-                    done.shown.append((time.time(), content["data"].get("text/plain", "")))
+                    begun.shown.append(content["data"].get("text/plain", ""))
                 case "error":
-                    done.error = f"{content['ename']}: {content['evalue']}"
-
-        self._busy = True
-        reply = self._client.execute_interactive(source, output_hook=hook, timeout=PATIENCE, stop_on_error=False)
-        self._busy = False
-        done.number = reply["content"]["execution_count"]
-        assert bool(done.error) == fails, f"{source}\n{done.text}\n{done.error}"
-        return done
+                    begun.error = f"{content['ename']}: {content['evalue']}"
+            yield kind, content
 
     def submit(self, source: str) -> int:
         """Run a cell that submits `experiment`; return the experiment's number."""
         self.run(source)
         return int(self.run("print(experiment.id)").text)
 
+    def submit_with(self, call: str, **settings: object) -> int:
+        """Run the cell that submits `experiment` with the hyperparameters `settings`; return its number."""
+        self.run(f"settings = {settings}")
+        return self.submit(call)
+
     def value(self, expression: str) -> Any:
         """Return the value of an expression, which JSON must be able to say."""
         return json.loads(self.run(f"import json\nprint('VALUE' + json.dumps({expression}))").text.split("VALUE")[-1])
+
+    def end_of(self, number: int) -> Any:
+        """Return what an experiment's training has come to: weights, bit for bit, and rows. `end_of` is defined."""
+        return self.value(f"end_of({number})")
 
     def close(self) -> None:
         """End the kernel."""
@@ -361,3 +364,15 @@ def running_cluster(folder: Path, framework: str, slots: str = "2") -> Iterator[
         yield cluster
     finally:
         cluster.take_down()
+
+
+@contextmanager
+def running_kernel(cluster: Cluster, name: str, *cells: str) -> Iterator[Kernel]:
+    """Run a kernel for the block, with cells executed."""
+    kernel = Kernel(cluster, cluster.folder / name)
+    try:
+        for source in cells:
+            kernel.run(source)
+        yield kernel
+    finally:
+        kernel.close()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from faults import GATE_CELL
+
 # 40 records, 8 a batch: 3 epochs of 5 batches; checkpoints after 3, 6, 9 ... are in mid-epoch.
 BATCHES = 15
 
+# Where a worker comes to the gate: at its start, before the batches `stops`. In the batches `holds` it then waits until
+# it has heard from the master that it is to end.
 CONFIG = """
 def configuration(**changes):
-    hyperparameters = {"global_batch_size": 8, "stops": "", "port": 0} | changes.pop("hyperparameters", {})
+    places = {"starts": False, "stops": "", "holds": "", "port": 0}
+    hyperparameters = {"global_batch_size": 8} | places | changes.pop("hyperparameters", {})
     searcher = {"name": "single", "metric": "val_loss", "max_length": {"epochs": 3}} | changes.pop("searcher", {})
     return {
         "name": "fault",
@@ -48,6 +53,8 @@ class Digits(PyTorchTrial):
         return DataLoader(torch.utils.data.TensorDataset(x, x[:, :3].argmax(1)), batch_size=8, shuffle=shuffle)
 
     def build_training_data_loader(self):
+        if self.context.get_hparam("starts"):
+            gate(self.context.get_hparam("port"), "start")
         return self.loader(True)
 
     def build_validation_data_loader(self):
@@ -56,6 +63,8 @@ class Digits(PyTorchTrial):
     def visit(self, batch_idx):
         if str(batch_idx + 1) in self.context.get_hparam("stops").split():
             gate(self.context.get_hparam("port"), batch_idx + 1)
+        if str(batch_idx + 1) in self.context.get_hparam("holds").split():
+            until_told()
 
     def train_batch(self, batch, epoch_idx, batch_idx):
         self.visit(batch_idx)
@@ -72,16 +81,47 @@ class Digits(PyTorchTrial):
 
 TORCH_CREATE = "experiment = det.experimental.create(Digits, configuration(hyperparameters=settings))"
 
-TORCH_WEIGHTS = """
-def weights(experiment):
-    trial = experiment.trials[0].checkpoints[-1].load()
-    return [value.numpy().tobytes().hex() for value in trial.model.state_dict().values()]
+# A loaded checkpoint is the trial, or the model of a program without one.
+TORCH_END = """
+def end_of(number):
+    trial = det.attach(number).trials[0]
+    loaded = trial.checkpoints[-1].load()
+    values = getattr(loaded, "model", loaded).state_dict().values()
+    rows = [trial.metrics(kind) for kind in ("training", "validation")]
+    return [[value.numpy().tobytes().hex() for value in values], *rows]
+"""
+
+# For trials on several slots: which records a rank has had, and who stands at the gate, is said with the rank.
+RANKED = """
+class Ranked(Digits):
+    @property
+    def rank(self):
+        return self.context.distributed.get_rank()
+
+    def loader(self, shuffle):
+        generator = torch.Generator().manual_seed(3)
+        x = torch.randn(40, 6, generator=generator)
+        data = torch.utils.data.TensorDataset(x, x[:, :3].argmax(1), torch.arange(40))
+        return DataLoader(data, batch_size=self.context.get_per_slot_batch_size(), shuffle=shuffle)
+
+    def visit(self, batch_idx):
+        if str(batch_idx + 1) in self.context.get_hparam("stops").split():
+            gate(self.context.get_hparam("port"), f"{batch_idx + 1} {self.rank}")
+        if self.rank == 0 and str(batch_idx + 1) in self.context.get_hparam("holds").split():
+            until_told()
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        x, y, number = batch
+        print("records", epoch_idx, *number.tolist())
+        return super().train_batch((x, y), epoch_idx, batch_idx)
+
+    def evaluate_batch(self, batch):
+        return super().evaluate_batch(batch[:2])
 """
 
 NATIVE_SETUP = """
 import torch
 import det_native as det
-from torch.utils.data import DataLoader, TensorDataset
 """
 
 NATIVE_OBJECTS = """
@@ -94,7 +134,8 @@ scheduler = context.wrap_lr_scheduler(torch.optim.lr_scheduler.ExponentialLR(opt
 
 def loader(shuffle):
     x = torch.randn(40, 6, generator=torch.Generator().manual_seed(3))
-    return DataLoader(TensorDataset(x, x[:, :3].argmax(1)), batch_size=8, shuffle=shuffle)
+    data = torch.utils.data.TensorDataset(x, x[:, :3].argmax(1))
+    return torch.utils.data.DataLoader(data, batch_size=8, shuffle=shuffle)
 
 def visit(batch_idx):
     if str(batch_idx + 1) in context.get_hparam("stops").split():
@@ -121,10 +162,16 @@ y = x[:, :3].argmax(1)
 
 KERAS_CALLBACK = """
 class Visit(tf.keras.callbacks.Callback):
+    def on_train_begin(self, logs=None):
+        if context.get_hparam("starts"):
+            gate(context.get_hparam("port"), "start")
+
     def on_train_batch_begin(self, batch, logs=None):
         number = int(self.model.optimizer.iterations) + 1
         if str(number) in context.get_hparam("stops").split():
             gate(context.get_hparam("port"), number)
+        if str(number) in context.get_hparam("holds").split():
+            until_told()
 """
 
 KERAS_FIT = """
@@ -136,8 +183,13 @@ model.compile(tf.keras.optimizers.Adam(0.01), loss)
 experiment = model.fit(x, y, validation_data=(x, y), shuffle=True, callbacks=[Visit()])
 """
 
-KERAS_WEIGHTS = """
-def weights(experiment):
-    model = experiment.trials[0].checkpoints[-1].load()
-    return [value.tobytes().hex() for value in model.get_weights()]
+KERAS_END = """
+def end_of(number):
+    trial = det.attach(number).trials[0]
+    weights = [value.tobytes().hex() for value in trial.checkpoints[-1].load().get_weights()]
+    return [weights, *(trial.metrics(kind) for kind in ("training", "validation"))]
 """
+
+# What the kernels that all tests share have run.
+TORCH_CELLS = (TORCH_SETUP, GATE_CELL, CONFIG, TORCH_TRIAL, RANKED, TORCH_END)
+KERAS_CELLS = (KERAS_SETUP, GATE_CELL, CONFIG, KERAS_DATA, KERAS_CALLBACK, KERAS_END)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 
 import psutil
 import pytest
-from faults import GATE_CELL, PATIENCE, Cluster, Gate, Kernel, assert_complete_rows, ended, line_of
-from programs import BATCHES, CONFIG, TORCH_SETUP, TORCH_TRIAL
+from faults import PATIENCE, Cluster, Gate, Kernel, ended, line_of
+from programs import BATCHES
 
 from det_native.client.connect import connect
 from det_native.client.handles import Trial
@@ -33,47 +32,30 @@ class Ending(Digits):
                 self.context.set_stop_requested(True)
 """
 
-TALK = """
-class Talking(Digits):
-    def train_batch(self, batch, epoch_idx, batch_idx):
-        print("the colour is", os.environ["FAVOURITE_COLOUR"])
-        print("to standard error", file=sys.stderr)
-        return super().train_batch(batch, epoch_idx, batch_idx)
-"""
-
 PARENT = """
 import subprocess
 
 class Parent(Digits):
     def visit(self, batch_idx):
+        print("the colour is", os.environ["FAVOURITE_COLOUR"])
+        print("to standard error", file=sys.stderr)
         if batch_idx == 4:
             child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
             gate(self.context.get_hparam("port"), child.pid)
 """
 
 
-@pytest.fixture(scope="module")
-def defined(module_kernel: Kernel) -> Kernel:
-    """The module's kernel, with the program defined."""
-    for source in (TORCH_SETUP, GATE_CELL, CONFIG, TORCH_TRIAL, WAYS, TALK, PARENT):
-        module_kernel.run(source)
-    return module_kernel
-
-
-def _create(kernel: Kernel, name: str, arguments: str = "", **changes: object) -> int:
-    call = f"det.experimental.create({name}, configuration(**{changes!r}), {arguments})"
-    return kernel.submit(f"experiment = {call}")
-
-
 def _batches(trial: Trial) -> list[int]:
     return [row["batch"] for row in trial.metrics("training")]
 
 
-def test_trials_that_end_early(defined: Kernel, cluster: Cluster) -> None:
-    defined.run("ways = {'way': det.Categorical(['leave', 'kill', 'exit', 'stop'])}")
+@pytest.mark.long
+def test_trials_that_end_early(kernel: Kernel, cluster: Cluster) -> None:
+    kernel.run(WAYS)
+    kernel.run("ways = {'way': det.Categorical(['leave', 'kill', 'exit', 'stop'])}")
     searcher = {"name": "grid", "metric": "val_loss", "max_length": {"epochs": 3}}
     call = f"configuration(hyperparameters=ways, max_restarts=1, searcher={searcher!r})"
-    experiment = cluster.attach(defined.submit(f"experiment = det.experimental.create(Ending, {call})"))
+    experiment = cluster.attach(kernel.submit(f"experiment = det.experimental.create(Ending, {call})"))
     ended(experiment, ExperimentState.COMPLETED)  # as one of its trials did
     found = {trial.hparams["way"]: trial for trial in experiment.trials}
     for way, words in (("leave", "exit code 3"), ("kill", "killed by signal 9 (SIGKILL)")):
@@ -97,60 +79,42 @@ def test_trials_that_end_early(defined: Kernel, cluster: Cluster) -> None:
     assert found["stop"].checkpoints[-1].batch == 5
 
 
-def test_a_signal_to_end_from_outside_costs_a_restart_only(defined: Kernel, cluster: Cluster, gate: Gate) -> None:
-    settings = {"stops": "8", "port": gate.port}
-    experiment = cluster.attach(_create(defined, "Digits", hyperparameters=settings))
-    visitor = gate.next()
-    psutil.Process(visitor.pid).send_signal(signal.SIGTERM)
-    visitor.go()
-    assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
-    assert "at batch 8." in str(experiment.logs())
-    assert_complete_rows(experiment, BATCHES)
-
-
-def test_kill_ends_the_processes_too(defined: Kernel, cluster: Cluster, gate: Gate) -> None:
-    experiment = cluster.attach(_create(defined, "Parent", hyperparameters={"port": gate.port}))
+def test_kill_ends_the_processes_too(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+    kernel.run(PARENT)
+    variables = {"environment_variables": ["FAVOURITE_COLOUR=green"]}
+    call = f"configuration(hyperparameters=settings, environment={variables})"
+    number = kernel.submit_with(f"experiment = det.experimental.create(Parent, {call})", port=gate.port)
+    experiment = cluster.attach(number)
     visitor = gate.next()
     processes = [psutil.Process(visitor.pid), psutil.Process(int(visitor.text))]
     experiment.kill()
-    assert experiment.wait(timeout=10).state is ExperimentState.CANCELED
-    _, alive = psutil.wait_procs(processes, timeout=2)
+    assert experiment.wait(timeout=PATIENCE).state is ExperimentState.CANCELED
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
     assert alive == []
     assert [trial.state for trial in experiment.trials] == [TrialState.CANCELED]
     assert _batches(experiment.trials[0])[:3] == [1, 2, 3]
+    lines = [line.text for line in experiment.logs()]
+    assert lines.count("the colour is green") == lines.count("to standard error") == 5
     visitor.line.close()
 
 
-def test_a_quick_check_with_variables_of_the_environment(defined: Kernel, cluster: Cluster) -> None:
-    variables = {"environment_variables": ["FAVOURITE_COLOUR=green"]}
-    experiment = cluster.attach(_create(defined, "Talking", "test=True", environment=variables))
-    assert ended(experiment, ExperimentState.COMPLETED).batches == 1
-    [trial] = experiment.trials
-    assert [row["batch"] for row in trial.metrics("training")] == [1]
-    assert [row["batch"] for row in trial.metrics("validation")] == [1]
-    lines = [line.text for line in experiment.logs()]
-    assert lines.count("the colour is green") == 1
-    assert lines.count("to standard error") == 1
-
-
-def test_a_search_of_four_trials_on_two_slots(defined: Kernel, cluster: Cluster, gate: Gate) -> None:
-    defined.run("def space(port): return {'lr': det.Log(-3, -1), 'stops': '2', 'port': port}")
-    searcher = {"name": "random", "metric": "val_loss", "max_length": {"epochs": 3}, "max_trials": 4}
+def test_a_search_of_three_trials_on_two_slots(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+    kernel.run("def space(port): return {'lr': det.Log(-3, -1), 'stops': '2', 'port': port}")
+    searcher = {"name": "random", "metric": "val_loss", "max_length": {"epochs": 3}, "max_trials": 3}
     call = f"configuration(hyperparameters=space({gate.port}), searcher={json.dumps(searcher)})"
-    experiment = cluster.attach(defined.submit(f"experiment = det.experimental.create(Digits, {call})"))
+    experiment = cluster.attach(kernel.submit(f"experiment = det.experimental.create(Digits, {call})"))
     visitors = [gate.next(), gate.next()]
     states = [trial.state for trial in experiment.trials]
-    assert states == [TrialState.RUNNING] * 2 + [TrialState.QUEUED] * 2
+    assert states == [TrialState.RUNNING] * 2 + [TrialState.QUEUED]
     slots = connect(start=False).get("/master")["slots"]
     assert {slot["trial_id"] for slot in slots} == {trial.id for trial in experiment.trials[:2]}
     for visitor in visitors:
         visitor.go()
-    for _ in range(2):
-        gate.next().go()
+    gate.next().go()
     assert experiment.wait(timeout=PATIENCE).state is ExperimentState.COMPLETED
     trials = experiment.trials
-    assert [trial.state for trial in trials] == [TrialState.COMPLETED] * 4
-    assert len({trial.hparams["lr"] for trial in trials}) == 4
+    assert [trial.state for trial in trials] == [TrialState.COMPLETED] * 3
+    assert len({trial.hparams["lr"] for trial in trials}) == 3
     assert all([row["batch"] for row in trial.metrics()] == list(range(1, BATCHES + 1)) for trial in trials)
     best = min(trial.best_validation or 9.0 for trial in trials)
     assert experiment.best_trial.best_validation == best

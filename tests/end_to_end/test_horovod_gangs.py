@@ -1,4 +1,4 @@
-"""A trial on two slots whose gradients travel by Horovod: killed, and continued."""
+"""A trial on two slots whose gradients travel by Horovod: trained, killed, and continued."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import signal
 
 import psutil
 import pytest
-from faults import GATE_CELL, PATIENCE, Cluster, Gate, Kernel, Visitor, assert_complete_rows, checkpoint_at, ended
-from programs import BATCHES, CONFIG, TORCH_SETUP, TORCH_TRIAL, TORCH_WEIGHTS
-from test_gangs import RANKED
+from faults import PATIENCE, Cluster, Gate, Kernel, Visitor, assert_complete_rows, checkpoint_at, ended
+from programs import BATCHES
 
+from det_native.client.handles import Experiment
 from det_native.frameworks import has_horovod
 from det_native.schema.states import ExperimentState
 
@@ -34,19 +34,34 @@ experiment = det.experimental.create(
 """
 
 
+@pytest.fixture(scope="module")
+def undisturbed(torch_kernel: Kernel) -> int:
+    """An experiment that nobody disturbs."""
+    torch_kernel.run(CONNECTED)
+    number = torch_kernel.submit_with(CREATE)
+    torch_kernel.run("experiment.wait()")
+    return number
+
+
 def _both(gate: Gate) -> dict[str, Visitor]:
     return {visitor.text.split()[1]: visitor for visitor in (gate.next(), gate.next())}
 
 
-def test_a_killed_slot_changes_nothing(module_kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
-    kernel = module_kernel
-    for source in (TORCH_SETUP, CONFIG, GATE_CELL, TORCH_TRIAL, RANKED, CONNECTED, TORCH_WEIGHTS):
-        kernel.run(source)
-    kernel.run("settings = {}")
-    undisturbed = kernel.submit(CREATE)
-    kernel.run("experiment.wait()")
-    kernel.run(f"settings = {{'stops': '8', 'port': {gate.port}}}")
-    experiment = cluster.attach(kernel.submit(CREATE))
+def _assert_complete(experiment: Experiment, restarts: int) -> None:
+    assert ended(experiment, ExperimentState.COMPLETED).restarts == restarts
+    assert_complete_rows(experiment, BATCHES)
+    said = {(line.rank, line.text) for line in experiment.trials[0].logs() if line.text.startswith("connected")}
+    assert said == {(0, "connected by horovod 2"), (1, "connected by horovod 2")}
+
+
+def test_two_slots_train(undisturbed: int, kernel: Kernel, cluster: Cluster) -> None:
+    _assert_complete(cluster.attach(undisturbed), 0)
+    assert kernel.end_of(undisturbed)
+
+
+@pytest.mark.long
+def test_a_killed_slot_changes_nothing(undisturbed: int, kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+    experiment = cluster.attach(kernel.submit_with(CREATE, stops="8", port=gate.port))
     visitors = _both(gate)
     checkpoint_at(experiment, 6)
     left = psutil.Process(visitors["0"].pid)
@@ -54,10 +69,6 @@ def test_a_killed_slot_changes_nothing(module_kernel: Kernel, cluster: Cluster, 
     left.wait(timeout=PATIENCE)  # though it stands at the gate
     for visitor in _both(gate).values():
         visitor.go()
-    assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
-    assert_complete_rows(experiment, BATCHES)
+    _assert_complete(experiment, 1)
     assert "rank 1 of 2: killed by signal 9" in str(experiment.logs())
-    ends = [kernel.value(f"weights(det.attach({number}))") for number in (experiment.id, undisturbed)]
-    assert ends[0] == ends[1]
-    said = {line.text for line in experiment.trials[0].logs() if line.text.startswith("connected")}
-    assert said == {"connected by horovod 2"}
+    assert kernel.end_of(experiment.id) == kernel.end_of(undisturbed)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -20,20 +21,11 @@ pytestmark = pytest.mark.slow
 ATTACH = """
 import json, sys
 import det_native as det
-experiment = det.attach(int(sys.argv[1])).wait(timeout=60)
-rows = [row["batch"] for row in experiment.trials[0].metrics("training")]
-print(json.dumps({"state": experiment.state, "rows": rows, "history": experiment.history}))
+for number in sys.argv[1:]:
+    experiment = det.attach(int(number)).wait(timeout=100)
+    rows = [row["batch"] for row in experiment.trials[0].metrics("training")]
+    print(json.dumps({"state": experiment.state, "rows": rows, "history": experiment.history}))
 """
-
-
-def _define(kernel: Kernel) -> None:
-    for source in (TORCH_SETUP, GATE_CELL, CONFIG, TORCH_TRIAL):
-        kernel.run(source)
-
-
-def _submit(kernel: Kernel, **settings: object) -> int:
-    kernel.run(f"settings = {settings}")
-    return kernel.submit(TORCH_CREATE)
 
 
 def _kill_master(cluster: Cluster) -> None:
@@ -42,11 +34,10 @@ def _kill_master(cluster: Cluster) -> None:
     assert wait_until_gone(master.pid, master.start, PATIENCE)
 
 
-def test_training_goes_on_without_a_master(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
-    _define(kernel)
-    short = _submit(kernel, stops="5", port=gate.port)
+def test_training_goes_on_without_a_master(kernel: Kernel, torch_end: Any, cluster: Cluster, gate: Gate) -> None:
+    short = kernel.submit_with(TORCH_CREATE, stops="5", port=gate.port)
     first = gate.next()
-    long = _submit(kernel, stops="4 8 12", port=gate.port)
+    long = kernel.submit_with(TORCH_CREATE, stops="4 8 12", port=gate.port)
     second = gate.next()
     waiting = kernel.begin("experiment.wait()")
     kernel.shows(waiting, "running")
@@ -58,7 +49,7 @@ def test_training_goes_on_without_a_master(kernel: Kernel, cluster: Cluster, gat
     second.go()
     ending.wait(timeout=PATIENCE)  # to its end, with nobody to report to
     second = gate.next()
-    cluster.start("torch")
+    cluster.start()
     assert cluster.master.pid != master.pid
     assert cluster.master.url == master.url
     assert ended(cluster.attach(short), ExperimentState.COMPLETED).restarts == 0
@@ -73,8 +64,9 @@ def test_training_goes_on_without_a_master(kernel: Kernel, cluster: Cluster, gat
     for number in (short, long):
         assert_complete_rows(cluster.attach(number), BATCHES)
         assert cluster.attach(number).checkpoints[-1].batch == BATCHES
-    assert "Error" not in kernel.finish(waiting)
+    assert "Error" not in kernel.finish(waiting).text
     assert kernel.value("experiment.state") == "COMPLETED"
+    assert kernel.end_of(long) == torch_end
 
 
 def test_two_kernels_at_once_start_one_master_which_outlives_them(
@@ -82,13 +74,16 @@ def test_two_kernels_at_once_start_one_master_which_outlives_them(
 ) -> None:
     cluster = Cluster(tmp_path / "cluster")
     monkeypatch.setenv("DET_HOME", str(cluster.home.path))
-    kernels = [Kernel(cluster, tmp_path / name) for name in ("one", "two")]
+    kernels: list[Kernel] = []
     try:
-        for kernel in kernels:
-            _define(kernel)
-            kernel.run(f"settings = {{'stops': '7', 'port': {gate.port}}}")
+        for name in ("one", "two"):
+            kernels.append(Kernel(cluster, tmp_path / name))
+        cells = (TORCH_SETUP, GATE_CELL, CONFIG, TORCH_TRIAL, f"settings = {{'stops': '7', 'port': {gate.port}}}")
+        for source in cells:  # in both at the same time
+            for kernel, begun in [(kernel, kernel.begin(source)) for kernel in kernels]:
+                kernel.finish(begun)
         begun = [kernel.begin(TORCH_CREATE) for kernel in kernels]
-        printed = [kernel.finish(cell) for kernel, cell in zip(kernels, begun, strict=True)]
+        printed = [kernel.finish(cell).text for kernel, cell in zip(kernels, begun, strict=True)]
         assert sum("Started a master on this machine" in text for text in printed) == 1, printed
         assert cluster.home.log.read_text().count(" answers at ") == 1
         numbers = [kernel.value("experiment.id") for kernel in kernels]
@@ -98,8 +93,8 @@ def test_two_kernels_at_once_start_one_master_which_outlives_them(
         for visitor in visitors:
             visitor.go()
         assert sorted(numbers) == [1, 2]
-        for number in numbers:
-            seen = json.loads(cluster.script(ATTACH, str(number)).splitlines()[-1])
+        for line in cluster.script(ATTACH, *map(str, numbers)).splitlines()[-2:]:
+            seen = json.loads(line)
             assert seen["state"] == "COMPLETED"
             assert seen["rows"] == list(range(1, BATCHES + 1))
             assert {name: len(values) for name, values in seen["history"].items()} == {"loss": 3, "val_loss": 3}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 
 import pytest
-from faults import GATE_CELL, Cluster, Gate, Kernel, assert_complete_rows, checkpoint_at, ended
-from programs import BATCHES, CONFIG
-from programs import NATIVE_OBJECTS as OBJECTS
-from programs import NATIVE_SETUP as IMPORTS
+from faults import Cluster, Gate, Kernel, assert_complete_rows, checkpoint_at, ended
+from programs import BATCHES, NATIVE_OBJECTS
 
+from det_native.client.handles import Experiment
 from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.slow
@@ -42,59 +41,49 @@ for batch in context.train(loader(True), validation_loader=loader(False), evalua
 experiment = context.experiment
 """
 
-WEIGHTS = """
-def weights(experiment):
-    model = experiment.trials[0].checkpoints[-1].load()
-    return [value.numpy().tobytes().hex() for value in model.state_dict().values()]
-"""
 
+@pytest.mark.parametrize(
+    ("undisturbed", "killed"),
+    [pytest.param(FIT, LOOP, id="loop"), pytest.param(LOOP, FIT, id="fit", marks=pytest.mark.long)],
+)
+def test_the_end_is_the_same_bit_for_bit_by_fit_and_loop(
+    undisturbed: str, killed: str, native_kernel: Kernel, cluster: Cluster, gate: Gate
+) -> None:
+    def submit(call: str, **settings: object) -> Experiment:
+        native_kernel.run(f"settings = {settings}")
+        native_kernel.run(NATIVE_OBJECTS)
+        return cluster.attach(native_kernel.submit(call))
 
-@pytest.mark.parametrize("call", [FIT, LOOP], ids=["fit", "loop"])
-def test_the_end_is_the_same_bit_for_bit(call: str, kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
-    for cell in (IMPORTS, GATE_CELL, CONFIG, WEIGHTS):
-        kernel.run(cell)
-
-    def submit(**settings: object) -> int:
-        kernel.run(f"settings = {settings}")
-        kernel.run(OBJECTS)
-        return kernel.submit(call)
-
-    undisturbed = cluster.attach(submit())
-    middle = cluster.attach(submit(stops="8", port=gate.port))
+    whole = submit(undisturbed)
+    middle = submit(killed, stops="8", port=gate.port)
     visitor = gate.next()
     checkpoint_at(middle, 6)
     visitor.die(signal.SIGKILL)
     again = gate.next()
     assert again.text == "8", "the trial is continued within the epoch, from batch 6"
     again.go()
-
-    found = []
-    for experiment, restarts in ((undisturbed, 0), (middle, 1)):
+    for experiment, restarts in ((whole, 0), (middle, 1)):
         assert ended(experiment, ExperimentState.COMPLETED).restarts == restarts
         assert_complete_rows(experiment, BATCHES)
-        rows = [experiment.trials[0].metrics(kind) for kind in ("training", "validation")]
-        found.append((kernel.value(f"weights(det.attach({experiment.id}))"), rows))
-    assert found[1] == found[0]
+    assert native_kernel.end_of(middle.id) == native_kernel.end_of(whole.id)
     assert "at batch 6." in str(middle.logs())
-    if call == LOOP:
-        # What is in context.state goes on, a variable of the loop begins anew: as the documentation says.
-        assert "batch 14: seen 15, loose 15" in str(undisturbed.logs())
-        assert "batch 14: seen 15, loose 9" in str(middle.logs())
+    # What is in context.state goes on, a variable of the loop begins anew: as the documentation says.
+    last, loop = ("seen 15, loose 9", middle) if killed == LOOP else ("seen 15, loose 15", whole)
+    assert f"batch 14: {last}" in str(loop.logs())
 
 
-def test_two_slots_train_the_same_by_fit_and_loop(kernel: Kernel, cluster: Cluster) -> None:
-    for cell in (IMPORTS, GATE_CELL, CONFIG, WEIGHTS, "settings = {}"):
-        kernel.run(cell)
+@pytest.mark.long
+def test_two_slots_train_the_same_by_fit_and_loop(native_kernel: Kernel, cluster: Cluster) -> None:
+    native_kernel.run("settings = {}")
     found = []
     for call in (FIT, LOOP):
-        kernel.run(OBJECTS.replace("settings)", "settings, resources={'slots_per_trial': 2})"))
+        native_kernel.run(NATIVE_OBJECTS.replace("settings)", "settings, resources={'slots_per_trial': 2})"))
         # One batch to validate on: the second slot has none.
-        whole = call.replace("loader(False)", "DataLoader(loader(False).dataset, batch_size=1000)")
+        whole = call.replace("loader(False)", "torch.utils.data.DataLoader(loader(False).dataset, batch_size=1000)")
         assert whole != call
-        experiment = cluster.attach(kernel.submit(whole))
+        experiment = cluster.attach(native_kernel.submit(whole))
         ended(experiment, ExperimentState.COMPLETED)
         assert_complete_rows(experiment, BATCHES)
-        rows = [experiment.trials[0].metrics(kind) for kind in ("training", "validation")]
-        found.append((kernel.value(f"weights(det.attach({experiment.id}))"), rows))
+        found.append(native_kernel.end_of(experiment.id))
     assert found[0] == found[1]
     assert "[rank 1] batch 14: seen 15" in str(experiment.logs())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from faults import GATE_CELL, Cluster, Kernel, ended, line_of
-from programs import CONFIG, NATIVE_OBJECTS, NATIVE_SETUP
+from faults import Cluster, Kernel, ended, line_of
+from programs import NATIVE_OBJECTS
 
 from det_native.client.handles import Experiment
 from det_native.schema.states import ExperimentState
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 MORE = """
 from itertools import islice
@@ -26,10 +26,9 @@ def batches_of():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def program(module_kernel: Kernel) -> None:
-    """The cells that all programs share."""
-    for source in (NATIVE_SETUP, GATE_CELL, CONFIG, MORE):
-        module_kernel.run(source)
+def program(session_native_kernel: Kernel) -> None:
+    """The cell that all programs share."""
+    session_native_kernel.run(MORE)
 
 
 def submit(kernel: Kernel, cluster: Cluster, *cells: str, **changed: object) -> Experiment:
@@ -119,14 +118,14 @@ CELLS = {
 
 
 @pytest.fixture(scope="module")
-def submitted(program: None, module_kernel: Kernel, module_cluster: Cluster) -> dict[str, int]:
+def submitted(program: None, session_native_kernel: Kernel) -> dict[str, int]:
     """A loop for every way out, all submitted before any has ended; the numbers of their experiments."""
     numbers = {}
     for name, cell in CELLS.items():
-        module_kernel.run("settings = {}")
-        module_kernel.run(NATIVE_OBJECTS.replace("settings)", "settings, max_restarts=0)"))
-        module_kernel.run(cell)
-        numbers[name] = module_kernel.value("context.experiment.id")
+        session_native_kernel.run("settings = {}")
+        session_native_kernel.run(NATIVE_OBJECTS.replace("settings)", "settings, max_restarts=0)"))
+        session_native_kernel.run(cell)
+        numbers[name] = session_native_kernel.value("context.experiment.id")
     return numbers
 
 
@@ -171,19 +170,19 @@ def test_an_exception_without_a_frame_is_found_when_the_program_has_ended(
     assert (error.type, error.line) == ("TypeError", line_of(FAILS_IN_C, "numbers"))
 
 
-def test_the_loop_may_stand_in_a_later_cell_than_the_call(kernel: Kernel, cluster: Cluster) -> None:
-    kernel.run("settings = {}")
-    kernel.run(NATIVE_OBJECTS)
-    told = kernel.run("batches = batches_of()")
+def test_the_loop_may_stand_in_a_later_cell_than_the_call(native_kernel: Kernel, cluster: Cluster) -> None:
+    native_kernel.run("settings = {}")
+    native_kernel.run(NATIVE_OBJECTS)
+    told = native_kernel.run("batches = batches_of()")
     assert "context.train(): no loop has asked for its batches yet, so nothing is trained" in told.text
-    kernel.run("unrelated = 3")
-    kernel.run("for batch in batches:\n    train(batch)")
-    experiment = cluster.attach(kernel.value("context.experiment.id"))
+    native_kernel.run("unrelated = 3")
+    native_kernel.run("for batch in batches:\n    train(batch)")
+    experiment = cluster.attach(native_kernel.value("context.experiment.id"))
     ended(experiment, ExperimentState.COMPLETED)
     assert len(experiment.trials[0].metrics()) == 15
-    again = kernel.run("for batch in batches:\n    train(batch)", fails=True)
+    again = native_kernel.run("for batch in batches:\n    train(batch)", fails=True)
     assert "A second loop over the same context.train" in again.error
-    assert kernel.run(
+    assert native_kernel.run(
         "print(type(det.attach(context.experiment.id).top_checkpoint().load()).__name__)"
     ).text.split() == ["Sequential"]
 
@@ -217,8 +216,8 @@ for batch in batches_of():
 TWO = {"resources": {"slots_per_trial": 2}}
 
 
-def test_one_slot_that_leaves_the_loop_ends_it_for_all(kernel: Kernel, cluster: Cluster) -> None:
-    experiment = submit(kernel, cluster, RANKED, **TWO)
+def test_one_slot_that_leaves_the_loop_ends_it_for_all(native_kernel: Kernel, cluster: Cluster) -> None:
+    experiment = submit(native_kernel, cluster, RANKED, **TWO)
     assert_ended_after(experiment, 4)
     for rank in (0, 1):
         assert f"[rank {rank}] INFO: A slot has left the loop over context.train(): all end after batch 4." in str(
@@ -226,9 +225,9 @@ def test_one_slot_that_leaves_the_loop_ends_it_for_all(kernel: Kernel, cluster: 
         )
 
 
-def test_a_full_disk_of_another_slot_is_the_clusters_error(kernel: Kernel, cluster: Cluster) -> None:
+def test_a_full_disk_of_another_slot_is_the_clusters_error(native_kernel: Kernel, cluster: Cluster) -> None:
     once = cluster.folder / "once"
-    experiment = submit(kernel, cluster, f"once = {str(once)!r}", FULL, **TWO)
+    experiment = submit(native_kernel, cluster, f"once = {str(once)!r}", FULL, **TWO)
     assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
     assert once.exists()
     assert len(experiment.trials[0].metrics()) == 15
@@ -237,10 +236,10 @@ def test_a_full_disk_of_another_slot_is_the_clusters_error(kernel: Kernel, clust
 
 
 def test_a_slot_that_is_lost_while_the_loop_exchanges_something_itself_is_told_in_words(
-    kernel: Kernel, cluster: Cluster
+    native_kernel: Kernel, cluster: Cluster
 ) -> None:
     once = cluster.folder / "once_lost"
-    experiment = submit(kernel, cluster, f"once = {str(once)!r}", LOST, **TWO)
+    experiment = submit(native_kernel, cluster, f"once = {str(once)!r}", LOST, **TWO)
     assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
     assert once.exists()
     assert "[rank 0] PeerLostError: Another process of this trial has ended" in str(experiment.logs()).replace(

@@ -1,4 +1,4 @@
-"""A trial whose model is sharded over two slots: killed, continued, and loaded whole into the kernel."""
+"""A trial whose model is sharded over two slots: trained, killed, continued, and loaded whole into the kernel."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from faults import GATE_CELL, PATIENCE, Cluster, Gate, Kernel, assert_complete_rows, checkpoint_at, ended
-from programs import BATCHES, CONFIG, TORCH_SETUP, TORCH_TRIAL, TORCH_WEIGHTS
-from test_gangs import RANKED
+from faults import PATIENCE, Cluster, Gate, Kernel, assert_complete_rows, checkpoint_at, ended
+from programs import BATCHES
 
 from det_native.schema.states import ExperimentState
 
@@ -27,17 +26,29 @@ experiment = det.experimental.create(
 """
 
 
-def test_a_killed_slot_of_a_sharded_model_changes_nothing(
-    module_kernel: Kernel, cluster: Cluster, gate: Gate, tmp_path: Path
+@pytest.fixture(scope="module")
+def undisturbed(torch_kernel: Kernel) -> int:
+    """An experiment that nobody disturbs."""
+    number = torch_kernel.submit_with(CREATE)
+    torch_kernel.run("experiment.wait()")
+    return number
+
+
+def test_a_checkpoint_of_shards_is_loaded_whole(
+    undisturbed: int, kernel: Kernel, cluster: Cluster, tmp_path: Path
 ) -> None:
-    kernel = module_kernel
-    for source in (TORCH_SETUP, CONFIG, GATE_CELL, TORCH_TRIAL, RANKED, TORCH_WEIGHTS):
-        kernel.run(source)
-    kernel.run("settings = {}")
-    undisturbed = kernel.submit(CREATE)
-    kernel.run("experiment.wait()")
-    kernel.run(f"settings = {{'stops': '8', 'port': {gate.port}}}")
-    experiment = cluster.attach(kernel.submit(CREATE))
+    experiment = cluster.attach(undisturbed)
+    ended(experiment, ExperimentState.COMPLETED)
+    assert_complete_rows(experiment, BATCHES)
+    folder = experiment.trials[0].checkpoints[-1].download(tmp_path / "checkpoint")
+    assert {path.name for path in (folder / "sharded").iterdir()} == {".metadata", "__0_0.distcp", "__1_0.distcp"}
+    weights, *_ = kernel.end_of(undisturbed)
+    assert [len(value) // 8 for value in weights] == [6 * 16, 16, 16 * 3, 3]  # whole, as four bytes in hex each
+
+
+@pytest.mark.long
+def test_a_killed_slot_changes_nothing(undisturbed: int, kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+    experiment = cluster.attach(kernel.submit_with(CREATE, stops="8", port=gate.port))
     found = {visitor.text.split()[1]: visitor for visitor in (gate.next(), gate.next())}
     checkpoint_at(experiment, 6)
     left = psutil.Process(found["0"].pid)
@@ -47,9 +58,4 @@ def test_a_killed_slot_of_a_sharded_model_changes_nothing(
         visitor.go()
     assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
     assert_complete_rows(experiment, BATCHES)
-    checkpoint = experiment.trials[0].checkpoints[-1]
-    folder = checkpoint.download(tmp_path / "checkpoint")
-    assert {path.name for path in (folder / "sharded").iterdir()} == {".metadata", "__0_0.distcp", "__1_0.distcp"}
-    ends = [kernel.value(f"weights(det.attach({number}))") for number in (experiment.id, undisturbed)]
-    assert ends[0] == ends[1]
-    assert [len(value) // 8 for value in ends[0]] == [6 * 16, 16, 16 * 3, 3]  # whole, as four bytes in hex each
+    assert kernel.end_of(experiment.id) == kernel.end_of(undisturbed)

@@ -86,7 +86,13 @@ INTERRUPT = """
 import _thread, threading
 
 endless = det.experimental.create(Line, config | {"searcher": single | {"max_length": {"epochs": 10**6}}})
-threading.Timer(1.0, _thread.interrupt_main).start()
+
+def interrupt():
+    while not any(trial.state == "RUNNING" for trial in endless.trials):
+        time.sleep(0.05)
+    _thread.interrupt_main()
+
+threading.Thread(target=interrupt).start()
 try:
     endless.wait()
 except KeyboardInterrupt:
@@ -165,7 +171,7 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executed]:
         patch.setenv("DET_HOME", str(home.path))
         connect(start=False).post("/master/shutdown", params={"kill": True})
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(runtime.pid).wait(timeout=60)
+        psutil.Process(runtime.pid).wait(timeout=120)
 
 
 @pytest.fixture
@@ -226,6 +232,14 @@ def test_a_failure_names_cell_and_line_and_is_shown_once_per_kind(notebook: Exec
 def test_quick_check_on_the_cluster_is_one_batch(notebook: Executed) -> None:
     assert "[test-mode] line" in notebook.text("test")
     assert "batches 1/1" in notebook.text("test")
+
+
+def test_a_quick_check_is_an_experiment_of_one_batch(attached: Executed) -> None:
+    experiment = det.attach(3)
+    assert experiment.state is ExperimentState.COMPLETED
+    [trial] = experiment.trials
+    for kind in ("training", "validation"):
+        assert [row["batch"] for row in trial.metrics(kind)] == [1]
 
 
 def test_interrupting_the_wait_leaves_the_experiment_running(notebook: Executed) -> None:

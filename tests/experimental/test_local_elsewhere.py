@@ -90,6 +90,8 @@ experiment = context.experiment
 print("done", experiment.id, experiment.top_checkpoint().load().predict(tf.constant([[0.5]]), verbose=0).tolist())
 """
 
+PROGRAMS = {"torch": (TORCH, TORCH_RUN), "keras": (KERAS, KERAS_RUN)}
+
 LOAD = {
     "torch": """
 import sys, json, torch
@@ -144,7 +146,18 @@ def told(output: str, word: str) -> list[tuple[str, list[list[float]]]]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Four runs: each framework from a script and from a notebook. The folder they ran in is gone."""
+    """A run of each framework: one from a script, one from a notebook."""
+    return _trained(tmp_path_factory, script="torch", notebook="keras")
+
+
+@pytest.fixture(scope="module")
+def runs_the_other_way_round(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """The same with the frameworks exchanged."""
+    return _trained(tmp_path_factory, script="keras", notebook="torch")
+
+
+def _trained(tmp_path_factory: pytest.TempPathFactory, *, script: str, notebook: str) -> Runs:
+    """Train with one framework in a script, with the other one in a notebook. The folder they ran in is gone."""
     home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("project")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "PYTEST_"))}
     environment = {
@@ -156,47 +169,54 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     (folder / "shapes.py").write_text(SHAPES)
     (folder / "line.csv").write_text("".join(f"{x / 8},{2 * x / 8 + 1}\n" for x in range(-8, 8)))
     found = {}
-    for framework, source in {"torch": TORCH + TORCH_RUN, "keras": KERAS + KERAS_RUN}.items():
-        (folder / f"train_{framework}.py").write_text(source)
-        (found[framework, "script"],) = told(python(folder, environment, f"train_{framework}.py"), "done")
-    document = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source) for source in (TORCH, TORCH_RUN, KERAS, KERAS_RUN)]
-    )
+    (folder / "train.py").write_text("".join(PROGRAMS[script]))
+    (found[script, "script"],) = told(python(folder, environment, "train.py"), "done")
+    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in PROGRAMS[notebook]])
     resources = {"metadata": {"path": str(folder)}}
     NotebookClient(document, timeout=120, kernel_name="python3", resources=resources).execute(env=environment)
-    for framework, cell in (("torch", 1), ("keras", 3)):
-        text = "".join(output.get("text", "") for output in document.cells[cell].outputs)
-        (found[framework, "notebook"],) = told(text, "done")
+    text = "".join(output.get("text", "") for output in document.cells[1].outputs)
+    (found[notebook, "notebook"],) = told(text, "done")
     shutil.rmtree(folder)
     return Runs(home, environment, found)
 
 
-@pytest.mark.parametrize("framework", ["torch", "keras"])
-def test_a_fresh_process_loads_what_a_script_and_a_notebook_trained(framework: str, runs: Runs, tmp_path: Path) -> None:
-    trained = [runs.found[framework, origin] for origin in ("script", "notebook")]
-    names = [name for name, _ in trained]
-    assert len(set(names)) == 2
-    loaded = told(python(tmp_path, runs.environment, "-c", LOAD[framework], *names), "loaded")
-    assert [name for name, _ in loaded] == names
-    for (_, prediction), (_, before) in zip(loaded, trained, strict=True):
-        assert prediction[0] == pytest.approx(before[0], rel=1e-5)
-    assert not list(tmp_path.iterdir())
+def check_that_a_fresh_process_loads(runs: Runs, folder: Path) -> None:
+    for (framework, _), (name, prediction) in runs.found.items():
+        [(loaded, again)] = told(python(folder, runs.environment, "-c", LOAD[framework], name), "loaded")
+        assert loaded == name
+        assert again[0] == pytest.approx(prediction[0], rel=1e-5)
+    assert not list(folder.iterdir())
+
+
+def check_the_notebook_of(runs: Runs, framework: str, written: Path) -> None:
+    name, _ = runs.found[framework, "notebook"]
+    document = nbformat.read(det.attach(name).notebook(written), as_version=4)
+    sources = [cell.source.strip() for cell in document.cells if cell.cell_type == "code"]
+    assert sources == [source.strip() for source in PROGRAMS[framework]]
+
+
+def test_a_fresh_process_loads_what_a_script_and_a_notebook_trained(runs: Runs, tmp_path: Path) -> None:
+    check_that_a_fresh_process_loads(runs, tmp_path)
 
 
 def test_the_program_is_there_as_a_notebook_too(runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DET_HOME", str(runs.home))
-    name, _ = runs.found["torch", "notebook"]
-    written = nbformat.read(det.attach(name).notebook(tmp_path / "what_ran.ipynb"), as_version=4)
-    assert [cell.source.strip() for cell in written.cells if cell.cell_type == "code"] == [
-        TORCH.strip(),
-        TORCH_RUN.strip(),
-    ]
+    check_the_notebook_of(runs, "keras", tmp_path / "what_ran.ipynb")
 
 
 def test_runs_share_the_blobs_of_their_programs(runs: Runs) -> None:
     local = runs.home / "local"
     manifests = [json.loads(path.read_text()) for path in local.glob("*/bundle.json")]
-    assert len(manifests) == 4
+    assert len(manifests) == 2
     shapes = {entry["sha256"] for each in manifests for entry in each["files"] if entry["path"] == "shapes.py"}
     assert len(shapes) == 1
     assert len(list((local / "blobs").glob(f"??/{shapes.pop()}"))) == 1
+
+
+@pytest.mark.long
+def test_the_same_with_the_frameworks_exchanged(
+    runs_the_other_way_round: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_that_a_fresh_process_loads(runs_the_other_way_round, tmp_path)
+    monkeypatch.setenv("DET_HOME", str(runs_the_other_way_round.home))
+    check_the_notebook_of(runs_the_other_way_round, "torch", tmp_path / "what_ran.ipynb")

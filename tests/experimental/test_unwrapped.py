@@ -62,6 +62,7 @@ def test_a_notebook_is_told_after_the_cell_that_trained_and_once(tmp_path: Path)
     assert "-- after 5" in stderr.partition(TOLD)[2]
 
 
+@pytest.mark.long
 def test_beside_a_wrapped_model_another_may_train_here(tmp_path: Path) -> None:
     code = in_cells(BEGIN + BUILD, "main = context.wrap_model(build())", "features = build()\nfit(features)")
     assert "was trained" not in errors_of(tmp_path / "cells.py", code, tmp_path)

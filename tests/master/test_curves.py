@@ -111,7 +111,8 @@ def test_a_run_that_was_taken_over_from_does_not_make_the_rest_coarse(fixture: F
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=max(25, settings.default.max_examples // 8),  # each with a trial in the database
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     st.lists(st.tuples(st.integers(1, 400), st.sampled_from(["a", "ab", "b"])), min_size=1, max_size=4),

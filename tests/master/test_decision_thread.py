@@ -12,7 +12,7 @@ from det_native.errors import MasterError
 from det_native.master.flow import thread as module
 from det_native.master.flow.thread import DecisionThread
 
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ import httpx
 import pytest
 from master_parts import Master, Worker
 
+from det_native.client.http_source import _EventConnection
+from det_native.client.session import Session
 from det_native.master.api.routes import events as event_routes
 from det_native.master.events.broker import Broker
 from det_native.master.store import events as stored
@@ -151,3 +154,11 @@ def test_the_tail_has_only_what_happens_after_it_was_opened(master: Master, work
         assert seen[-1]["data"]["uuid"] == uuid
         # The decision thread may tell of the progress only now; of the training all was told before.
         assert {event["type"] for event in seen[:-1]} <= {"experiment"}
+
+
+def test_a_stream_whose_connection_is_closed_at_the_same_moment_is_closed_too(master: Master) -> None:
+    session = Session(str(master.client.base_url), master.token)
+    connection = _EventConnection(session, master.create()["id"], 0)
+    # What the thread that reads does at the end of the stream.
+    os.close(connection._response.raw._connection.sock.detach())
+    connection.close()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_parts import Fixture, metrics_report
 
@@ -58,10 +59,14 @@ def read(database: Database, fixture: Fixture, points: int, name: str = "loss") 
         return series.read(connection, fixture.trial_id, MetricKind.TRAINING, name, points=points)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=max(12, settings.default.max_examples // 8))  # each with a database on disk
 @given(data=st.data())
-def test_a_series_read_from_the_store_is_exact(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("pyramid") / "det.db"
+def test_a_series_read_from_the_store_is_exact(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        _check_a_series(data, Path(folder) / "det.db")
+
+
+def _check_a_series(data: st.DataObject, path: Path) -> None:
     shown: dict[int, float] = {}
     start = 0
     database = Database(f"sqlite:///{path}")

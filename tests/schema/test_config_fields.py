@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from configurations import MINIMAL, SHARED, configurations, load, with_field
-from hypothesis import given, settings
+from hypothesis import given
 
 from det_native.errors import ConfigurationError
 from det_native.schema.config import ExperimentConfig
@@ -403,7 +403,6 @@ def test_grid_without_counts_is_refused_with_the_names() -> None:
         load({**MINIMAL, "searcher": GRID, "hyperparameters": space})
 
 
-@settings(max_examples=60, deadline=None)
 @given(configurations())
 def test_round_trip(written: dict[str, Any]) -> None:
     loaded = load(written)

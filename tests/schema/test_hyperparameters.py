@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from configurations import ranges, spaces
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from det_native.errors import ArgumentError, ConfigurationError
@@ -148,7 +148,6 @@ def test_the_first_name_varies_slowest() -> None:
     ]
 
 
-@settings(max_examples=60)
 @given(spaces(counted=True))
 def test_grid_is_the_product_of_its_axes(space: dict[str, Any]) -> None:
     found = list(leaves(parse_space(space)))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.errors import BundleCorruptError, StorageError
@@ -202,7 +202,6 @@ def test_a_deposited_file_in_its_known_state_is_copied_and_any_other_is_verified
     assert sha(b"claimed") not in store
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(noise=st.binary(max_size=60))
 def test_random_bytes_are_no_packed_content(noise: bytes) -> None:
     with pytest.raises(frames.FrameError):

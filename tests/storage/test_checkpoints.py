@@ -223,25 +223,40 @@ def test_a_directory_on_another_file_system_is_copied(storage: CheckpointStorage
 
 
 KILLED = """
-import os, signal, sys
+import os, signal, sys, traceback
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_checkpoints import manifest, write
 from det_native.storage.checkpoints import CheckpointStorage
 
-calls = 0
-def count(event, arguments):
-    global calls
-    if event in ("open", "os.rename", "os.mkdir", "os.remove"):
-        calls += 1
-        if calls == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
+def publish(step):
+    calls = 0
+    def count(event, arguments):
+        nonlocal calls
+        if event in ("open", "os.rename", "os.mkdir", "os.remove"):
+            calls += 1
+            if calls == step:
+                os.kill(os.getpid(), signal.SIGKILL)
 
-storage = CheckpointStorage(sys.argv[1])
-directory = write(storage.workspace())
-made = manifest()
-sys.addaudithook(count)
-storage.publish(directory, made)
+    storage = CheckpointStorage(f"{{sys.argv[1]}}/{{step}}")
+    directory = write(storage.workspace())
+    made = manifest()
+    sys.addaudithook(count)
+    storage.publish(directory, made)
+
+# A process for each step, forked off this one, which has imported everything.
+for step in range(1, 60):
+    if not (writer := os.fork()):
+        try:
+            publish(step)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1])
+    print(code)
+    if code != -signal.SIGKILL:
+        break
 """
 
 
@@ -249,19 +264,15 @@ storage.publish(directory, made)
 def test_a_writer_killed_at_any_step_leaves_no_partial_checkpoint(tmp_path: Path) -> None:
     """Kill before every file-system call that publishing makes, until it makes no more."""
     program = KILLED.format(tests=str(Path(__file__).parent))
-    completed = False
-    for step in range(1, 60):
-        root = tmp_path / str(step)
-        result = subprocess.run([sys.executable, "-c", program, str(root), str(step)], check=False)
-        storage = CheckpointStorage(str(root))
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
+    *killed, last = map(int, done.stdout.split())
+    assert killed == [-signal.SIGKILL] * len(killed)
+    assert last == 0, "it makes no more calls"
+    assert len(killed) > 8
+    for step in range(1, len(killed) + 2):
+        storage = CheckpointStorage(str(tmp_path / str(step)))
         for found in storage.list():
             storage.fetch(found.uuid, tmp_path / f"copy{step}")
-        if result.returncode == 0:
-            completed = True
-            break
-        assert result.returncode == -signal.SIGKILL
-    assert completed
-    assert step > 8
     assert len(storage.list()) == 1
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from det_native import PROTOCOL
 from det_native.master.launch.base import Exit, Launcher, WorkerKind
@@ -25,7 +26,7 @@ BUNDLE = BundleManifest(
     interpreter=Interpreter(python="3.11.0", executable=""),
     program=Program(kind="cells", framework="torch"),
 )
-_DEADLINE_SECONDS = 30.0
+_DEADLINE_SECONDS = 60.0
 
 
 def trial_job(directory: Path, run_id: str, action: str | list[str], **fields: Any) -> TrialJob:
@@ -107,7 +108,12 @@ def gone(pid: int) -> bool:
 
 
 class LauncherContract:
-    """The contract. A derived class defines the fixture ``launcher``."""
+    """The contract. A derived class defines the fixture ``launcher``, which keeps to `peer_grace`."""
+
+    @pytest.fixture
+    def peer_grace(self) -> float:
+        """Seconds that the ranks of a run have to end by themselves once one of them has failed."""
+        return 0.5
 
     def test_a_worker_runs_its_job_in_its_own_folder(self, launcher: Launcher, tmp_path: Path) -> None:
         launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND)
@@ -236,6 +242,7 @@ class LauncherContract:
         assert ended.detail.startswith("rank 1 of 3: killed by signal 9")
         assert all(gone(pid) for pid in ranks_of(handle))
 
+    @pytest.mark.parametrize("peer_grace", [600.0])
     def test_the_failure_that_is_told_is_the_one_that_came_by_itself(self, launcher: Launcher, tmp_path: Path) -> None:
         handle = launcher.start("r1", trial_job(tmp_path, "r1", ["follow", "hold"]), KIND, ranks=2)
         output(launcher, "r1", "waiting", rank=1)

@@ -29,7 +29,7 @@ from launcher_contract import (
     until,
 )
 
-from det_native.master.flow.thread import IDLE_SECONDS, DecisionThread
+from det_native.master.flow.thread import DecisionThread
 from det_native.master.launch import local_run
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.local import LocalLauncher
@@ -61,8 +61,8 @@ class TestLocalLauncher(LauncherContract):
     """The contract, without standbys."""
 
     @pytest.fixture
-    def launcher(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> LocalLauncher:
-        monkeypatch.setattr(local_run, "PEER_GRACE_SECONDS", 1.0)
+    def launcher(self, make: Make, monkeypatch: pytest.MonkeyPatch, peer_grace: float) -> LocalLauncher:
+        monkeypatch.setattr(local_run, "PEER_GRACE_SECONDS", peer_grace)
         return make(policy=Policy(settle=3600.0))
 
 
@@ -282,8 +282,9 @@ class TestWait:
         assert not _standby_processes()
 
     def test_after_a_run_the_standbys_are_complete_again_without_anything_else_happening(
-        self, make: Make, tmp_path: Path
+        self, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr("det_native.master.flow.thread.IDLE_SECONDS", 600.0)  # by then it would look by itself
         launcher = make(slots=1, policy=Policy(settle=0.2))
         running: set[str] = set()
         complete = threading.Event()
@@ -303,7 +304,7 @@ class TestWait:
         try:
             for run_id in ("check", "trial"):  # one right after the other, as a submit has it
                 thread.call(lambda run_id=run_id: start(run_id)).result(10)  # type: ignore[misc]
-            assert complete.wait(IDLE_SECONDS / 2)
+            assert complete.wait(60)
         finally:
             thread.close()
 

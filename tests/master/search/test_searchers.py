@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.errors import ArgumentError, UnsupportedFeatureError
@@ -178,7 +178,6 @@ def through_json(config: ExperimentConfig, searcher: Searcher) -> Searcher:
     return make_searcher(ExperimentConfig.model_validate(stored["config"]), stored["searcher"])
 
 
-@settings(deadline=None)
 @given(SEARCHERS, st.integers(0, 2**31 - 1), st.data())
 def test_replay_with_restarts_anywhere_gives_the_same_trials(
     searcher: dict[str, Any], seed: int, data: st.DataObject

@@ -126,9 +126,9 @@ def test_a_master_whose_home_was_deleted_stops(home: Home, made_anew: bool) -> N
         if made_anew:
             home_folder.prepare(home)
             with home_folder.lock(home):
-                assert master.wait(timeout=30) == 0
+                assert master.wait(timeout=60) == 0
         else:
-            assert master.wait(timeout=30) == 0
+            assert master.wait(timeout=60) == 0
             assert not home.path.exists()
     finally:
         master.kill()
