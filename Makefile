@@ -59,10 +59,10 @@ quick-lane: setup $(HOROVOD)
 lanes: setup $(HOROVOD)
 	$(PYTEST) $(LANES)
 
-# Last, tests of properties that are cheap enough with ten thousand examples each.
+# Last, all tests of properties again, with ten thousand examples each where those are cheap.
 soak: setup $(HOROVOD)
 	$(PYTEST) $(SOAK) --timeout 7200
-	$(PYTEST) -m "hypothesis and not slow" --hypothesis-profile soak --timeout 7200
+	$(PYTEST) -m "hypothesis" --hypothesis-profile soak --timeout 7200
 
 # Side by side, as much of it leaves a core idle; each part's output in one piece, where this make can do that.
 TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)

@@ -21,6 +21,8 @@ from playwright.sync_api import Browser, Locator, Page, Request, Response
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 TOKEN = "a-token-of-jupyter"
+# Long, for what it waits for always comes: other tests, trainings and browsers share the machine's two cores.
+PATIENCE = 150.0
 PANEL_TAB = 'li[data-id="det-native-experiments"]'
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
@@ -52,16 +54,18 @@ c.KernelManager.shutdown_wait_time = 1.0
 """
 
 # Jupyter Server gives a page that comes back what the kernel said meanwhile with the routing frames before it, which
-# JupyterLab cannot read. Those messages are lost, whoever sends them.
-_REPLAYED = re.compile(r"Kernel message validation error: Unexpected token 'c', \"comm-\w+\"\.\.\. is not valid JSON")
+# JupyterLab cannot read. Those messages are lost, whoever sends them and whatever they are about: their first frame is
+# "comm-...", "kernel.<id>.status", "stream.stdout", or the name of who asked.
+_REPLAYED = re.compile(r"Kernel message validation error: .*\bJSON\b")
 _AT_REST = """() => {
-  const notebook = [...(window.jupyterapp?.shell.widgets('main') ?? [])].find(widget => widget.sessionContext);
+  const shell = window.jupyterapp?.shell;
+  const notebook = shell && [shell.currentWidget, ...shell.widgets('main')].find(widget => widget?.sessionContext);
   const kernel = notebook?.sessionContext.session?.kernel;
   return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
 }"""
 
 
-def wait_until(fits: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+def wait_until(fits: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
     """Return the first true value of `fits`."""
     deadline = time.monotonic() + seconds
     while True:
@@ -146,7 +150,7 @@ class Lab:
 
     def request(self, method: str, path: str, **arguments: Any) -> requests.Response:
         """Ask the server, as its owner."""
-        return self._session.request(method, f"{self.base}{path}", timeout=30, **arguments)
+        return self._session.request(method, f"{self.base}{path}", timeout=PATIENCE, **arguments)
 
     def kernel_states(self) -> list[str]:
         """Return what the kernels are doing, as the server sees it."""
@@ -192,7 +196,7 @@ class Screen:
         self.lab = lab
         context = browser.new_context(viewport={"width": width, "height": height})
         self.page: Page = context.new_page()
-        self.page.set_default_timeout(30_000)
+        self.page.set_default_timeout(1000 * PATIENCE)
         self.requests: list[Request] = []
         self.errors: list[str] = []
         self._before = ""
@@ -220,7 +224,7 @@ class Screen:
 
     def wait_for_kernel(self) -> None:
         """Wait until the notebook is connected to its kernel and that is at rest: before, a cell asks for a kernel."""
-        self.page.wait_for_function(_AT_REST, timeout=60_000)
+        self.page.wait_for_function(_AT_REST)
 
     def cell(self, number: int) -> Locator:
         """Return a code cell, counted from 0."""
@@ -234,13 +238,15 @@ class Screen:
         """Run cells one after the other, and wait for each."""
         for number in numbers:
             self.start(number)
-            wait_until(lambda n=number: self._has_run(n), f"cell {number} has run", 90)  # type: ignore[misc]
+            wait_until(lambda n=number: self._has_run(n), f"cell {number} has run")  # type: ignore[misc]
 
     def start(self, number: int) -> None:
         """Run a cell without waiting for its end."""
+        self.wait_for_kernel()  # a key pressed while JupyterLab still connects to it is lost without a word
         self._before = self.prompt(number)
-        # A key pressed while JupyterLab still connects to the kernel is lost without a word.
-        wait_until(lambda: self._starts(number), f"cell {number} starts")
+        self.cell(number).locator(".cm-content").click()
+        self.page.keyboard.press("Shift+Enter")
+        wait_until(lambda: self._runs(number) or self._has_run(number), f"cell {number} starts")
 
     def run_all(self, count: int) -> None:
         """Run the first `count` cells."""
@@ -257,7 +263,7 @@ class Screen:
         def clean() -> bool:
             assert self.ask_to_save().ok
             with contextlib.suppress(PlaywrightTimeout):
-                dirty.wait_for(state="detached", timeout=5_000)
+                dirty.wait_for(state="detached", timeout=1_000)
                 return True
             return False  # a live view has changed it since: only another save takes that in
 
@@ -266,21 +272,27 @@ class Screen:
     def ask_to_save(self) -> Response:
         """Save the notebook and return the server's answer; live views may have changed it again by then."""
         self.page.locator(".jp-Notebook").first.click(position={"x": 3, "y": 3})
+        asked = len(self.requests)
+        answers: list[Response] = []
 
         def is_answer(response: Response) -> bool:
-            return response.request.method == "PUT" and "/api/contents/" in response.url
+            request = response.request
+            saves = request.method == "PUT" and "/api/contents/" in request.url
+            return saves and request in self.requests[asked:]
+
+        def note(response: Response) -> None:
+            if is_answer(response):
+                answers.append(response)
 
         def answer() -> Response | None:
             # JupyterLab drops the key without a word while it saves already.
-            with (
-                contextlib.suppress(PlaywrightTimeout),
-                self.page.expect_response(is_answer, timeout=5_000) as expected,
-            ):
+            with contextlib.suppress(PlaywrightTimeout), self.page.expect_response(is_answer, timeout=2_000):
                 self.page.keyboard.press("Control+s")
-                return expected.value
-            return None
+            return answers[0] if answers else None
 
+        self.page.on("response", note)
         response: Response = wait_until(answer, "the notebook is saved")
+        self.page.remove_listener("response", note)
         return response
 
     def execute(self, command: str, **arguments: Any) -> None:
@@ -330,15 +342,6 @@ class Screen:
     def close(self) -> None:
         """Close the page."""
         self.page.context.close()
-
-    def _starts(self, number: int) -> bool:
-        self.cell(number).locator(".cm-content").click()
-        self.page.keyboard.press("Shift+Enter")
-        try:
-            wait_until(lambda: self._runs(number) or self._has_run(number), "it starts", 5)
-        except AssertionError:
-            return False
-        return True
 
     def _runs(self, number: int) -> bool:
         if "*" in self.prompt(number):

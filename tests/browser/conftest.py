@@ -1,4 +1,4 @@
-"""One master and JupyterLab for all tests of a process, a browser for each; pictures are kept if a folder is named."""
+"""One master, JupyterLab and browser for all tests of a process; pictures are kept if a folder is named."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from browser_masters import start_master, stop_master
-from browser_parts import CHROMIUM_ARGUMENTS, Keep, Lab, Opened, Screen, chromium
+from browser_parts import CHROMIUM_ARGUMENTS, PATIENCE, Keep, Lab, Opened, Screen, chromium
+from browser_server import BrowserServer
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from det_native.client.connect import connect
 from det_native.client.session import Session
 from det_native.schema.home import Home, read_runtime
-
-playwright_api = pytest.importorskip("playwright.sync_api")
 
 FAILED = pytest.StashKey[bool]()
 
@@ -45,42 +45,47 @@ def master(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
     return connect(start=False)
 
 
-@pytest.fixture(scope="module")
-def _playwright() -> Iterator[object]:
-    # Not for the session: while it is there, an event loop runs in this thread, and other tests want their own.
-    if chromium() is None:
+@pytest.fixture(scope="session")
+def browser_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserServer]:
+    """A browser that runs."""
+    executable = chromium()
+    if executable is None:
         pytest.skip("No chromium here: `apt-get install chromium`, or run tools/system_packages.sh as root.")
+    server = BrowserServer(executable, CHROMIUM_ARGUMENTS, tmp_path_factory.mktemp("browser"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def browser(browser_server: BrowserServer) -> Iterator[Browser]:
+    """The browser, as a module drives it."""
+    # Not for the session: while it is there, an event loop runs in this thread, and other tests want their own.
     # Playwright's own 5 s are short where trainings and other tests share two cores.
-    playwright_api.expect.set_options(timeout=20_000)
-    with playwright_api.sync_playwright() as playwright:
-        yield playwright
+    expect.set_options(timeout=1000 * PATIENCE)
+    with sync_playwright() as playwright:
+        connected = playwright.chromium.connect(browser_server.address)
+        yield connected
+        connected.close()
 
 
 @pytest.fixture
-def opened(_playwright: object, request: pytest.FixtureRequest, keep: Keep) -> Iterator[Opened]:
+def opened(browser: Browser, request: pytest.FixtureRequest, keep: Keep) -> Iterator[Opened]:
     """Return what opens a JupyterLab in a browser; no test may talk to any other origin, or raise in the page."""
-    browsers, screens, labs = [], [], []
+    screens: list[Screen] = []
 
     def open_screen(lab: Lab, **arguments: int) -> Screen:
-        browser = _playwright.chromium.launch(  # type: ignore[attr-defined]
-            executable_path=chromium(), headless=True, args=CHROMIUM_ARGUMENTS
-        )
-        browsers.append(browser)
-        labs.append(lab)
-        screen = Screen(browser, lab, **arguments)
-        screens.append(screen)
-        return screen
+        screens.append(Screen(browser, lab, **arguments))
+        return screens[-1]
 
     yield open_screen
     if request.node.stash.get(FAILED, False):
         for number, screen in enumerate(screens):
             keep(screen, f"failed-{request.node.name}-{number}")
     found = [(screen.other_origins, screen.errors) for screen in screens]
-    for browser in browsers:
-        browser.close()
-    for lab in labs:
-        lab.end_kernels()
-        lab.restore_settings()
+    for screen in screens:
+        screen.close()
+        screen.lab.end_kernels()
+        screen.lab.restore_settings()
     for other_origins, errors in found:
         assert not other_origins
         assert not errors

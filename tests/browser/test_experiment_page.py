@@ -52,17 +52,17 @@ def test_charts_logs_and_checkpoints_move_while_it_trains(
     [experiment] = submit(home, tmp_path, config)
     screen.open()
     page = open_page(screen, experiment)
-    expect(page.locator(".det-chart-title span")).to_have_text(["error", "loss"], timeout=60_000)
+    expect(page.locator(".det-chart-title span")).to_have_text(["error", "loss"])
     pictures = {metric: drawn(page, metric) for metric in ("error", "loss")}
     checkpoints = section(page, "Checkpoints").locator("summary")
     log = section(page, "Log").locator(".det-log")
     written, batch = number_in(checkpoints.inner_text()), batches_of(page)
     last_line = log.inner_text().strip().splitlines()[-1]
     for metric, picture in pictures.items():
-        wait_until(lambda m=metric, p=picture: drawn(page, m) != p, f"the chart of {metric} moves", 30)  # type: ignore[misc]
-    wait_until(lambda: number_in(checkpoints.inner_text()) > written, "a checkpoint comes into the list", 30)
-    wait_until(lambda: batches_of(page) > batch, "the progress moves", 30)
-    wait_until(lambda: log.inner_text().strip().splitlines()[-1] != last_line, "the log grows", 30)
+        wait_until(lambda m=metric, p=picture: drawn(page, m) != p, f"the chart of {metric} moves")  # type: ignore[misc]
+    wait_until(lambda: number_in(checkpoints.inner_text()) > written, "a checkpoint comes into the list")
+    wait_until(lambda: batches_of(page) > batch, "the progress moves")
+    wait_until(lambda: log.inner_text().strip().splitlines()[-1] != last_line, "the log grows")
     assert number_in(log.inner_text().strip().splitlines()[-1]) > number_in(last_line)
     assert at_end(log), "the newest line is seen"
     expect(page.get_by_role("progressbar")).to_be_visible()
@@ -75,6 +75,7 @@ def test_charts_logs_and_checkpoints_move_while_it_trains(
     expect(page.get_by_role("button", name="Pause")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_trials_are_told_apart_their_logs_are_read_and_the_page_comes_back_with_the_workspace(
     search: int, screen: Screen, master: Session, keep: Keep
 ) -> None:

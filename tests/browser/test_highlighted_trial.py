@@ -14,7 +14,7 @@ from view_parts import section
 from det_native.client.session import Session
 from det_native.schema.home import Home
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 RATES = [0.01, 0.1]
 
@@ -39,7 +39,7 @@ def test_rows_highlight_and_their_keys_are_not_the_notebooks(
     rows = section(view, "Trials").locator("tbody tr")
     expect(rows).to_have_count(2)
     one, two = (f"trial {row.locator('td').first.inner_text()}" for row in rows.all())
-    expect(legend).to_contain_text(two, timeout=60_000)  # both trials have reported
+    expect(legend).to_contain_text(two)  # both trials have reported
     first = legend.locator(".det-legend-entry").first
 
     rows.nth(1).click()

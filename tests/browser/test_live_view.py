@@ -24,7 +24,7 @@ def view_of(screen: Screen, cell: int = 2) -> Locator:
         screen.show(cell)  # again and again: JupyterLab scrolls too, when it has loaded
         return chart.is_visible()
 
-    wait_until(is_drawn, "the view has a chart", 90)
+    wait_until(is_drawn, "the view has a chart")
     return view
 
 
@@ -36,7 +36,7 @@ def moves(view: Locator) -> None:
         view.scroll_into_view_if_needed()
         return batches_of(view) > first
 
-    wait_until(has_moved, "the view moves", 90)
+    wait_until(has_moved, "the view moves")
 
 
 def drawn(view: Locator) -> str:
@@ -60,7 +60,7 @@ def test_it_moves_and_acts_while_the_kernel_is_free_and_while_a_cell_runs(
     expect(badge).to_have_text("Running")
     before = drawn(view)
     moves(view)
-    wait_until(lambda: drawn(view) != before, "the chart is drawn anew", 30)
+    wait_until(lambda: drawn(view) != before, "the chart is drawn anew")
     screen.run(3)
     expect(screen.cell(3).locator(".jp-OutputArea-output")).to_contain_text("the kernel 42")
     titles = view.locator(".det-chart-title").all_inner_texts()
@@ -99,6 +99,7 @@ def test_it_moves_and_acts_while_the_kernel_is_free_and_while_a_cell_runs(
     assert lab.kernel_states() == ["busy"]
 
 
+@pytest.mark.long
 def test_it_comes_through_a_reload_a_loss_of_the_master_and_a_restart_of_the_kernel(
     screen: Screen, lab: Lab, home: Home, master: Session, keep: Keep
 ) -> None:
@@ -116,7 +117,7 @@ def test_it_comes_through_a_reload_a_loss_of_the_master_and_a_restart_of_the_ker
 
     kill_master(home)
     notice = view.locator(".det-notice", has_text="Connection lost since")
-    expect(notice.first).to_be_visible(timeout=30_000)
+    expect(notice.first).to_be_visible()
     shown = batches_of(view)
     keep(screen, "live-view-lost")
     screen.save()
@@ -125,14 +126,14 @@ def test_it_comes_through_a_reload_a_loss_of_the_master_and_a_restart_of_the_ker
     screen.show(2)
     view = screen.cell(2).locator(".det-view").first
     notice = view.locator(".det-notice", has_text="No connection yet")
-    expect(notice.first).to_be_visible(timeout=60_000)
+    expect(notice.first).to_be_visible()
     saved = screen.cell(2).locator(".det-Output").get_by_text("as of 20")
     expect(saved).to_be_visible()
     keep(screen, "live-view-lost-and-reloaded")
     start_master(home)
-    expect(notice.first).to_be_hidden(timeout=60_000)
+    expect(notice.first).to_be_hidden()
     expect(saved).to_have_count(0)
-    wait_until(lambda: batches_of(view) > shown, "the view goes on", 60)
+    wait_until(lambda: batches_of(view) > shown, "the view goes on")
     trial = master.get(f"/experiments/{experiment}/trials")[0]["id"]
     rows = [row["batch"] for row in master.get(f"/trials/{trial}/metrics", kind="training", limit=10_000)]
     assert rows == list(range(1, len(rows) + 1)), "no batch is missing or there twice"

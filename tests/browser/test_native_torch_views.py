@@ -10,7 +10,7 @@ from view_parts import accept, open_dialog, open_page, section, type_into
 
 from det_native.client.session import Session
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 OBJECTS = """
 import torch
@@ -55,7 +55,7 @@ def test_a_loop_of_ones_own_is_watched_and_the_model_of_its_best_checkpoint_load
     screen.open(write_notebook(lab.root / "own-loop.ipynb", *cells))
     screen.run(0, 1, 2)
     view = screen.cell(2).locator(".det-view").first
-    expect(view.get_by_role("status").first).to_have_text("Completed", timeout=90_000)
+    expect(view.get_by_role("status").first).to_have_text("Completed")
     expect(view).to_contain_text("best val_loss")
     expect(view.get_by_role("img", name="loss over batches")).to_be_visible()
     keep(screen, "own-loop-live")
@@ -86,10 +86,10 @@ def test_notebooks_with_objects_of_ones_own_are_submitted(screen: Screen, lab: L
         expect(dialog).to_contain_text(f"Sends {says[name][1]} of PyTorch, code cell 2, line")
         expect(accept(dialog)).to_be_enabled()
         accept(dialog).click()
-        dialog.wait_for(state="detached", timeout=60_000)
+        dialog.wait_for(state="detached")
     submitted = [one for one in master.get("/experiments") if one["id"] not in before]
     assert sorted(one["name"] for one in submitted) == sorted(says)
     for experiment in (one["id"] for one in submitted):
         row = panel.locator(f'.det-Row[data-experiment-id="{experiment}"]')
-        expect(row.locator(".det-Row-state")).to_contain_text("Completed", timeout=90_000)
+        expect(row.locator(".det-Row-state")).to_contain_text("Completed")
         assert master.get(f"/experiments/{experiment}")["best_validation"] < 0.5

@@ -19,7 +19,7 @@ def test_the_view_is_live_while_a_cell_waits_and_the_end_is_saved(screen: Screen
     screen.open(path)
     screen.run_all(3)
     screen.show(VIEW)
-    expect(screen.cell(VIEW).locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
+    expect(screen.cell(VIEW).locator(".det-chart canvas").first).to_be_visible()
     screen.cell(WAITING).locator(".cm-content").click()
     screen.page.keyboard.press("Control+Enter")
     wait_until(lambda: "*" in screen.prompt(WAITING), "the cell waits")
@@ -28,7 +28,7 @@ def test_the_view_is_live_while_a_cell_waits_and_the_end_is_saved(screen: Screen
     screen.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
     screen.show(VIEW)
     view = screen.cell(VIEW).locator(".det-view").first
-    expect(view.locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
+    expect(view.locator(".det-chart canvas").first).to_be_visible()
     assert lab.kernel_states() == ["busy"]
     shown = batches_of(view)
     wait_until(lambda: batches_of(view) > shown, "the view moves")

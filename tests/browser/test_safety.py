@@ -74,7 +74,7 @@ def body_of(response: Any) -> str:
 def is_text(screen: Screen, root: Locator, *words: str) -> None:
     """Check that words are there as they were written, and that none of them has become an element."""
     for word in words:
-        expect(root.get_by_text(word).first).to_be_visible(timeout=20_000)
+        expect(root.get_by_text(word).first).to_be_visible()
     assert root.locator("script, iframe, img[src=x], [onload], [onerror]").count() == 0
     assert screen.page.evaluate("window.owned") is None
 

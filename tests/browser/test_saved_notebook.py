@@ -13,8 +13,8 @@ from typing import Any
 import nbformat
 import pytest
 from browser_masters import kill_master, start_master
-from browser_parts import CHROMIUM_ARGUMENTS, Keep, Lab, Opened, Screen, chromium, wait_until
-from playwright.sync_api import Locator, Page, expect
+from browser_parts import Keep, Lab, Opened, Screen, wait_until
+from playwright.sync_api import Browser, Locator, Page, expect
 from training_notebook import CONFIG, CREATE, training_cells, write_notebook
 from view_parts import batches_of
 
@@ -31,12 +31,11 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
-def viewer(_playwright: Any) -> Iterator[Page]:
+def viewer(browser: Browser) -> Iterator[Page]:
     """A browser without a network, as a reader of a file may have it."""
-    browser = _playwright.chromium.launch(executable_path=chromium(), headless=True, args=CHROMIUM_ARGUMENTS)
     context = browser.new_context(offline=True, viewport={"width": 1100, "height": 900})
     yield context.new_page()
-    browser.close()
+    context.close()
 
 
 def bundle_of(path: Path, cell: int) -> dict[str, Any]:
@@ -57,7 +56,7 @@ def saved_with(screen: Screen, path: Path, cell: int, text: str, state: str) -> 
         said = text in found["text/plain"] and found[VIEW]["state"] == state
         return found if said and "image/png" in found else None
 
-    found: dict[str, Any] = wait_until(fits, f"the saved notebook says {text!r}", 30)
+    found: dict[str, Any] = wait_until(fits, f"the saved notebook says {text!r}")
     return found
 
 
@@ -90,17 +89,15 @@ def check_saved(path: Path, bundle: dict[str, Any], displays: int = 1) -> None:
 FINISHED, GOING_ON = 2, 4  # the cells of the notebook below
 
 
-def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_the_time(
-    opened: Opened, lab: Lab, home: Home, viewer: Page, tmp_path: Path, keep: Keep
-) -> None:
-    screen = opened(lab)
+def train_and_save(screen: Screen, lab: Lab, name: str) -> Path:
+    """Have a notebook trained and saved while one experiment has ended and one goes on; its kernel is gone then."""
     cells = (*training_cells("finished", batches=60), CONFIG.format(name="going-on", batches=100_000), CREATE)
-    path = write_notebook(lab.root / "stays.ipynb", *cells)
+    path = write_notebook(lab.root / f"{name}.ipynb", *cells)
     screen.open(path)
     screen.run_all(5)
-    expect(screen.cell(FINISHED).locator(".det-view .det-badge")).to_have_text("Completed", timeout=60_000)
+    expect(screen.cell(FINISHED).locator(".det-view .det-badge")).to_have_text("Completed")
     screen.show(GOING_ON)
-    expect(screen.cell(GOING_ON).locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
+    expect(screen.cell(GOING_ON).locator(".det-chart canvas").first).to_be_visible()
     going_on = saved_with(screen, path, GOING_ON, "as of 20", "ACTIVE")
     finished = saved_with(screen, path, FINISHED, "completed", "COMPLETED")
     assert re.search(r"; det\.attach\(\d+\) shows what it does now\)", going_on["text/plain"])
@@ -108,34 +105,54 @@ def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_th
     for bundle in (finished, going_on):
         check_saved(path, bundle, displays=2)
     lab.end_kernels()
+    return path
 
-    # Where nobody can be asked, it says so; and goes on by itself, as soon as something else of the page is answered.
-    kill_master(home)
-    screen.open(path)
-    screen.show(GOING_ON)
-    output = screen.cell(GOING_ON).locator(".jp-OutputArea-output").last
-    notice = output.get_by_role("status").filter(has_text="As it was saved, not live: No master")
-    expect(notice).to_be_visible(timeout=30_000)
-    shows_last_state(output, "going-on", "as of 20")
-    expect(screen.cell(FINISHED).get_by_text("not live")).to_have_count(0)
-    keep(screen, "saved-without-a-master")
-    panel = screen.open_panel()
-    panel.get_by_role("button", name="Start a master").wait_for()
-    start_master(home)
-    expect(output.locator(".det-view .det-badge")).to_have_text("Running", timeout=60_000)
-    expect(notice).to_have_count(0)
 
-    # Where the master is at hand, what goes on is live, and its end is saved without the kernel.
+def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_is_live(
+    screen: Screen, lab: Lab, keep: Keep
+) -> None:
+    path = train_and_save(screen, lab, "stays")
     screen.open(path)
     screen.show(FINISHED)
     shows_last_state(screen.cell(FINISHED).locator(".jp-OutputArea-output").last, "finished", "Completed")
     keep(screen, "saved-and-reopened")
     screen.show(GOING_ON)
     view = screen.cell(GOING_ON).locator(".det-view").first
-    expect(view.locator(".det-badge")).to_have_text("Running", timeout=30_000)
+    expect(view.locator(".det-badge")).to_have_text("Running")
     shown = batches_of(view)
     wait_until(lambda: batches_of(view) > shown, "the view moves")
-    assert lab.kernel_states() == ["idle"], "a new one, which knows nothing of it"
+    wait_until(lambda: lab.kernel_states() == ["idle"], "a new one, which knows nothing of it, is ready")
+
+    # Its end is saved without the kernel.
+    view.get_by_role("button", name="Stop").click()
+    view.get_by_role("button", name="Stop it").click()
+    expect(view.locator(".det-badge")).to_have_text("Stopped")
+    stopped = saved_with(screen, path, GOING_ON, ": stopped", "CANCELED")
+    check_saved(path, stopped, displays=2)
+    assert "as of" not in stopped["text/plain"] + stopped["text/html"]
+
+
+@pytest.mark.long
+def test_a_saved_notebook_is_read_without_a_master_a_server_or_trust(
+    screen: Screen, lab: Lab, home: Home, viewer: Page, tmp_path: Path, keep: Keep
+) -> None:
+    path = train_and_save(screen, lab, "is-read")
+    # Where nobody can be asked, it says so; and goes on by itself, as soon as something else of the page is answered.
+    kill_master(home)
+    screen.open(path)
+    screen.show(GOING_ON)
+    output = screen.cell(GOING_ON).locator(".jp-OutputArea-output").last
+    notice = output.get_by_role("status").filter(has_text="As it was saved, not live: No master")
+    expect(notice).to_be_visible()
+    shows_last_state(output, "going-on", "as of 20")
+    expect(screen.cell(FINISHED).get_by_text("not live")).to_have_count(0)
+    keep(screen, "saved-without-a-master")
+    panel = screen.open_panel()
+    panel.get_by_role("button", name="Start a master").wait_for()
+    start_master(home)
+    expect(output.locator(".det-view .det-badge")).to_have_text("Running")
+    expect(notice).to_have_count(0)
+
     viewer.goto(convert(path, tmp_path).as_uri())
     shows_last_states(viewer.locator("body"))
     assert not REPR.search(viewer.locator("body").inner_text())
@@ -150,15 +167,6 @@ def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_with_th
     shows_last_state(screen.cell(GOING_ON).locator(".jp-OutputArea-output").last, "going-on", "as of 20")
     assert screen.page.title() != "owned"
 
-    screen.open(path)
-    screen.show(GOING_ON)
-    view.get_by_role("button", name="Stop").click()
-    view.get_by_role("button", name="Stop it").click()
-    expect(view.locator(".det-badge")).to_have_text("Stopped")
-    stopped = saved_with(screen, path, GOING_ON, ": stopped", "CANCELED")
-    check_saved(path, stopped, displays=2)
-    assert "as of" not in stopped["text/plain"] + stopped["text/html"]
-
 
 def shows_last_states(body: Locator) -> None:
     """Check the two experiments of the notebook, wherever it is read."""
@@ -168,6 +176,7 @@ def shows_last_states(body: Locator) -> None:
         shows_last_state(outputs.nth(number), *words)
 
 
+@pytest.mark.long
 def test_an_experiment_that_had_ended_and_one_executed_without_a_front_end(
     opened: Opened, lab: Lab, home: Home, viewer: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from det_native import __version__
 from det_native.client.session import Session
 from det_native.schema.home import Home, read_runtime
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 Both = Callable[..., None]
 
@@ -34,7 +34,7 @@ def both_themes(keep: Keep) -> Both:
             screen.set_theme(dark)
             for root in roots:
                 # A style sheet comes after the name of its theme.
-                wait_until(lambda r=root, d=dark: is_dark(r) == d, "the theme is there", 10)  # type: ignore[misc]
+                wait_until(lambda r=root, d=dark: is_dark(r) == d, "the theme is there")  # type: ignore[misc]
                 check_contrast(root)
             keep(screen, f"{name}-{'dark' if dark else 'light'}")
 
@@ -103,15 +103,15 @@ def test_a_master_is_started_from_the_panel_and_from_a_view_that_has_lost_its_ow
     start = panel.get_by_role("button", name="Start a master")
     expect(start).to_be_focused()
     screen.page.keyboard.press("Enter")
-    expect(message.get_by_role("heading")).to_have_text("No experiments yet", timeout=60_000)
+    expect(message.get_by_role("heading")).to_have_text("No experiments yet")
     assert any("The master is starting" in text for text in screen.page.evaluate("window.said"))
     expect(panel.get_by_role("status")).to_contain_text("Master running")
     both_themes(screen, "panel-empty", panel)
 
     kill_master(empty_home)
-    expect(message.get_by_role("heading")).to_have_text("No master is running", timeout=30_000)
+    expect(message.get_by_role("heading")).to_have_text("No master is running")
     start.click()
-    expect(message.get_by_role("heading")).to_have_text("No experiments yet", timeout=60_000)
+    expect(message.get_by_role("heading")).to_have_text("No experiments yet")
     starts_the_master_that_it_has_lost(screen, empty_home, keep)
 
 
@@ -119,14 +119,14 @@ def starts_the_master_that_it_has_lost(screen: Screen, home: Home, keep: Keep) -
     """Check that a view under a cell starts a master in place of the one that it has lost, and goes on."""
     screen.run_all(3)
     view = screen.cell(2).locator(".det-view").first
-    expect(view.locator(".det-facts")).to_contain_text(re.compile("batch [1-9]"), timeout=60_000)
+    expect(view.locator(".det-facts")).to_contain_text(re.compile("batch [1-9]"))
     lost = kill_master(home)
     notice = view.locator(".det-notice", has_text="Connection lost since")
-    expect(notice).to_be_visible(timeout=30_000)
+    expect(notice).to_be_visible()
     shown = batches_of(view)
     keep(screen, "view-start")
     notice.get_by_role("button", name="Start a master").click()
-    expect(notice).to_be_hidden(timeout=60_000)
+    expect(notice).to_be_hidden()
     wait_until(lambda: batches_of(view) > shown, "the view goes on")
     found = read_runtime(home)
     assert found is not None
@@ -153,7 +153,7 @@ def test_a_master_that_cannot_be_used_is_explained_and_tried_again(
         stand_in.mode = mode
         if again.is_visible():
             again.click()
-        expect(message).to_contain_text(words[0], timeout=20_000)
+        expect(message).to_contain_text(words[0])
         expect(message.get_by_role("heading")).to_have_text(title)
         for word in words:
             expect(message).to_contain_text(word)
@@ -206,7 +206,7 @@ def test_a_running_a_lost_and_a_failed_experiment_can_be_read_and_used_by_keyboa
     screen.run_all(3)
     panel = screen.open_panel()
     view = screen.cell(2).get_by_role("region", name="Experiment")
-    expect(view.locator(".det-chart canvas").first).to_be_visible(timeout=60_000)
+    expect(view.locator(".det-chart canvas").first).to_be_visible()
     both_themes(screen, "running", view, panel)
     acts_by_keyboard(screen, view, master)
     assert unnamed(view) == unnamed(panel) == []
@@ -222,20 +222,20 @@ def test_a_running_a_lost_and_a_failed_experiment_can_be_read_and_used_by_keyboa
     view.scroll_into_view_if_needed()
     kill_master(home)
     for root in (panel, view):
-        expect(root.get_by_text("Connection lost since").first).to_be_visible(timeout=30_000)
+        expect(root.get_by_text("Connection lost since").first).to_be_visible()
     expect(panel.get_by_role("button", name="Start a master")).to_be_visible()
     expect(view.get_by_role("button", name="Try now")).to_be_visible()
     both_themes(screen, "lost", panel, view)
     expect(view.get_by_role("button", name="Start a master")).to_be_visible()
     start_master(home)
     for root in (panel, view):
-        expect(root.get_by_text("Connection lost since")).to_be_hidden(timeout=60_000)
+        expect(root.get_by_text("Connection lost since")).to_be_hidden()
 
 
 def says_what_failed(failed: Locator) -> None:
     """Check that a view tells an exception of the user's with its cell, as it was written."""
     alert = failed.get_by_role("alert").first
-    expect(alert).to_contain_text("on <b>purpose</b>", timeout=60_000)
+    expect(alert).to_contain_text("on <b>purpose</b>")
     expect(alert).to_contain_text("in cell [4], line")
     expect(failed).to_contain_text("Traceback")
     failure = failed.locator(".det-failure")

@@ -143,9 +143,9 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     keep(screen, "submit-dialog")
     for _ in range(2):  # the second one neither cancels nor sends again
         screen.page.keyboard.press("Enter")
-    dialog.wait_for(state="detached", timeout=60_000)
+    dialog.wait_for(state="detached")
     row = panel.locator(".det-Row", has_text=name)
-    expect(row.locator(".det-Row-state")).to_contain_text("Completed", timeout=60_000)
+    expect(row.locator(".det-Row-state")).to_contain_text("Completed")
     [experiment] = [one for one in master.get("/experiments") if one["name"] == name]
     config = master.get(f"/experiments/{experiment['id']}")["config"]
     assert config["resources"]["slots_per_trial"] == 1
@@ -171,6 +171,7 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     assert len(master.get("/experiments")) == before + 1
 
 
+@pytest.mark.long
 def test_what_stands_in_the_way_is_said_with_its_cell(screen: Screen, lab: Lab, master: Session, keep: Keep) -> None:
     before = len(master.get("/experiments"))
     screen.open(notebook(lab, "refused", f"{IMPORTS}{SECRET}", TRIAL + "\n# api_key", CONFIG, CREATE))
@@ -218,14 +219,15 @@ def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, mast
     expect(dialog.get_by_label("Slots for each trial")).to_be_disabled()
     keep(screen, "submit-here")
     accept(dialog).click()
-    dialog.wait_for(state="detached", timeout=60_000)
-    expect(screen.cell(4)).to_contain_text("Experiment local-", timeout=60_000)
+    dialog.wait_for(state="detached")
+    expect(screen.cell(4)).to_contain_text("Experiment local-")
     assert screen.prompt(0) == "[ ]:", "a cell that the training does not need is not run"
     screen.run(5)
     expect(screen.cell(5).locator(".jp-OutputArea-output")).to_have_text("local- COMPLETED ['loss', 'val_error']")
     assert len(master.get("/experiments")) == before, "the master knows nothing of it"
 
 
+@pytest.mark.long
 def test_the_notebooks_own_interpreter_reads_and_runs_it(
     screen: Screen, lab: Lab, master: Session, tmp_path: Path
 ) -> None:
@@ -245,10 +247,10 @@ def test_the_notebooks_own_interpreter_reads_and_runs_it(
     learnt = remarks(dialog, "Cells that run first")
     assert any("pathlib.Path(sys.prefix).name" in line for line in learnt), learnt
     accept(dialog).click()
-    dialog.wait_for(state="detached", timeout=90_000)
+    dialog.wait_for(state="detached")
     row = screen.open_panel().locator(".det-Row", has_text="an-environment-of-its-own")
     expect(row).to_be_visible()
-    wait_until(lambda: "Completed" in row.inner_text(), "it completes there", 90)
+    wait_until(lambda: "Completed" in row.inner_text(), "it completes there")
     [found] = [one for one in master.get("/experiments") if one["name"] == "an-environment-of-its-own"]
     bundle = master.get(f"/bundles/{found['bundle_id']}")
     assert bundle["interpreter"]["executable"] == str(interpreter)

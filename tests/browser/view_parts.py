@@ -7,6 +7,8 @@ import re
 from browser_parts import Screen, number_in
 from playwright.sync_api import Locator, expect
 
+_BATCH = re.compile(r"batch \d")
+
 
 def open_dialog(screen: Screen) -> Locator:
     """Press Submit in the toolbar, and wait until the notebook has been read."""
@@ -18,7 +20,7 @@ def read(screen: Screen) -> Locator:
     """Return the dialog, once the notebook has been read."""
     dialog = screen.page.locator(".det-SubmitDialog")
     dialog.wait_for()
-    expect(dialog.locator(".det-Spinner")).to_have_count(0, timeout=60_000)
+    expect(dialog.locator(".det-Spinner")).to_have_count(0)
     return dialog
 
 
@@ -37,7 +39,9 @@ def open_page(screen: Screen, experiment: int) -> Locator:
 
 def batches_of(view: Locator) -> int:
     """Return the batch that a view or the page of an experiment tells: "12 % · batch 1,234 of 10,000"."""
-    return number_in(view.locator(".det-facts").inner_text().partition("batch")[2])
+    facts = view.locator(".det-facts")
+    expect(facts).to_contain_text(_BATCH)  # not while one view takes the place of another
+    return number_in(facts.inner_text().partition("batch")[2])
 
 
 def section(page: Locator, title: str) -> Locator:

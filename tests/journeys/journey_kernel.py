@@ -93,7 +93,7 @@ class Notebook:
         self._manager.start_kernel(cwd=str(folder), env=environment)
         self._client: BlockingKernelClient = self._manager.blocking_client()
         self._client.start_channels()
-        self._client.wait_for_ready(timeout=60)
+        self._client.wait_for_ready(timeout=240)
         self._displays: dict[str, list[Any]] = {}
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class Notebook:
         started = time.perf_counter()
         self._client.shell_channel.send(message)
         self._collect(ran, message["header"]["msg_id"], watch)
-        self._client.get_shell_msg(timeout=60)
+        self._client.get_shell_msg(timeout=240)
         ran.seconds = time.perf_counter() - started
         assert bool(ran.error) == fails, f"{source}\n{'-' * 40}\n{ran.text}\n{ran.traceback}"
         return ran
@@ -160,7 +160,7 @@ class Notebook:
 
     def _collect(self, ran: Ran, parent: str, watch: Callable[[str], None] | None) -> None:
         while True:
-            reply = self._client.get_iopub_msg(timeout=120)
+            reply = self._client.get_iopub_msg(timeout=240)
             kind, content = reply["msg_type"], reply["content"]
             if reply["parent_header"].get("msg_id") != parent:
                 continue

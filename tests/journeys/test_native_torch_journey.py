@@ -82,9 +82,9 @@ experiment = context.experiment
 """
 
 
-def sent(ran: Ran) -> list[int]:
+def sent(ran: Ran) -> set[int]:
     """Numbers of the cells that the report of a submit lists."""
-    return [int(number) for number in re.findall(r"^cell \[(\d+)\] +runs again", ran.text, re.MULTILINE)]
+    return {int(number) for number in re.findall(r"^cell \[(\d+)\] +runs again", ran.text, re.MULTILINE)}
 
 
 def value(notebook: Notebook, expression: str) -> object:
@@ -136,10 +136,13 @@ def test_epochs_are_whole_passes_over_the_loader(notebook: Notebook) -> None:
     assert value(notebook, "[row['batch'] for row in loop_far.trials[0].metrics('validation')]") == [4, 8, 12]
 
 
-def test_only_the_cells_that_the_call_needs_are_sent(trained: dict[str, Ran]) -> None:
-    # Imports, data, loss, configuration, functions, objects, call; not the unrelated cell, not the local runs.
-    assert sent(trained["fit_far"]) == [1, 2, 3, 4, 6, 9, 10]
-    assert sent(trained["loop_far"]) == [1, 2, 3, 4, 6, 13, 14]
+def test_what_the_call_does_not_need_is_not_sent(trained: dict[str, Ran]) -> None:
+    unrelated, runs = {5}, {"fit here": {7, 8}, "fit far": {9, 10}, "loop here": {11, 12}, "loop far": {13, 14}}
+    fit, loop = sent(trained["fit_far"]), sent(trained["loop_far"])
+    assert {1, 2, 3, 4, 6} | runs["fit far"] <= fit
+    assert {1, 2, 3, 4, 6} | runs["loop far"] <= loop
+    assert not fit & (unrelated | runs["fit here"])
+    assert not loop & (unrelated | runs["fit here"] | runs["fit far"] | runs["loop here"])
 
 
 def test_the_loop_gives_no_batches_in_the_kernel(notebook: Notebook) -> None:
@@ -162,6 +165,7 @@ search = config | {
 """
 
 
+@pytest.mark.long
 def test_a_random_search_runs_from_the_loop(notebook: Notebook) -> None:
     notebook.run(SEARCH)
     notebook.run(OBJECTS.format(init="search"))
@@ -277,6 +281,7 @@ print((experiment.state.value, len(experiment.trials[0].metrics()), last.batch, 
 """
 
 
+@pytest.mark.long
 def test_a_script_trains_the_same_here_and_on_the_cluster(script: Script, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "attach.py").write_text(ATTACH)
@@ -290,6 +295,7 @@ def test_a_script_trains_the_same_here_and_on_the_cluster(script: Script, tmp_pa
     assert found[0][:3] == ("COMPLETED", 8, 8)
 
 
+@pytest.mark.long
 def test_a_script_that_fails_in_its_loop_has_failed(script: Script, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     done = script("train.py", "here", "raise", folder=tmp_path, fails=True)

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from journey_kernel import Notebook, Ran
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_own_pytorch_loop.ipynb"
 

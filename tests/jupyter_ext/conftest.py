@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from jupyter_parts import Jupyter, MasterProcess
+from jupyter_parts import PATIENCE, Jupyter, MasterProcess
 from jupyter_server.serverapp import ServerApp
 from pytest_jupyter.jupyter_core import (  # noqa: F401 (fixtures and hooks that pytest finds here)
     echo_kernel_spec,
@@ -79,7 +79,7 @@ def jupyter(
 
     async def client() -> httpx.AsyncClient:
         return httpx.AsyncClient(
-            base_url=f"{base}det-native/api/", headers={"Authorization": f"token {token}"}, timeout=30
+            base_url=f"{base}det-native/api/", headers={"Authorization": f"token {token}"}, timeout=PATIENCE
         )
 
     made = jp_asyncio_loop.run_until_complete(client())
@@ -92,19 +92,19 @@ def jupyter(
     ServerApp.clear_instance()
 
 
-@pytest.fixture(scope="module")
-def module_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MasterProcess]:
-    """A master for the module."""
+@pytest.fixture(scope="session")
+def shared_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MasterProcess]:
+    """A master for all modules; a test that ends it starts it again."""
     running = MasterProcess.start(Home(tmp_path_factory.mktemp("jupyter-master")))
     yield running
     running.stop()
 
 
 @pytest.fixture
-def master(module_master: MasterProcess, monkeypatch: pytest.MonkeyPatch) -> MasterProcess:
-    """The module's master, which is the one that Jupyter finds."""
-    monkeypatch.setenv("DET_HOME", str(module_master.home.path))
-    return module_master
+def master(shared_master: MasterProcess, monkeypatch: pytest.MonkeyPatch) -> MasterProcess:
+    """The shared master, which is the one that Jupyter finds."""
+    monkeypatch.setenv("DET_HOME", str(shared_master.home.path))
+    return shared_master
 
 
 @pytest.fixture
@@ -125,4 +125,4 @@ def empty_home() -> Iterator[Home]:
     runtime = read_runtime(home)
     if runtime is not None:
         os.kill(runtime.pid, signal.SIGTERM)
-        assert wait_until_gone(runtime.pid, runtime.start, 30)
+        assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)

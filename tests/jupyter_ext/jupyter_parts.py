@@ -23,7 +23,8 @@ from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.manifests import BundleManifest, Interpreter, Program
 from det_native.schema.processes import wait_until_gone
 
-PATIENCE = 30.0
+# Long, for what it waits for always comes: others use the machine too.
+PATIENCE = 150.0
 START = """
 from det_native.client.starting import ensure_master
 from det_native.schema.home import Home
@@ -113,7 +114,7 @@ class MasterProcess:
         temporary.mkdir(parents=True, exist_ok=True)
         settings = {"DET_HOME": str(home.path), "DET_SLOTS": "cpu:1", "TMPDIR": str(temporary)}
         environment = os.environ | settings
-        subprocess.run([sys.executable, "-c", START], env=environment, check=True, timeout=2 * PATIENCE)
+        subprocess.run([sys.executable, "-c", START], env=environment, check=True, timeout=PATIENCE)
         runtime = read_runtime(home)
         assert runtime is not None
         return cls(home, runtime)

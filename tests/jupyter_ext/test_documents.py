@@ -16,7 +16,7 @@ import psutil
 import pytest
 from det_jupyter.documents import DocumentRequest, run_document
 from det_jupyter.kernels import Interpreter
-from jupyter_parts import Jupyter, MasterProcess
+from jupyter_parts import PATIENCE, Jupyter, MasterProcess
 
 from det_native import __version__
 from det_native.schema.processes import start_mark, wait_until_gone
@@ -222,7 +222,7 @@ async def test_a_process_that_breaks_shows_its_last_words(jupyter: Jupyter, inst
     assert "out of memory" in found["what"]
 
 
-@pytest.mark.parametrize("extension_settings", [{"document_seconds": 0.5}], indirect=True)
+@pytest.mark.parametrize("extension_settings", [{"document_seconds": 4}], indirect=True)
 async def test_a_process_that_takes_too_long_is_ended_with_what_it_started(
     jupyter: Jupyter, install_kernel: Any, tmp_path: Path
 ) -> None:
@@ -280,7 +280,7 @@ async def _hanging(jupyter: Jupyter, install_kernel: Any, folder: Path, *, leave
 async def _are_gone(processes: dict[int, str]) -> None:
     """Wait by looking only: psutil would reap the child, whose end the server waits for."""
     for pid, mark in processes.items():
-        assert await asyncio.to_thread(wait_until_gone, pid, mark, 10), pid
+        assert await asyncio.to_thread(wait_until_gone, pid, mark, PATIENCE), pid
 
 
 @pytest.mark.parametrize("path", ["../outside.ipynb", "a/../../outside.ipynb", "missing/folder/line.ipynb"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
-from jupyter_parts import Jupyter, MasterProcess
+from jupyter_parts import PATIENCE, Jupyter, MasterProcess
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ async def test_one_is_drawn_at_a_time_and_none_for_a_client_that_has_gone(
     assert [task.result().status_code for task in asked] == [200, 200, 200]
     assert seen == 1
     gone = asyncio.create_task(ask())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not programs():
             assert not gone.done()
             await asyncio.wait([gone], timeout=0.02)
