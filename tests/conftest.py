@@ -37,8 +37,8 @@ _LIBRARY_THREADS = (
     "AnyIO",
     "IOPub",
 )
-# Files that a library keeps for the whole process: the source of functions that TensorFlow has converted.
-_LIBRARY_FILES = ("__autograph_generated_file",)
+# Files that a library keeps for the whole process: the source and byte code of functions that TensorFlow has converted.
+_LIBRARY_FILES = ("__autograph_generated_file", "__pycache__")
 _MARKS_OF_FILE = re.compile(r"^pytestmark = (.*)", re.MULTILINE)
 _MARK = re.compile(r"\bpytest\.mark\.(\w+)")
 _LEFT_OUT = re.compile(r"\bnot (\w+)")

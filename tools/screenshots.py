@@ -19,9 +19,9 @@ from browser_parts import (  # noqa: E402
     Screen,
     chromium,
     wait_until,
-    write_notebook,
 )
 from playwright.sync_api import sync_playwright  # noqa: E402
+from training_notebook import write_notebook  # noqa: E402
 
 from det_native.schema.home import Home  # noqa: E402
 

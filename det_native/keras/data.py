@@ -153,7 +153,9 @@ def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:
             "The length of the training Dataset is unknown: reading it once to count its batches. "
             "Pass steps_per_epoch to fit() to save this."
         )
-        cardinality = int(dataset.reduce(np.int64(0), lambda count, *_: count + 1))
+        # AutoGraph would write a source file of the function, and its byte code, into the temporary folder.
+        one_more = tf.autograph.experimental.do_not_convert(lambda count, *_: count + 1)
+        cardinality = int(dataset.reduce(np.int64(0), one_more))
     if cardinality == 0:
         raise InvalidDataError("The training Dataset has no batches.")
     return cardinality

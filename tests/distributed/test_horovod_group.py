@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from det_harness import horovod_group
 from det_harness.exchange import OneProcess
 from det_harness.gradients import gradients_of
 from det_harness.horovod_group import horovod_joined
-from rank_rig import NEEDS_HOROVOD, SECONDS
+from rank_rig import NEEDS_HOROVOD, RankServer
 
 from det_native.errors import MissingDependencyError, UnsupportedFeatureError
 from det_native.pytorch.gradients import LocalGradients
@@ -38,15 +37,10 @@ def pair(tmp_path: Path) -> Run:
         specification = tmp_path / "specification.json"
         config = {"distributed": HOROVOD, "optimizations": optimizations}
         specification.write_text(json.dumps({"config": config, "missing": missing}))
-        processes = [
-            subprocess.Popen([sys.executable, str(PROGRAM), str(specification), str(rank)]) for rank in range(2)
-        ]
-        try:
-            assert [process.wait(timeout=SECONDS) for process in processes] == [0, 0]
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
+        commands = [[str(PROGRAM), str(specification), str(rank)] for rank in range(2)]
+        with RankServer.there() as server:
+            codes, outputs = server.run(tmp_path, commands, {})
+        assert codes == [0, 0], "\n".join(outputs)
         return [json.loads((tmp_path / f"found.{rank}.json").read_text()) for rank in range(2)]
 
     return run
@@ -138,9 +132,9 @@ def test_variables_of_the_users_own_count_more_than_defaults(monkeypatch: pytest
 
 
 @NEEDS_HOROVOD
-def test_an_optimizer_of_horovods_own_is_refused() -> None:
+def test_an_optimizer_of_horovods_own_is_refused(tmp_path: Path) -> None:
     """In a process of its own: it wants Horovod to have begun."""
-    program = """
+    (tmp_path / "program.py").write_text("""
 import horovod.torch as hvd
 import torch
 from det_native.errors import ArgumentError
@@ -154,7 +148,9 @@ try:
 except ArgumentError as error:
     print(error)
 hvd.shutdown()
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
-    assert "wrap_optimizer() was given a SGD of hvd.DistributedOptimizer()" in done.stdout
-    assert "give it the optimizer inside" in done.stdout
+""")
+    with RankServer.there() as server:
+        codes, (output,) = server.run(tmp_path, [[str(tmp_path / "program.py")]], {})
+    assert codes == [0], output
+    assert "wrap_optimizer() was given a SGD of hvd.DistributedOptimizer()" in output
+    assert "give it the optimizer inside" in output

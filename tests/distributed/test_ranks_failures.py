@@ -6,7 +6,6 @@ import hmac
 import os
 import socket
 import stat
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import rank_trials
 import torch
 from det_harness.exchange import GroupExchange, OneProcess
 from det_harness.group import joined
-from rank_rig import NEEDS_HOROVOD, largest_difference, run_ranks
+from rank_rig import NEEDS_HOROVOD, SECONDS, largest_difference, run_ranks
 
 from det_native.errors import PeerLostError, UnsupportedFeatureError
 from det_native.schema.job import Gang
@@ -41,10 +40,10 @@ def gang(tmp_path: Path, rank: int, **changed: Any) -> Gang:
     ],
 )
 def test_who_loses_a_peer_says_so_at_once(tmp_path: Path, how: str, code: int, strategy: str, backend: str) -> None:
-    begun = time.monotonic()
     made = {"batches": 200, "hparams": {"how": how}, "distributed": {"strategy": strategy}}
-    ended = run_ranks(tmp_path, {"dying": {"trial": "Dying", "made": made}}, backend=backend)
-    assert time.monotonic() - begun < 100
+    # No time limit of these ends before the test's own: what says so is the loss itself.
+    limits = {"deadline": 10 * SECONDS, "long_seconds": 10 * SECONDS}
+    ended = run_ranks(tmp_path, {"dying": {"trial": "Dying", "made": made}}, backend=backend, **limits)
     assert ended.codes == [3, code], "\n".join(ended.outputs)
     kind, text = ended.error(0)
     assert kind == "PeerLostError"
@@ -76,7 +75,7 @@ def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path)
 
 
 def test_a_slot_that_is_only_slow_is_waited_for(tmp_path: Path) -> None:
-    ended = run_ranks(tmp_path, {"slow": {"trial": "Slow", "made": {"batches": 4}}}, long_seconds=0.5)
+    ended = run_ranks(tmp_path, {"slow": {"trial": "Slow", "made": {"batches": 2}}}, long_seconds=0.5)
     assert ended.codes == [0, 0], "\n".join(ended.outputs)
     assert largest_difference(*(one["models"] for one in ended.results("slow"))) == 0
 

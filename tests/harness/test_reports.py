@@ -11,7 +11,7 @@ import pytest
 from det_harness.link import MasterLink
 from det_harness.report import SpoolReporter
 from det_harness.spool import Spool, read_spool
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reports_app import ReportsMaster, serving
 
@@ -190,7 +190,6 @@ def test_a_master_that_does_not_tell_the_best_metric_is_named_once_for_each_loss
         assert reporter.close(20)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(st.integers(1, 60), st.just("read"), st.just("confirm")), max_size=60))
 def test_a_spool_gives_back_what_it_was_given(operations: list[Any]) -> None:
     import tempfile

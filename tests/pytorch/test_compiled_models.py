@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ pytestmark = pytest.mark.slow
 COMPILED: dict[str, Any] = {"torch_compile": {"options": {"compile_threads": 1}}}
 # Everything but the machine code, which takes g++ seconds for each piece.
 TRACED: dict[str, Any] = {"torch_compile": {"backend": "aot_eager"}}
+
+Rows = list[tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -131,20 +135,39 @@ def test_a_checkpoint_goes_on_with_and_without_it(tmp_path: Path) -> None:
         torch._dynamo.reset()
 
 
-@pytest.mark.parametrize("stop", [11, 37])
-def test_stopping_changes_nothing(tmp_path: Path, stop: int) -> None:
+@functools.cache
+def uninterrupted(compiled: bool) -> tuple[dict[str, Any], Rows]:
+    """Train to the end, and return the last state and the rows: once for each way to compile."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = LocalRun(Path(folder), optimizations=COMPILED if compiled else TRACED)
+        run.run(DigitsTrial)
+        return run.state(), rows_of(run)
+
+
+def rows_of(run: LocalRun) -> Rows:
+    return [(row.batch, row.metrics) for row in run.reporter.training_rows]
+
+
+@pytest.mark.parametrize(
+    ("compiled", "stop"),
+    [
+        (False, 11),
+        (False, 37),
+        pytest.param(True, 11, marks=pytest.mark.long),
+        pytest.param(True, 37, marks=pytest.mark.long),
+    ],
+)
+def test_stopping_changes_nothing(tmp_path: Path, compiled: bool, stop: int) -> None:
     # An epoch is 24 batches, the last of them a smaller one: compiled for any length, it would change the others' bits.
-    whole = LocalRun(tmp_path / "whole", optimizations=COMPILED)
-    whole.run(DigitsTrial)
-    parts = LocalRun(tmp_path / "parts", optimizations=COMPILED)
+    state, rows = uninterrupted(compiled)
+    parts = LocalRun(tmp_path, optimizations=COMPILED if compiled else TRACED)
     parts.run(DigitsTrial, stop_at=stop)
     torch._dynamo.reset()  # as in another process
     torch.manual_seed(99)
     parts.run(DigitsTrial, resume=parts.last())
     assert graphs() > 0
-    assert same(whole.state(), parts.state())
-    rows = [[(row.batch, row.metrics) for row in run.reporter.training_rows] for run in (whole, parts)]
-    assert rows[0] == rows[1]
+    assert same(state, parts.state())
+    assert rows == rows_of(parts)
 
 
 def test_models_keep_their_methods_and_are_compiled_at_their_call(tmp_path: Path) -> None:

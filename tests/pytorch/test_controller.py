@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,20 +41,44 @@ def stops(count: int) -> list[int]:
     return random.Random(11).sample(range(1, 60), count)
 
 
+MADE: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "aggregated": {"optimizations": {"aggregation_frequency": 3}},
+    "often": {"min_validation_period": {"batches": 7}, "checkpoint_policy": "all"},
+    "workers": {"hparams": {"workers": 2}},
+    "drop_last": {"hparams": {"drop_last": True}},
+}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], LocalRun]:
+    """Return a function that trains to the end: once for each of what it may be made with."""
+
+    @functools.cache
+    def run(name: str) -> LocalRun:
+        made = LocalRun(tmp_path_factory.mktemp(name), **MADE[name])
+        made.run(DigitsTrial)
+        return made
+
+    return run
+
+
 @pytest.mark.parametrize(
-    ("stop", "made"),
+    ("name", "stop"),
     [
-        *((stop, {}) for stop in stops(5)),
-        *((stop, {"optimizations": {"aggregation_frequency": 3}}) for stop in stops(3)),
-        *((stop, {"min_validation_period": {"batches": 7}, "checkpoint_policy": "all"}) for stop in stops(2)),
-        *((stop, {"hparams": {"workers": 2}}) for stop in (13, 31)),
-        (24, {"hparams": {"drop_last": True}}),
+        *(("plain", stop) for stop in stops(5)),
+        *(("aggregated", stop) for stop in stops(3)),
+        *(("often", stop) for stop in stops(2)),
+        ("workers", 13),
+        ("workers", 31),
+        ("drop_last", 24),
     ],
 )
-def test_stopping_anywhere_changes_nothing(tmp_path: Path, stop: int, made: dict[str, Any]) -> None:
-    whole = LocalRun(tmp_path / "whole", **made)
-    whole.run(DigitsTrial)
-    parts = LocalRun(tmp_path / "parts", **made)
+def test_stopping_anywhere_changes_nothing(
+    uninterrupted: Callable[[str], LocalRun], tmp_path: Path, name: str, stop: int
+) -> None:
+    whole = uninterrupted(name)
+    parts = LocalRun(tmp_path, **MADE[name])
     first = parts.run(DigitsTrial, stop_at=stop)
     assert (first.batches, first.stopped) == (stop, True)
     random.seed(99), np.random.seed(99), torch.manual_seed(99)

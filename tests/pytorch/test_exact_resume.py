@@ -17,7 +17,7 @@ import torch
 import torch.utils.data as torch_data
 from det_harness import state_files
 from digits_trials import Digits, DigitsTrial, LocalRun, same
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.optim import lr_scheduler
@@ -241,11 +241,8 @@ KINDS = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(kind=KINDS, stops=st.lists(st.integers(1, BATCHES - 1), min_size=1, max_size=3, unique=True).map(sorted))
-@example(kind=Kind("stream", 2, 3, "scaler", 6), stops=[7, 8, 17])
-@example(kind=Kind("shuffled", 2, 3, "apex", 6), stops=[6, 8])
-def test_stops_change_nothing(kind: Kind, stops: list[int]) -> None:
+def check_stops(kind: Kind, stops: list[int]) -> None:
+    """Stop a training after each of these batches and continue it."""
     expected = uninterrupted(kind)
     with tempfile.TemporaryDirectory() as folder:
         run = made(Path(folder), kind)
@@ -259,10 +256,8 @@ def test_stops_change_nothing(kind: Kind, stops: list[int]) -> None:
         assert differences(result(run), expected) == []
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(kind=KINDS, period=st.integers(2, 9), batch=st.integers(1, BATCHES - 1))
-@example(kind=Kind("stream", 0, 3, "apex", 6), period=5, batch=13)
-def test_a_kill_after_a_checkpoint_changes_nothing(kind: Kind, period: int, batch: int) -> None:
+def check_kill(kind: Kind, period: int, batch: int) -> None:
+    """Kill a training in a batch and continue it from its last checkpoint."""
     expected = uninterrupted(kind)
     with tempfile.TemporaryDirectory() as folder:
         run = made(Path(folder), kind, checkpoints=period)
@@ -271,6 +266,62 @@ def test_a_kill_after_a_checkpoint_changes_nothing(kind: Kind, period: int, batc
         spoil_the_generators()
         run.run(EverythingTrial, resume=run.last() if run.reporter.checkpoints else None)
         assert differences(result(run), expected) == []
+
+
+# Between them, every value of every field of a kind.
+@pytest.mark.parametrize(
+    ("kind", "stops"),
+    [
+        (Kind("stream", 2, 3, "scaler", 6), [7, 8, 17]),
+        (Kind("shuffled", 2, 3, "apex", 6), [6, 8]),
+        (Kind("weighted", 0, 1, "float32", 0), [1, 19]),
+    ],
+)
+def test_stops_change_nothing(kind: Kind, stops: list[int]) -> None:
+    check_stops(kind, stops)
+
+
+@pytest.mark.parametrize(
+    ("kind", "period", "batch"),
+    [(Kind("stream", 0, 3, "apex", 6), 5, 13), (Kind("weighted", 0, 1, "float32", 0), 9, 4)],
+)
+def test_a_kill_after_a_checkpoint_changes_nothing(kind: Kind, period: int, batch: int) -> None:
+    check_kill(kind, period, batch)
+
+
+STOPS = st.lists(st.integers(1, BATCHES - 1), min_size=1, max_size=3, unique=True).map(sorted)
+SOME = settings(max_examples=20, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=1000, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.long
+@SOME
+@given(kind=KINDS, stops=STOPS)
+def test_stops_that_are_drawn_change_nothing(kind: Kind, stops: list[int]) -> None:
+    check_stops(kind, stops)
+
+
+@pytest.mark.long
+@SOME
+@given(kind=KINDS, period=st.integers(2, 9), batch=st.integers(1, BATCHES - 1))
+def test_a_kill_that_is_drawn_changes_nothing(kind: Kind, period: int, batch: int) -> None:
+    check_kill(kind, period, batch)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@MANY
+@given(kind=KINDS, stops=STOPS)
+def test_many_stops_change_nothing(kind: Kind, stops: list[int]) -> None:
+    check_stops(kind, stops)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@MANY
+@given(kind=KINDS, period=st.integers(2, 9), batch=st.integers(1, BATCHES - 1))
+def test_many_kills_change_nothing(kind: Kind, period: int, batch: int) -> None:
+    check_kill(kind, period, batch)
 
 
 def test_the_parts_that_are_compared_are_at_work() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.utils.data as torch_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data.distributed import DistributedSampler
 
@@ -45,7 +45,6 @@ def training(loader: DataLoader, **arguments: Any) -> Any:
     return loader.get_data_loader(repeat=True, **{"seed": 3, **arguments})
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     records=st.integers(1, 40),
     batch_size=st.one_of(st.none(), st.integers(1, 9)),

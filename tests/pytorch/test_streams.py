@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.utils.data as torch_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.errors import TrialDefinitionError
@@ -44,7 +44,6 @@ def values(batches: Any, count: int) -> list[list[float]]:
     return [batch.tolist() for batch in islice(batches, count)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     length=st.integers(1, 30),
     batch_size=st.integers(1, 7),

@@ -1,0 +1,119 @@
+"""A process that has imported what the processes of a trial import, and is forked for each of them.
+
+To import torch takes seconds, and the tests start dozens of processes. Started as ``python rank_server.py``, this reads
+one line of JSON for each program to start: its arguments, its environment, and the pipe for its output. It answers with
+the process id, and with the exit code once the process has ended. `rank_rig.RankServer` is the other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+_IMPORTED = (
+    "measured_trials",
+    "rank_program",
+    "sharded_trials",
+    "torch._inductor.compile_fx",
+    "torch.distributed.checkpoint",
+)
+# Of an allocator that pandas brings along, which is made for forks.
+_HARMLESS_THREADS = {"jemalloc_bg_thd"}
+
+
+class _Servant:
+    """Answers until its input is closed; what is alive then is killed.
+
+    Parameters
+    ----------
+    answers : int
+        Where to write them.
+    """
+
+    def __init__(self, answers: int) -> None:
+        self._answers = answers
+        self._alive: set[int] = set()
+
+    def serve(self) -> dict[str, Any] | None:
+        """Return None at the end of the input; in a process that was forked, what it is to run."""
+        ends, end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(end)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        requests = sys.stdin.buffer.raw
+        with selectors.DefaultSelector() as selector:
+            selector.register(requests, selectors.EVENT_READ)
+            selector.register(ends, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fd == ends:
+                        os.read(ends, 4096)
+                        self._tell_of_ends()
+                    elif not (line := requests.readline()):
+                        self._kill()
+                        return None
+                    elif pid := os.fork():
+                        self._alive.add(pid)
+                        self._say({"started": pid})
+                    else:
+                        signal.set_wakeup_fd(-1)
+                        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                        for inherited in (ends, end, self._answers):
+                            os.close(inherited)
+                        return json.loads(line)
+
+    def _tell_of_ends(self) -> None:
+        for pid in sorted(self._alive):
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                self._alive.remove(pid)
+                self._say({"ended": pid, "code": os.waitstatus_to_exitcode(status)})
+
+    def _kill(self) -> None:
+        for pid in self._alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    def _say(self, said: dict[str, Any]) -> None:
+        os.write(self._answers, json.dumps(said).encode() + b"\n")
+
+
+def _become(told: dict[str, Any]) -> None:
+    """Make of a forked process what ``python <arguments>`` would be."""
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    output = os.open(told["output"], os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    sys.argv = told["arguments"]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def _threads() -> set[str]:
+    tasks = Path("/proc/self/task")
+    return {(each / "comm").read_text().strip() for each in tasks.iterdir() if each.name != str(os.getpid())}
+
+
+if __name__ == "__main__":
+    answers = os.dup(1)
+    os.dup2(2, 1)  # what a module prints is no answer
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    # A fork has the locks of the threads that were there, but not the threads.
+    assert not _threads() - _HARMLESS_THREADS, _threads()
+    gc.collect()
+    gc.freeze()  # otherwise each fork goes through all modules' objects once more as it ends, which takes a second
+    asked = _Servant(answers).serve()
+    if asked is None:
+        os._exit(0)
+    _become(asked)
