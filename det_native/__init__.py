@@ -10,15 +10,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from det_native import errors, estimator, experimental, keras, pytorch, tensorboard
+    from det_native._version import PROTOCOL, __version__
     from det_native.client.handles import Experiment
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach
     from det_native.schema.config import ExperimentConfig
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
     from det_native.trial import DistributedContext, Trial, TrialContext
-
-__version__ = "0.1.0"
-
-PROTOCOL = 1
 
 _ROOMS = ("errors", "estimator", "experimental", "keras", "pytorch", "tensorboard")
 
@@ -30,6 +27,7 @@ _NAMES = {
     "Experiment": "det_native.client.handles",
     "ExperimentConfig": "det_native.schema.config",
     "DistributedContext": "det_native.trial",
+    "PROTOCOL": "det_native._version",
     "Categorical": "det_native.schema.helpers",
     "Constant": "det_native.schema.helpers",
     "Double": "det_native.schema.helpers",
@@ -37,6 +35,7 @@ _NAMES = {
     "Log": "det_native.schema.helpers",
     "Trial": "det_native.trial",
     "TrialContext": "det_native.trial",
+    "__version__": "det_native._version",
 }
 
 __all__ = [  # noqa: RUF022 (rooms first, then names)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import difflib
 import logging
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from det_native.errors import ArgumentError, TrialDefinitionError, shown_shortly
 from det_native.schema.environment import Ranks, TrialEnvironment
 
 logger = logging.getLogger("det_native")
+
+# Who runs a program: a user who trains here, a user who submits, a worker, or a checkpoint being loaded.
+Role = Literal["local", "cluster", "worker", "load"]
 
 
 class DistributedContext:

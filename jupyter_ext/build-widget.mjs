@@ -1,6 +1,6 @@
 /**
- * Builds the live view under a cell, `live.js` and `live.css`: a notebook's page loads both whole, so what no chart of
- * ours uses of uPlot is left out.
+ * Builds the live view under a cell, `live.js` and `live.css`: a notebook's page loads both whole, so what no view of
+ * ours uses of uPlot and of eventsource-parser is left out.
  *
  * node build-widget.mjs [folder]
  */
@@ -42,19 +42,32 @@ const UNUSED_RULES = [
   [/[^{}]*\.u-(?:legend|inline|series|title)\b[^{}]*\{[^}]*\}/, '']
 ];
 
-/** Put something in a place; another uPlot, that does not have it, has to be looked at anew. */
-function replaced(text, [pattern, replacement]) {
+/** Of eventsource-parser: words for what is wrong in a stream or a call, marks of byte order, a new beginning. */
+const UNUSED_OF_PARSER = [
+  [/if \(typeof callbacks == "function"\)\s+throw new TypeError\([^;]*\);/, ''],
+  [/onError\(\s*new ParseError\([^]*?\)\s*\)/, 'void 0'],
+  [/isFirstChunk \? newChunk\.replace\(.*?\) : newChunk/, 'newChunk'],
+  [/function reset\([^]*?\n {2}\}(?=\n)/, ''],
+  [/(?<=return \{ feed), reset/, '']
+];
+
+/** Put something in a place; another version, that does not have it, has to be looked at anew. */
+function replaced(path, text, [pattern, replacement]) {
   if (!pattern.test(text)) {
-    throw new Error(`uPlot has no ${pattern}: adapt build-widget.mjs to it.`);
+    throw new Error(`${path} has no ${pattern}: adapt build-widget.mjs to it.`);
   }
   return text.replaceAll(new RegExp(pattern, 'g'), replacement);
 }
 
-/** Changes a file of uPlot as it is read. */
+/** Changes a file of a library as it is read. */
 function change(build, filter, loader, changes) {
   build.onLoad({ filter }, async ({ path }) => {
     const text = await readFile(path, 'utf8');
-    return { contents: changes.reduce(replaced, text), loader };
+    const contents = changes.reduce(
+      (changed, each) => replaced(path, changed, each),
+      text
+    );
+    return { contents, loader };
   });
 }
 
@@ -71,10 +84,12 @@ await build({
   outfile: `${FOLDER}/live.js`,
   plugins: [
     {
-      name: 'small-uplot',
+      name: 'small-libraries',
       setup(build) {
         change(build, /uPlot\.esm\.js$/, 'js', UNUSED);
         change(build, /uPlot\.min\.css$/, 'css', UNUSED_RULES);
+        const parser = /eventsource-parser\/dist\/index\.js$/;
+        change(build, parser, 'js', UNUSED_OF_PARSER);
       }
     }
   ]

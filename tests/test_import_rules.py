@@ -1,4 +1,4 @@
-"""Which room may import which: the table of the design, checked over every import statement of the source."""
+"""Which room may import which, and no circles: the design, checked over every import statement of the source."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ SOURCES = {"det_native": ROOT / "det_native", "det_harness": ROOT / "harness/det
 SOURCES["det_jupyter"] = ROOT / "jupyter_ext/det_jupyter"
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "horovod", "ray"}
-BASE = {"det_native.errors", "det_native.frameworks", "det_native.imports", "det_native.later", "det_native"}
+BASE = {"det_native._version", "det_native.errors", "det_native.frameworks", "det_native.imports", "det_native.later"}
 TRIAL = {"det_native.trial", "det_native.schema", "det_native.runtime"}
 
 # Room -> packages of ours it may import. What is listed after "call" may be imported inside functions only.
 ALLOWED: dict[str, set[str]] = {
     "det_native": set(),
+    "det_native._version": set(),
     "det_native.errors": set(),
     "det_native.frameworks": set(),
     "det_native.imports": set(),
@@ -75,12 +76,13 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
     "det_native.experimental": {"det_harness", "det_native.pytorch", "det_native.keras", "det_native.estimator"},
     "det_native.client": {"det_harness.load", "det_native.storage"},
     "det_native.compat": {"det_native"},
-    "det_native.capture": {"det_native.client.home"},
+    "det_native.capture": {"det_native", "det_native.client.home"},
 }
 
 # Third-party packages of a room; any other third-party import is an error. Rooms not listed are free.
 THIRD_PARTY: dict[str, set[str]] = {
     "det_native": set(),
+    "det_native._version": set(),
     "det_native.errors": set(),
     "det_native.frameworks": set(),
     "det_native.imports": set(),
@@ -116,6 +118,7 @@ class Import:
     line: int
     in_call: bool
     for_types: bool
+    names: tuple[str, ...] = ()
 
 
 def _room(module: str) -> str:
@@ -126,13 +129,17 @@ def _room(module: str) -> str:
     raise AssertionError(f"{module} belongs to no room of the design's table")
 
 
-def _imports(package: str, root: Path) -> Iterator[Import]:
+def _files(package: str, root: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(root.rglob("*.py")):
-        relative = path.relative_to(root).with_suffix("")
-        parts = [package, *relative.parts]
+        parts = [package, *path.relative_to(root).with_suffix("").parts]
         if parts[-1] == "__init__":
             parts.pop()
-        yield from _imports_of(".".join(parts), ast.parse(path.read_text()), in_call=False, for_types=False)
+        yield ".".join(parts), path
+
+
+def _imports(package: str, root: Path) -> Iterator[Import]:
+    for module, path in _files(package, root):
+        yield from _imports_of(module, ast.parse(path.read_text()), in_call=False, for_types=False)
 
 
 def _imports_of(module: str, node: ast.AST, *, in_call: bool, for_types: bool) -> Iterator[Import]:
@@ -144,7 +151,8 @@ def _imports_of(module: str, node: ast.AST, *, in_call: bool, for_types: bool) -
                 yield Import(module, alias.name, child.lineno, in_call, for_types)
         elif isinstance(child, ast.ImportFrom):
             assert child.level == 0, f"{module}:{child.lineno}: relative import"
-            yield Import(module, str(child.module), child.lineno, in_call, for_types)
+            names = tuple(alias.name for alias in child.names)
+            yield Import(module, str(child.module), child.lineno, in_call, for_types, names)
         else:
             yield from _imports_of(module, child, in_call=call, for_types=types)
 
@@ -217,3 +225,45 @@ def test_no_framework_is_imported_at_module_level_outside_its_room() -> None:
         and not found.importer.startswith(rooms_of_frameworks)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def _graph() -> dict[str, set[str]]:
+    """Return which files of ours each file imports: in functions and for types too.
+
+    A package stands for its ``__init__``; ``from package import name`` is an import of the file ``package/name.py``,
+    where there is one.
+    """
+    graph: dict[str, set[str]] = {
+        module: set() for package, root in SOURCES.items() for module, _ in _files(package, root)
+    }
+    for found in all_imports():
+        inside = [f"{found.imported}.{name}" for name in found.names] or [found.imported]
+        graph[found.importer] |= {name if name in graph else found.imported for name in inside} & graph.keys()
+    return graph
+
+
+def _circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the groups of files each of which imports itself through the others: the strongly connected components."""
+    reached = {module: _reached(graph, module) for module in graph}
+    groups = {frozenset(other for other in reached[one] if one in reached[other]) for one in graph}
+    return sorted(sorted(group) for group in groups if group)
+
+
+def _reached(graph: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a", "e"}, "e": {"f"}, "f": {"e"}, "g": {"g"}, "h": set()}
+    assert _circles(graph) == [["a", "b", "c"], ["e", "f"], ["g"]]
+
+
+def test_no_circle_of_imports() -> None:
+    circles = _circles(_graph())
+    assert not circles, "\n".join(f"{len(files)} files in a circle: {', '.join(files)}" for files in circles)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from det_native import PROTOCOL, __version__
+from det_native._version import PROTOCOL, __version__
 from det_native.client.home import read_token
 from det_native.errors import DetError, MasterError, MasterUnreachableError
 from det_native.schema.home import Home, RuntimeFile, read_runtime

@@ -7,7 +7,7 @@ import threading
 import warnings
 from dataclasses import dataclass, field
 
-from det_native import PROTOCOL, __version__
+from det_native._version import PROTOCOL, __version__
 from det_native.client.home import read_token
 from det_native.client.session import Session, is_loopback, normal_url
 from det_native.errors import AuthenticationError, DetError, MasterUnreachableError, ProtocolMismatchError

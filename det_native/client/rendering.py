@@ -7,14 +7,12 @@ Handles know no figure library and no HTML. ``det_native.display`` registers its
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
 
 from det_native.errors import ArgumentError, DetError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from det_native.client.handles import Experiment, Trial
+Handle = TypeVar("Handle", contravariant=True)
 
 
 class ProgressView(Protocol):
@@ -33,16 +31,16 @@ class ProgressView(Protocol):
         """Leave the bar as it is; nothing follows."""
 
 
-class Renderer(Protocol):
-    """How handles are shown."""
+class Renderer(Protocol[Handle]):
+    """How handles are shown: experiments and trials, which are not imported here, since they import this."""
 
-    def mimebundle(self, handle: Experiment | Trial) -> dict[str, Any]:
+    def mimebundle(self, handle: Handle) -> dict[str, Any]:
         """Return the display data of a handle by MIME type."""
 
-    def line(self, handle: Experiment | Trial) -> str:
+    def line(self, handle: Handle) -> str:
         """Return how a handle stands, in one line."""
 
-    def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> Any:
+    def figure(self, handle: Handle, metrics: Sequence[str] | None) -> Any:
         """Return a matplotlib figure of the handle's curves."""
 
     def progress(self, title: str) -> ProgressView:
@@ -69,15 +67,15 @@ class PlainProgress:
 class PlainRenderer:
     """Text only."""
 
-    def mimebundle(self, handle: Experiment | Trial) -> dict[str, Any]:
+    def mimebundle(self, handle: object) -> dict[str, Any]:
         """Return the handle's one-line form."""
         return {"text/plain": repr(handle)}
 
-    def line(self, handle: Experiment | Trial) -> str:
+    def line(self, handle: object) -> str:
         """Return what the handle is of."""
         return repr(handle)
 
-    def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> Any:
+    def figure(self, handle: object, metrics: Sequence[str] | None) -> Any:
         """Say what draws figures.
 
         Raises
@@ -92,7 +90,7 @@ class PlainRenderer:
         return PlainProgress()
 
 
-def line_of(handle: Experiment | Trial) -> str:
+def line_of(handle: object) -> str:
     """Return how a handle stands, in one line; what it is of, where that cannot be asked now."""
     try:
         return _renderer.line(handle)
@@ -100,15 +98,15 @@ def line_of(handle: Experiment | Trial) -> str:
         return repr(handle)
 
 
-_renderer: Renderer = PlainRenderer()
+_renderer: Renderer[Any] = PlainRenderer()
 
 
-def register(renderer: Renderer) -> None:
+def register(renderer: Renderer[Any]) -> None:
     """Make `renderer` the one that shows handles from now on."""
     global _renderer
     _renderer = renderer
 
 
-def current() -> Renderer:
+def current() -> Renderer[Any]:
     """Return the renderer in use."""
     return _renderer

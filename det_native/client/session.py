@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 
-from det_native import PROTOCOL, __version__
+from det_native._version import PROTOCOL, __version__
 from det_native.errors import (
     ArgumentError,
     AuthenticationError,

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
-from det_native import PROTOCOL
+from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.model import Bundle, Capture
 from det_native.client.connect import connect, locate, named_master

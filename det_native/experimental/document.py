@@ -88,7 +88,7 @@ def main(arguments: list[str], text: str) -> dict[str, Any]:
 def _request(text: str) -> Any:
     from pydantic import ValidationError
 
-    from det_native.experimental.document_answers import Request
+    from det_native.experimental.document_request import Request
 
     try:
         return Request.model_validate_json(text)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from det_native import PROTOCOL
+from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.document import Collected, Document, collect_document, read_document
-from det_native.capture.document_log import DocumentCell
 from det_native.capture.model import Bundle, BundleRow
 from det_native.capture.request import HEADLINE
 from det_native.capture.script import capture_script
@@ -23,42 +20,11 @@ from det_native.errors import CaptureError, DetError, MasterError, NotFoundError
 from det_native.experimental.cluster import send_capture
 from det_native.experimental.document_place import Submission, submit_only
 from det_native.experimental.document_plan import Plan, plan_document
+from det_native.experimental.document_request import Request
 from det_native.schema.rest import BundleCreated, CaptureRow, HashList
 
 _MODULE = "det_native.experimental.document"
 _MARK = re.compile(r"\[(\d+)\]")
-
-
-class CellBody(BaseModel):
-    """A code cell of the request."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    id: str
-    source: str
-    execution_count: int | None = None
-    executed: str | None = None
-    tags: list[str] = Field(default_factory=list)
-
-
-class Request(BaseModel):
-    """What is asked: see the module ``det_native.experimental.document``."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    path: str
-    cells: list[CellBody]
-    place: Literal["cluster"] = "cluster"
-    slots: int | None = Field(default=None, ge=1)
-    test: bool = False
-    idempotency_key: str | None = Field(default=None, pattern=r"^[\x21-\x7e]{1,200}$")
-
-    def document_cells(self) -> list[DocumentCell]:
-        """Return the cells as capture takes them."""
-        return [
-            DocumentCell(cell.id, cell.source, cell.execution_count, cell.executed, frozenset(cell.tags))
-            for cell in self.cells
-        ]
 
 
 class Reading:

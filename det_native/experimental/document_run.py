@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from det_native.capture.calls import cell_line
 from det_native.capture.document import Document, call_title
@@ -18,9 +18,7 @@ from det_native.capture.transform import transform
 from det_native.client.handles import Experiment
 from det_native.errors import CaptureError, DetError, Problem
 from det_native.experimental.document_place import Submission, submit_only
-
-if TYPE_CHECKING:
-    from det_native.experimental.document_answers import Request
+from det_native.experimental.document_request import Request
 
 HEADLINE = "The cells that the call needs were run first, in a process of their own, and that failed:"
 _SHOWN_BYTES = 4000

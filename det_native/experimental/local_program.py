@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from det_native import PROTOCOL
+from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.log import current_log
 from det_native.capture.model import Bundle

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native import PyTorchNativeContext
     from det_native.pytorch.native_call import TorchCall
+    from det_native.pytorch.native_run import PyTorchRunContext
 
 
 @any_documented_order(leading=1)
@@ -182,14 +183,14 @@ def _train(call: TorchCall, settings: Settings, begun: Begun) -> Callable[[], It
     return beginning
 
 
-def _check_one_loop(context: PyTorchNativeContext, noted: NotedCall) -> None:
+def _check_one_loop(context: PyTorchRunContext, noted: NotedCall) -> None:
     """Refuse a call that stands in a loop over epochs: on the cluster each would be an experiment of its own.
 
     Raises
     ------
     TrialDefinitionError
     """
-    from det_native.pytorch.native import ONE_LOOP
+    from det_native.pytorch.native_run import ONE_LOOP
 
     before, context.looped_at = context.looped_at, noted.record
     if before is not None and before == noted.record and context.experiment is not None:

@@ -7,16 +7,15 @@ import random
 import types
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
-from det_native.trial import TrialContext
+from det_native.trial import Role, TrialContext
 
-Role = Literal["local", "cluster", "worker", "load"]
 _TRAINING = ("fit", "fit_generator")
 _USING = ("predict", "evaluate")
 

@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -20,9 +20,7 @@ from det_native.keras.streams import ReplayableStream, seeded_state, swapped_sta
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
-
-if TYPE_CHECKING:
-    from det_native.keras.context import TFKerasNativeContext
+from det_native.trial import Role
 
 logger = logging.getLogger("det_native")
 
@@ -33,13 +31,29 @@ _OF_QUEUES = ("max_queue_size", "workers", "use_multiprocessing")
 _NAMES_OF_FIT = {"generator": "x"}
 
 
+class CallContext(Protocol):
+    """What a call, and who runs it, ask of the context that took it (a ``TFKerasNativeContext``)."""
+
+    env: TrialEnvironment
+    role: Role
+    experiment: Any
+    stop_requested: bool
+
+    def get_stop_requested(self) -> bool:
+        """Return whether the user's code asks for an early end."""
+
+    def release_model(self, model: Any) -> None:
+        """Make a wrapped model plain Keras again."""
+
+
 @dataclass
 class FitCall:
     """One call of ``fit`` (or ``fit_generator``), bound and checked.
 
     Attributes
     ----------
-    context : TFKerasNativeContext
+    context : CallContext
+        The ``TFKerasNativeContext`` whose model it is.
     model : tf.keras.Model
         The user's model, compiled.
     arguments : dict
@@ -57,7 +71,7 @@ class FitCall:
     framework: ClassVar[Framework] = "keras"
     kind: ClassVar[Literal["fit"]] = "fit"
 
-    context: TFKerasNativeContext
+    context: CallContext
     model: Any
     arguments: dict[str, Any]
     given: frozenset[str]
@@ -67,7 +81,7 @@ class FitCall:
 
     @classmethod
     def of(
-        cls, context: TFKerasNativeContext, model: Any, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        cls, context: CallContext, model: Any, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> FitCall:
         """Bind and check the arguments of a call.
 

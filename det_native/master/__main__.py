@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from det_native import __version__
+from det_native._version import __version__
 from det_native.errors import DetError
 from det_native.master import home as home_folder
 from det_native.master.config import MasterConfig, parse_arguments

@@ -6,7 +6,7 @@ import os
 import sys
 from datetime import UTC, datetime
 
-from det_native import PROTOCOL, __version__
+from det_native._version import PROTOCOL, __version__
 from det_native.master.home import write_private
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.processes import start_mark

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from det_native import PROTOCOL, __version__
+from det_native._version import PROTOCOL, __version__
 from det_native.master.events.broker import Broker
 from det_native.master.flow import collection
 from det_native.master.flow import experiments as experiment_flow

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.pytorch.context import PyTorchTrialContext
-from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.loop_batches import LoopBatches
 from det_native.pytorch.native_call import TorchCall
+from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.stepping import SHARDED
 from det_native.schema.environment import TrialEnvironment
+from det_native.trial import Role
 
-Role = Literal["local", "cluster", "worker", "load"]
 T = TypeVar("T")
 
-ONE_LOOP = (
-    "If the loop stands in one over epochs, leave that out: `for batch in context.train(train_loader, epochs=...)` "
-    "goes over all of them."
-)
 
-
-class PyTorchNativeContext(PyTorchTrialContext):
+class PyTorchNativeContext(PyTorchRunContext):
     """Wraps the user's own objects, and trains them by ``fit`` or in the user's own loop over ``train``.
 
     Parameters
@@ -63,18 +57,10 @@ class PyTorchNativeContext(PyTorchTrialContext):
     ) -> None:
         if (environment.config.get("distributed") or {}).get("strategy") == "fsdp" and environment.slots > 1:
             raise UnsupportedFeatureError(SHARDED)
-        super().__init__(environment, owner="The program")
-        self.role = role
-        self.experiment: Any = None
-        self.state: dict[Any, Any] = {}
-        self.looped_at: Any = None
+        super().__init__(environment, role)
         self._on_fit = on_fit
         self._on_train = on_train
         self._length_of = length_of or _unknown_length
-        self._trained_by = ""
-        self._reported: dict[str, Any] | None = None
-        self._trained = False
-        self._before_training: Callable[[], None] | None = None
         self._told_of_steps = False
         if role == "cluster":
             self.device = torch.device("cpu")  # nothing is trained in the kernel
@@ -202,121 +188,6 @@ class PyTorchNativeContext(PyTorchTrialContext):
             )
         return LoopBatches(_known(self._on_train)(call), lambda: self._length_of(call))
 
-    def backward(
-        self,
-        loss: torch.Tensor,
-        gradient: torch.Tensor | None = None,
-        retain_graph: bool = False,
-        create_graph: bool = False,
-    ) -> None:
-        """Compute the gradients of `loss`; the arguments are those of ``torch.Tensor.backward``."""
-        self._note_training()
-        super().backward(loss, gradient, retain_graph, create_graph)
-
-    def step_optimizer(self, optimizer: torch.optim.Optimizer, *arguments: Any, **named: Any) -> None:
-        """Step `optimizer`, then zero its gradients; see ``PyTorchTrialContext.step_optimizer``."""
-        self._note_training()
-        super().step_optimizer(optimizer, *arguments, **named)
-
-    def report(self, metrics: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Report training metrics of the present batch, in a loop over ``train``.
-
-        Parameters
-        ----------
-        metrics : mapping, optional
-            Scalars by name: numbers or tensors, which are not read before a report is due.
-        named
-            Likewise: ``context.report(loss=loss)``.
-
-        Raises
-        ------
-        TrialDefinitionError
-            Outside such a loop.
-        """
-        if self._reported is None:
-            raise TrialDefinitionError(
-                "context.report() is for the body of `for batch in context.train(...)`; the train_batch function of "
-                "context.fit() returns its metrics."
-            )
-        if metrics is not None:
-            if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
-                raise ArgumentError(
-                    f"context.report() takes metrics by name, not {metrics!r:.60}: context.report(loss=loss)."
-                )
-            self._reported.update(metrics)
-        self._reported.update(named)
-
-    @property
-    def batch_idx(self) -> int:
-        """Number of the present batch, from 0 since the start of training.
-
-        Raises
-        ------
-        TrialDefinitionError
-            Before training.
-        """
-        return self._place("batch_idx")[0]
-
-    @property
-    def epoch_idx(self) -> int:
-        """Number of the present epoch, from 0 since the start of training.
-
-        Raises
-        ------
-        TrialDefinitionError
-            Before training.
-        """
-        batch, length = self._place("epoch_idx")
-        return batch // length
-
-    # For controllers and those who run them.
-
-    def begin_training(self, kind: str) -> None:
-        """Note that the objects are about to be trained.
-
-        Raises
-        ------
-        TrialDefinitionError
-            If they were trained before.
-        """
-        self._check_unused(kind)
-        self._trained_by = kind
-
-    def join_run(self, environment: TrialEnvironment, gradients: Gradients, trainer: str, owner: str) -> None:
-        """Take part in a run: `trainer` is what trains on a batch, `owner` the call, for messages."""
-        self.env = environment
-        self._owner = owner
-        self._steps.join(self.optimizers, gradients, trainer)
-
-    def begin_loop(self) -> None:
-        """Let ``report`` take metrics."""
-        self._reported = {}
-
-    def begin_batch(self, before_training: Callable[[], None] | None) -> None:
-        """Note that the loop is given another batch; `before_training` is called when its body begins to train."""
-        self._trained, self._before_training = False, before_training
-
-    @property
-    def batch_used(self) -> bool:
-        """Whether the loop's body has trained on its batch, or has reported something of it."""
-        return self._trained or bool(self._reported)
-
-    def take_reported(self) -> dict[str, Any]:
-        """Return what was reported since the last time."""
-        reported, self._reported = self._reported or {}, {}
-        return reported
-
-    def end_loop(self) -> None:
-        """Let ``report`` refuse metrics."""
-        self._reported = None
-        self._before_training = None
-
-    def _note_training(self) -> None:
-        before, self._before_training = self._before_training, None
-        if before is not None:
-            before()  # may raise: then the batch is not trained on
-        self._trained = True
-
     def _tell_of_step(self, optimizer: torch.optim.Optimizer, *arguments: Any) -> None:
         """Say that a step was made where nothing is meant to be trained: in a loop that goes past this context."""
         if not self._told_of_steps:
@@ -327,23 +198,6 @@ class PyTorchNativeContext(PyTorchTrialContext):
                 "body to context.fit(); to train here, call init() with local=True.",
                 UserWarning,
                 stacklevel=3,
-            )
-
-    def _place(self, method: str) -> tuple[int, int]:
-        if self._batch_index is None or self._epoch_length is None:
-            raise TrialDefinitionError(
-                f"context.{method} has a meaning in train_batch() of context.fit() and in the loop over "
-                "context.train() only, not before training."
-            )
-        return self._batch_index, self._epoch_length
-
-    def _check_unused(self, kind: str) -> None:
-        if self._trained_by:
-            both_loops = self._trained_by == kind == "train"
-            raise TrialDefinitionError(
-                f"context.{kind}() was called, but context.{self._trained_by}() has trained the objects of this "
-                "context already: one context is one experiment. Call init() again, and make and wrap model and "
-                f"optimizer again, for another one.{' ' + ONE_LOOP if both_loops else ''}"
             )
 
 

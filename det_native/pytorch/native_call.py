@@ -6,19 +6,17 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
+from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.wrapping import foreign_optimizer
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Framework
-
-if TYPE_CHECKING:
-    from det_native.pytorch.native import PyTorchNativeContext
 
 BATCH_SIZE = "global_batch_size"
 _NO_CALLBACKS = "{}: callbacks must be det.pytorch.PyTorchCallback objects, in a list or by name, not {}."
@@ -30,7 +28,7 @@ class TorchCall:
 
     Attributes
     ----------
-    context : PyTorchNativeContext
+    context : PyTorchRunContext
         With the wrapped models, optimizers and schedulers.
     kind : {"fit", "train"}
     train_loader, validation_loader : torch.utils.data.DataLoader or det_native.pytorch.DataLoader
@@ -46,7 +44,7 @@ class TorchCall:
 
     framework: ClassVar[Framework] = "torch"
 
-    context: PyTorchNativeContext
+    context: PyTorchRunContext
     kind: Literal["fit", "train"]
     train_loader: Any
     validation_loader: Any
@@ -58,7 +56,7 @@ class TorchCall:
     @classmethod
     def of(
         cls,
-        context: PyTorchNativeContext,
+        context: PyTorchRunContext,
         kind: Literal["fit", "train"],
         *,
         train_loader: Any,
@@ -263,7 +261,7 @@ def function_name(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _check_wrapped(name: str, context: PyTorchNativeContext) -> None:
+def _check_wrapped(name: str, context: PyTorchRunContext) -> None:
     if not context.models:
         raise TrialDefinitionError(
             f"{name}: no model is wrapped. Write model = context.wrap_model(model) before it, with the context that "

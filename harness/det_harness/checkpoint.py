@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from det_harness.pace import Pace
 from det_harness.services import Reporter
-from det_native import __version__
+from det_native._version import __version__
 from det_native.errors import CheckpointError, DetError, StorageError
 from det_native.schema.manifests import CheckpointManifest, Framework
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from det_harness.exchange import Exchange
-from det_native import frameworks
 from det_native.errors import UnsupportedFeatureError
+from det_native.frameworks import has_horovod, missing_horovod
 from det_native.schema.job import Gang
 
 _LOOPBACK = "127.0.0.1"
@@ -91,8 +91,8 @@ def horovod_joined(
 
 
 def _library() -> Any:
-    if not frameworks.has_horovod():
-        raise frameworks.missing_horovod()
+    if not has_horovod():
+        raise missing_horovod()
     import horovod.torch
     import torch
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from det_harness.calls import CallMatcher, ProgramSource
 from det_harness.values import decode
-from det_native import PROTOCOL
+from det_native._version import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
 from det_native.schema.manifests import BundleManifest, ValueEntry
 

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from pydantic import TypeAdapter
 
-from det_native import PROTOCOL, __version__
+from det_native._version import PROTOCOL, __version__
 from det_native.errors import ProtocolMismatchError
 from det_native.imports import collector_waits, load_optimizers
 from det_native.schema.job import CheckJob, TrialJob

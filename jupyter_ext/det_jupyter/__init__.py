@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_native import __version__
+from det_native._version import __version__
 
 LABEXTENSION = "@det-native/labext"
 

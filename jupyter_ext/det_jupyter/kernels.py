@@ -15,7 +15,7 @@ from typing import Any
 from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
 
-from det_native import __version__
+from det_native._version import __version__
 from det_native.errors import Problem, ProblemsError
 
 HEADLINE = "det_native cannot look at this notebook."

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from det_jupyter import statuses
 from det_jupyter.start import Starter
 from det_jupyter.statuses import Status, UnavailableError
-from det_native import PROTOCOL, __version__
+from det_native._version import PROTOCOL, __version__
 from det_native.client.connect import Address, locate, named_master
 from det_native.client.session import API, PROTOCOL_HEADER, is_loopback
 from det_native.errors import ArgumentError, AuthenticationError

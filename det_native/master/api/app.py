@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from det_native import __version__
+from det_native._version import __version__
 from det_native.master.api import errors
 from det_native.master.api.gate import PUBLIC, Gate
 from det_native.master.api.routes import bundles, checkpoints, events, experiments, master, runs, trials

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from det_native import PROTOCOL
+from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import check_horovod, checkpoint_uri, target_batches, testing_config

@@ -7,8 +7,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native import PROTOCOL, frameworks
+from det_native._version import PROTOCOL
 from det_native.errors import UnsupportedFeatureError
+from det_native.frameworks import has_horovod, missing_horovod
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.slots import device_of
 from det_native.schema import rest
@@ -125,10 +126,10 @@ def check_horovod(config: ExperimentConfig, bundle: BundleManifest) -> None:
     if config.distributed.backend != "horovod" or config.resources.slots_per_trial == 1:
         return
     executable, packages = worker_kind(bundle).executable, bundle.interpreter.packages
-    if not executable and not frameworks.has_horovod():
-        raise frameworks.missing_horovod()
+    if not executable and not has_horovod():
+        raise missing_horovod()
     if executable and packages and "horovod" not in packages:
-        raise frameworks.missing_horovod(executable)
+        raise missing_horovod(executable)
 
 
 def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 
-from det_native import __version__
+from det_native._version import __version__
 from det_native.errors import MasterStartError
 from det_native.master.store.migrations import HEAD
 from det_native.master.store.tables import metadata

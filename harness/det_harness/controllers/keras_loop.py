@@ -12,26 +12,55 @@ import time
 import warnings
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from det_harness.controllers import keras_state
+from det_harness.controllers.keras_data import Feed
+from det_harness.controllers.keras_validation import ValidationFeed
 from det_harness.metrics import scalar
 from det_harness.schedule import Finish, SaveCheckpoint, Train, Validate
-
-if TYPE_CHECKING:
-    from det_harness.controllers.keras import KerasController
+from det_harness.services import Services
+from det_native.keras.native import FitCall
 
 # Rows of training metrics wait at most so long (seconds) before they are reported.
 _REPORT_INTERVAL = 0.25
 
 
+class Training(Protocol):
+    """What the callbacks ask of the controller that trains (a ``KerasController``)."""
+
+    call: FitCall
+    services: Services
+    steps: int
+    feed: Feed
+    validation: ValidationFeed
+
+    def epochs(self) -> int:
+        """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
+
+    def verbosity(self) -> int:
+        """Return what to print, as Keras's ``verbose``."""
+
+    def evaluate(self, callbacks: Any) -> dict[str, Any]:
+        """Validate the model as it is, in the middle of an epoch or after it."""
+
+    def validated(self, batch: int, metrics: dict[str, Any]) -> None:
+        """Check and report the metrics of a validation, and tell the schedule."""
+
+    def save(self, callbacks: list[Any]) -> None:
+        """Take a checkpoint of the present state."""
+
+    def stop_asked(self) -> bool:
+        """Return whether the user's code, the master or a signal asks for an early end."""
+
+
 class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc]  # TensorFlow has no types
     """The user's callbacks, and between them and Keras the place where the schedule is asked."""
 
-    def __init__(self, controller: KerasController, folder: Path | None, restored: ExitStack) -> None:
+    def __init__(self, controller: Training, folder: Path | None, restored: ExitStack) -> None:
         verbose = controller.verbosity()
         super().__init__(
             controller.call.callbacks(),

@@ -9,7 +9,7 @@ import torch
 
 from det_harness import nested
 from det_native.pytorch import PyTorchCallback
-from det_native.pytorch.native import PyTorchNativeContext
+from det_native.pytorch.native_run import PyTorchRunContext
 
 _HOST = torch.device("cpu")
 
@@ -39,10 +39,10 @@ class StateKeeper(PyTorchCallback):
 
     Parameters
     ----------
-    context : PyTorchNativeContext
+    context : PyTorchRunContext
     """
 
-    def __init__(self, context: PyTorchNativeContext) -> None:
+    def __init__(self, context: PyTorchRunContext) -> None:
         self._context = context
 
     def state_dict(self) -> dict[str, Any]:

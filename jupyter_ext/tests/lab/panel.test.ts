@@ -1,15 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
 import { fits } from '../../src/lab/fits';
+import { rowAfterKey } from '../../src/lab/panel/keys';
 import { problemLine, rowOf } from '../../src/lab/panel/rows';
 import { headerText, screenOf } from '../../src/lab/panel/screen';
 import { slotsKey, SlotsWatch } from '../../src/lab/panel/slots';
-import {
-  offsetsOf,
-  rowAfterKey,
-  scrollTo,
-  visibleRows
-} from '../../src/lab/panel/window';
 import type { Transport } from '../../src/shared/transport';
 import { experiment, listView, NOW, status, userError } from './facts';
 
@@ -258,34 +253,7 @@ describe('the screen', () => {
   });
 });
 
-describe('the part of the list that is drawn', () => {
-  const offsets = offsetsOf([48, 66, 48, 48]);
-
-  it('knows where each row begins', () => {
-    expect(offsets).toEqual([0, 48, 114, 162, 210]);
-    expect(offsetsOf([])).toEqual([0]);
-  });
-
-  it('is what is seen, and some more', () => {
-    expect(visibleRows(offsets, 50, 60, 0)).toEqual({ first: 1, end: 2 });
-    expect(visibleRows(offsets, 50, 65, 0)).toEqual({ first: 1, end: 3 });
-    expect(visibleRows(offsets, 50, 60, 2)).toEqual({ first: 0, end: 4 });
-    expect(visibleRows([0], 0, 300)).toEqual({ first: 0, end: 0 });
-  });
-
-  it('stays small for 500 rows', () => {
-    const many = offsetsOf(Array.from({ length: 500 }, () => 48));
-    const { first, end } = visibleRows(many, 12_000, 600);
-    expect(first).toBeGreaterThan(240);
-    expect(end - first).toBeLessThan(25);
-  });
-
-  it('is scrolled no further than is needed', () => {
-    expect(scrollTo(offsets, 0, 60, 100)).toBe(0);
-    expect(scrollTo(offsets, 3, 0, 100)).toBe(110);
-    expect(scrollTo(offsets, 1, 40, 100)).toBe(40);
-  });
-
+describe('the active row', () => {
   it.each([
     ['ArrowDown', 3, 4],
     ['ArrowDown', 9, 9],

@@ -16,6 +16,10 @@ class Observer<Entry> {
     observing.add(this);
   }
 
+  unobserve(element: Element): void {
+    this.elements.delete(element);
+  }
+
   disconnect(): void {
     this.elements.clear();
     observing.delete(this);

@@ -1,11 +1,12 @@
 /** A list of experiments that draws only the rows that are seen, and is used by mouse, keyboard and screen reader. */
-import { offsetsOf, rowAfterKey, scrollTo, visibleRows } from './window';
+import { WindowedList } from '@jupyterlab/ui-components';
+import { type Message, MessageLoop } from '@lumino/messaging';
+import { Widget } from '@lumino/widgets';
+
+import { rowAfterKey } from './keys';
+import { ExperimentListModel, ROW_HEIGHT } from './listModel';
 import { RowView } from './rowView';
 import type { Row } from './rows';
-
-/** Heights of a row in CSS pixels; the style sheet has the same. */
-export const ROW_HEIGHT = 48;
-export const PROBLEM_HEIGHT = 18;
 
 /** What a list calls when an experiment is to be opened. */
 export interface ListOptions {
@@ -13,54 +14,47 @@ export interface ListOptions {
   onOpen: (experimentId: number) => void;
 }
 
-/** The list; `element` goes into the page. */
-export class ExperimentList {
-  private _rows: readonly Row[] = [];
-  private _offsets: number[] = [0];
+/** The list. */
+export class ExperimentList extends WindowedList<ExperimentListModel> {
   private _activeRow = 0;
-  private readonly _canvas = document.createElement('div');
-  private readonly _views = new Map<number, RowView>();
-  private readonly _resize: ResizeObserver;
+  private readonly _rowWidgets = new Map<number, RowWidget>();
+  private readonly _resize = new ResizeObserver(() => this._resized());
 
   constructor(private readonly _options: ListOptions) {
-    this.element.className = 'det-List';
-    this.element.tabIndex = 0;
-    this.element.setAttribute('role', 'listbox');
-    this.element.setAttribute('aria-label', _options.label);
-    this._canvas.className = 'det-List-canvas';
-    this._canvas.setAttribute('role', 'presentation');
-    this.element.append(this._canvas);
-    this.element.addEventListener('scroll', () => this._draw(), {
-      passive: true
+    super({
+      model: new ExperimentListModel((row, index) => this._draw(row, index)),
+      renderer: new ListRenderer()
     });
-    this.element.addEventListener('keydown', event => this._pressed(event));
-    this.element.addEventListener('click', event => this._clicked(event));
-    this.element.addEventListener('contextmenu', event => this._pointed(event));
-    this._resize = new ResizeObserver(() => this._draw());
-    this._resize.observe(this.element);
+    const list = this.element;
+    list.setAttribute('aria-label', _options.label);
+    list.firstElementChild?.setAttribute('role', 'presentation');
+    list.addEventListener('keydown', event => this._pressed(event));
+    list.addEventListener('click', event => this._clicked(event));
+    list.addEventListener('contextmenu', event => this._pointed(event));
+    this._resize.observe(list);
   }
 
-  /** The element to put into the page. */
-  readonly element = document.createElement('div');
+  /** What scrolls, and takes the keyboard. */
+  get element(): HTMLElement {
+    return this.outerNode;
+  }
 
   /** Experiment of the active row; null in an empty list. */
   get activeId(): number | null {
-    return this._rows[this._activeRow]?.id ?? null;
+    return this.viewModel.rows[this._activeRow]?.id ?? null;
   }
 
   /** Show these rows; the active experiment stays active, wherever it has moved. */
   setRows(rows: readonly Row[]): void {
     const active = this.activeId;
-    this._rows = rows;
-    this._offsets = offsetsOf(
-      rows.map(row => ROW_HEIGHT + (row.problem === '' ? 0 : PROBLEM_HEIGHT))
-    );
     this._activeRow = Math.max(
       0,
       rows.findIndex(row => row.id === active)
     );
-    this._canvas.style.height = `${this._offsets[rows.length]}px`;
-    this._draw();
+    this.viewModel.rows = rows;
+    this._forgetAllBut(new Set(rows.map(row => row.id)));
+    this._markActive();
+    this.update();
   }
 
   /** Put the keyboard here. */
@@ -68,69 +62,61 @@ export class ExperimentList {
     this.element.focus();
   }
 
-  /** End all observation. */
-  dispose(): void {
-    this._resize.disconnect();
-  }
-
-  private _draw(): void {
-    const { first, end } = visibleRows(
-      this._offsets,
-      this.element.scrollTop,
-      this.element.clientHeight
-    );
-    const seen = new Set<number>();
-    for (let index = first; index < end; index++) {
-      const row = this._rows[index]!;
-      seen.add(row.id);
-      let view = this._views.get(row.id);
-      if (view === undefined) {
-        view = new RowView(row.id);
-        this._views.set(row.id, view);
-      }
-      const place = this._canvas.children[index - first];
-      if (place !== view.element) {
-        this._canvas.insertBefore(view.element, place ?? null); // screen readers go by the order in the DOM
-      }
-      view.show(row, {
-        top: this._offsets[index]!,
-        position: index + 1,
-        count: this._rows.length
-      });
-      view.setActive(index === this._activeRow);
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._resize.disconnect();
+      this._forgetAllBut(new Set());
+      this.viewModel.dispose();
     }
-    this._forgetAllBut(seen);
-    this._nameActive();
+    super.dispose();
   }
 
-  private _forgetAllBut(seen: ReadonlySet<number>): void {
-    for (const [id, view] of this._views) {
-      if (!seen.has(id)) {
-        view.element.remove();
-        this._views.delete(id);
+  private _draw(row: Row, index: number): RowWidget {
+    let widget = this._rowWidgets.get(row.id);
+    if (widget === undefined) {
+      widget = new RowWidget(row.id, () => this._markActive());
+      this._rowWidgets.set(row.id, widget);
+    }
+    widget.view.show(row, {
+      position: index + 1,
+      count: this.viewModel.rows.length
+    });
+    widget.view.setActive(row.id === this.activeId);
+    return widget;
+  }
+
+  private _forgetAllBut(ids: ReadonlySet<number>): void {
+    for (const [id, widget] of this._rowWidgets) {
+      if (!ids.has(id)) {
+        this._rowWidgets.delete(id);
+        widget.dispose();
       }
     }
   }
 
-  private _nameActive(): void {
-    const view =
-      this.activeId === null ? undefined : this._views.get(this.activeId);
-    if (view === undefined) {
-      this.element.removeAttribute('aria-activedescendant');
+  /** Mark the active row, and say which it is while it is drawn. */
+  private _markActive(): void {
+    const active = this.activeId;
+    for (const [id, widget] of this._rowWidgets) {
+      widget.view.setActive(id === active);
+    }
+    const widget = active === null ? undefined : this._rowWidgets.get(active);
+    if (widget?.isAttached) {
+      this.element.setAttribute('aria-activedescendant', widget.id);
     } else {
-      this.element.setAttribute('aria-activedescendant', view.element.id);
+      this.element.removeAttribute('aria-activedescendant');
     }
   }
 
   private _activate(row: number): void {
     this._activeRow = row;
-    this.element.scrollTop = scrollTo(
-      this._offsets,
-      row,
-      this.element.scrollTop,
-      this.element.clientHeight
-    );
-    this._draw();
+    this._markActive();
+    // Not `scrollToItem`: that scrolls back to the row for seconds, whatever the user does.
+    const { element: list, viewModel: model } = this;
+    model.scrollOffset = list.scrollTop;
+    list.scrollTop = model.getOffsetForIndexAndAlignment(row);
+    model.scrollOffset = list.scrollTop;
+    this.update();
   }
 
   private _pressed(event: KeyboardEvent): void {
@@ -149,7 +135,7 @@ export class ExperimentList {
     const row = rowAfterKey(
       event.key,
       this._activeRow,
-      this._rows.length,
+      this.viewModel.rows.length,
       page
     );
     if (row !== null) {
@@ -173,7 +159,7 @@ export class ExperimentList {
       target instanceof Element
         ? target.closest<HTMLElement>('.det-Row')
         : null;
-    const row = this._rows.findIndex(
+    const row = this.viewModel.rows.findIndex(
       each => String(each.id) === element?.dataset.experimentId
     );
     if (row < 0) {
@@ -187,5 +173,48 @@ export class ExperimentList {
     if (this.activeId !== null) {
       this._options.onOpen(this.activeId);
     }
+  }
+
+  private _resized(): void {
+    MessageLoop.sendMessage(this, Widget.ResizeMessage.UnknownSize);
+  }
+}
+
+/** Makes the parts of a windowed list that are a list for screen readers too. */
+class ListRenderer extends WindowedList.Renderer {
+  override createOuter(): HTMLElement {
+    const outer = super.createOuter();
+    outer.className = 'det-List';
+    outer.tabIndex = 0;
+    outer.setAttribute('role', 'listbox');
+    return outer;
+  }
+
+  override createViewport(): HTMLElement {
+    const viewport = super.createViewport();
+    viewport.setAttribute('role', 'presentation');
+    return viewport;
+  }
+}
+
+/** A row as a widget; tells when it comes into the page, and when it leaves it. */
+class RowWidget extends Widget {
+  readonly view: RowView;
+
+  constructor(
+    experimentId: number,
+    private readonly _onMoved: () => void
+  ) {
+    const view = new RowView(experimentId);
+    super({ node: view.element });
+    this.view = view;
+  }
+
+  protected override onAfterAttach(_: Message): void {
+    this._onMoved();
+  }
+
+  protected override onAfterDetach(_: Message): void {
+    this._onMoved();
   }
 }

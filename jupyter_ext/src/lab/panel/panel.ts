@@ -1,7 +1,7 @@
 /** The side panel: the experiments of the master, live while it is seen. */
 import { refreshIcon } from '@jupyterlab/ui-components';
 import type { Message as LuminoMessage } from '@lumino/messaging';
-import { Widget } from '@lumino/widgets';
+import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { button, make, setText } from '../../shared/dom';
 import type { ExperimentListFeed } from '../../shared/listFeed';
@@ -57,12 +57,14 @@ export class ExperimentsPanel extends Widget {
     this._notice.setAttribute('role', 'alert');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', 'Experiments of det_native');
-    this.node.append(
+    const layout = new PanelLayout();
+    this.layout = layout;
+    layout.addWidget(this._list);
+    this.node.prepend(
       this._makeHeader(),
       this._master,
       this._notice,
-      this._message,
-      this._list.element
+      this._message
     );
     this._presence = new Presence(seen => this._seenChanged(seen));
     this._unsubscribe = _options.feed.subscribe(() => this._drawSoon());
@@ -84,7 +86,6 @@ export class ExperimentsPanel extends Widget {
       this._presence.setShown(false);
       this._presence.dispose();
       this._unsubscribe();
-      this._list.dispose();
       cancelAnimationFrame(this._frame);
     }
     super.dispose();
@@ -112,7 +113,7 @@ export class ExperimentsPanel extends Widget {
 
   /** Put the keyboard into the list, or on the button that stands in its place. */
   focus(): void {
-    const target = this._list.element.hidden
+    const target = this._list.isHidden
       ? this._message.querySelector('button')
       : null;
     (target ?? this._list.element).focus();
@@ -169,7 +170,7 @@ export class ExperimentsPanel extends Widget {
     const master = headerText(feed.view, slots.found);
     setText(this._master, master);
     this._master.hidden = master === '';
-    this._list.element.hidden = screen.kind !== 'list';
+    this._list.setHidden(screen.kind !== 'list');
     this._message.hidden = screen.kind !== 'message';
     this._notice.hidden = screen.kind !== 'list' || screen.notice === null;
     if (screen.kind === 'message') {

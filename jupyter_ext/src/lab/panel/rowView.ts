@@ -5,8 +5,6 @@ import type { Row } from './rows';
 
 /** Where a row stands. */
 interface Place {
-  /** CSS pixels from the top of the list. */
-  top: number;
   /** Counted from 1. */
   position: number;
   count: number;
@@ -54,7 +52,6 @@ export class RowView {
 
   /** Show a row at its place. */
   show(row: Row, place: Place): void {
-    this.element.style.transform = `translateY(${place.top}px)`;
     set(this.element, 'aria-posinset', String(place.position));
     set(this.element, 'aria-setsize', String(place.count));
     if (row === this._shown) {

@@ -1,0 +1,184 @@
+"""What a run does with the context of ``det.experimental.pytorch.init()``: what was trained, and what was reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.pytorch.context import PyTorchTrialContext
+from det_native.pytorch.gradients import Gradients
+from det_native.schema.environment import TrialEnvironment
+from det_native.trial import Role
+
+ONE_LOOP = (
+    "If the loop stands in one over epochs, leave that out: `for batch in context.train(train_loader, epochs=...)` "
+    "goes over all of them."
+)
+
+
+class PyTorchRunContext(PyTorchTrialContext):
+    """What the user's functions or loop ask while they train, and what those who run them tell the context.
+
+    Parameters
+    ----------
+    environment : TrialEnvironment
+        The facts of the trial.
+    role : {"local", "cluster", "worker", "load"}
+        Who runs the program: a user who trains here, a user who submits, a worker, or a checkpoint being loaded.
+
+    Attributes
+    ----------
+    experiment : Experiment or None
+        The handle of the experiment, once there is one.
+    state : dict
+        Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
+        continued from there. Anything picklable.
+    looped_at
+        Where ``train`` was called last, for those who run it.
+    """
+
+    def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
+        super().__init__(environment, owner="The program")
+        self.role = role
+        self.experiment: Any = None
+        self.state: dict[Any, Any] = {}
+        self.looped_at: Any = None
+        self._trained_by = ""
+        self._reported: dict[str, Any] | None = None
+        self._trained = False
+        self._before_training: Callable[[], None] | None = None
+
+    def backward(
+        self,
+        loss: torch.Tensor,
+        gradient: torch.Tensor | None = None,
+        retain_graph: bool = False,
+        create_graph: bool = False,
+    ) -> None:
+        """Compute the gradients of `loss`; the arguments are those of ``torch.Tensor.backward``."""
+        self._note_training()
+        super().backward(loss, gradient, retain_graph, create_graph)
+
+    def step_optimizer(self, optimizer: torch.optim.Optimizer, *arguments: Any, **named: Any) -> None:
+        """Step `optimizer`, then zero its gradients; see ``PyTorchTrialContext.step_optimizer``."""
+        self._note_training()
+        super().step_optimizer(optimizer, *arguments, **named)
+
+    def report(self, metrics: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Report training metrics of the present batch, in a loop over ``train``.
+
+        Parameters
+        ----------
+        metrics : mapping, optional
+            Scalars by name: numbers or tensors, which are not read before a report is due.
+        named
+            Likewise: ``context.report(loss=loss)``.
+
+        Raises
+        ------
+        TrialDefinitionError
+            Outside such a loop.
+        """
+        if self._reported is None:
+            raise TrialDefinitionError(
+                "context.report() is for the body of `for batch in context.train(...)`; the train_batch function of "
+                "context.fit() returns its metrics."
+            )
+        if metrics is not None:
+            if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
+                raise ArgumentError(
+                    f"context.report() takes metrics by name, not {metrics!r:.60}: context.report(loss=loss)."
+                )
+            self._reported.update(metrics)
+        self._reported.update(named)
+
+    @property
+    def batch_idx(self) -> int:
+        """Number of the present batch, from 0 since the start of training.
+
+        Raises
+        ------
+        TrialDefinitionError
+            Before training.
+        """
+        return self._place("batch_idx")[0]
+
+    @property
+    def epoch_idx(self) -> int:
+        """Number of the present epoch, from 0 since the start of training.
+
+        Raises
+        ------
+        TrialDefinitionError
+            Before training.
+        """
+        batch, length = self._place("epoch_idx")
+        return batch // length
+
+    # For controllers and those who run them.
+
+    def begin_training(self, kind: str) -> None:
+        """Note that the objects are about to be trained.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If they were trained before.
+        """
+        self._check_unused(kind)
+        self._trained_by = kind
+
+    def join_run(self, environment: TrialEnvironment, gradients: Gradients, trainer: str, owner: str) -> None:
+        """Take part in a run: `trainer` is what trains on a batch, `owner` the call, for messages."""
+        self.env = environment
+        self._owner = owner
+        self._steps.join(self.optimizers, gradients, trainer)
+
+    def begin_loop(self) -> None:
+        """Let ``report`` take metrics."""
+        self._reported = {}
+
+    def begin_batch(self, before_training: Callable[[], None] | None) -> None:
+        """Note that the loop is given another batch; `before_training` is called when its body begins to train."""
+        self._trained, self._before_training = False, before_training
+
+    @property
+    def batch_used(self) -> bool:
+        """Whether the loop's body has trained on its batch, or has reported something of it."""
+        return self._trained or bool(self._reported)
+
+    def take_reported(self) -> dict[str, Any]:
+        """Return what was reported since the last time."""
+        reported, self._reported = self._reported or {}, {}
+        return reported
+
+    def end_loop(self) -> None:
+        """Let ``report`` refuse metrics."""
+        self._reported = None
+        self._before_training = None
+
+    def _note_training(self) -> None:
+        before, self._before_training = self._before_training, None
+        if before is not None:
+            before()  # may raise: then the batch is not trained on
+        self._trained = True
+
+    def _place(self, method: str) -> tuple[int, int]:
+        if self._batch_index is None or self._epoch_length is None:
+            raise TrialDefinitionError(
+                f"context.{method} has a meaning in train_batch() of context.fit() and in the loop over "
+                "context.train() only, not before training."
+            )
+        return self._batch_index, self._epoch_length
+
+    def _check_unused(self, kind: str) -> None:
+        if self._trained_by:
+            both_loops = self._trained_by == kind == "train"
+            raise TrialDefinitionError(
+                f"context.{kind}() was called, but context.{self._trained_by}() has trained the objects of this "
+                "context already: one context is one experiment. Call init() again, and make and wrap model and "
+                f"optimizer again, for another one.{' ' + ONE_LOOP if both_loops else ''}"
+            )
