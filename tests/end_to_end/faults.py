@@ -231,7 +231,7 @@ def gate(port, text=""):
 
 def until_told():
     import gc, sys, time
-    kind = sys.modules["det_harness.report"].SpoolReporter
+    kind = sys.modules["det_harness.trial.report"].SpoolReporter
     [reporter] = [each for each in gc.get_objects() if type(each) is kind]
     while not reporter.stop_requested:
         time.sleep(0.01)
