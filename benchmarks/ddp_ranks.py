@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
-from det_harness.controllers.torch import PyTorchTrialController
-from det_harness.exchange import Exchange
-from det_harness.group import joined
-from det_harness.lengths import periods_of
-from det_harness.local import LocalReporter
-from det_harness.schedule import Schedule
-from det_harness.services import Services
+from det_harness.frameworks.torch.controller import PyTorchTrialController
+from det_harness.local.run import LocalReporter
+from det_harness.ranks.communicator import Communicator
+from det_harness.ranks.group import joined
+from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.lengths import periods_of
+from det_harness.trial.schedule import Schedule
+from det_harness.trial.services import Services
 from test_batch import MediumTrial, as_fetched
 
 from det_native.pytorch import DataLoader
@@ -63,7 +63,7 @@ def loader_of_medium() -> DataLoader:
     return DataLoader(Medium.make_dataset(), batch_size=16, shuffle=True, collate_fn=as_fetched)
 
 
-def ours(folder: Path, exchange: Exchange) -> float:
+def ours(folder: Path, communicator: Communicator) -> float:
     """Train a trial on both slots."""
     ticks = Ticks()
 
@@ -83,7 +83,7 @@ def ours(folder: Path, exchange: Exchange) -> float:
     environment = TrialEnvironment(
         config=config,
         hparams={"global_batch_size": 32},
-        ranks=Ranks(exchange.rank, exchange.size, exchange.rank, exchange.size),
+        ranks=Ranks(communicator.rank, communicator.size, communicator.rank, communicator.size),
     )
     reporter = LocalReporter("val_loss")
     services = Services(
@@ -94,16 +94,16 @@ def ours(folder: Path, exchange: Exchange) -> float:
             CheckpointStorage(str(folder / "checkpoints")), CheckpointOwner("torch", environment.hparams), reporter
         ),
         stop_requested=lambda: False,
-        exchange=exchange,
+        communicator=communicator,
     )
     PyTorchTrialController(Timed, services).run()
     return ticks.per_batch
 
 
-def ddp(folder: Path, exchange: Exchange) -> float:
+def ddp(folder: Path, communicator: Communicator) -> float:
     """Train the same model by hand."""
     torch.manual_seed(0)
-    loader = loader_of_medium().get_data_loader(repeat=True, num_replicas=exchange.size, rank=exchange.rank)
+    loader = loader_of_medium().get_data_loader(repeat=True, num_replicas=communicator.size, rank=communicator.rank)
     model = torch.nn.parallel.DistributedDataParallel(Medium.make_model())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     ticks, losses = Ticks(), []
@@ -122,12 +122,12 @@ def main(rank: int, folder: Path) -> None:
     torch.set_num_threads(1)
     gang = Gang(rank=rank, size=2, local_rank=rank, local_size=2, rendezvous=str(folder / "meeting"))
     runs = {"ours": ours, "ddp": ddp}
-    with joined(gang) as exchange:
+    with joined(gang) as communicator:
         while True:
-            command = exchange.from_chief(sys.stdin.readline().strip() if rank == 0 else None)
+            command = communicator.broadcast_object(sys.stdin.readline().strip() if rank == 0 else None)
             if not command:
                 return
-            seconds = runs[command](folder, exchange)
+            seconds = runs[command](folder, communicator)
             if rank == 0:
                 print(seconds, flush=True)
 

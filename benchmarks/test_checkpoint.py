@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 import torch
-from det_harness import torch_state
-from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
-from det_harness.controllers.torch import PyTorchTrialController
-from det_harness.host_copy import HostMemory
-from det_harness.local import LocalReporter, LocalResult, run_local
-from det_harness.pace import Pace
+from det_harness.frameworks.torch import trial_state
+from det_harness.frameworks.torch.controller import PyTorchTrialController
+from det_harness.frameworks.torch.host_copy import HostMemory
+from det_harness.local.run import LocalReporter, LocalResult, run_local
+from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.throttle import Throttle
 from safetensors.torch import save
 from torch import nn
 
@@ -134,7 +134,7 @@ def save_large(tmp_path: Path) -> Callable[[], Callable[[], None]]:
     memory, batches, (_, state) = HostMemory(), itertools.count(1), _large_state()
 
     def begin() -> Callable[[], None]:
-        checkpoints.save(next(batches), lambda place: torch_state.save(place, state, {}, None, memory), beside=True)
+        checkpoints.save(next(batches), lambda place: trial_state.save(place, state, {}, None, memory), beside=True)
 
         def end() -> None:
             checkpoints.wait()
@@ -211,8 +211,8 @@ def test_durable(paired: Any, tmp_path: Path) -> None:
     memory = HostMemory()
     batches = itertools.count(1)
 
-    def write(folder: Path) -> Callable[[Pace], None]:
-        return torch_state.save(folder, state, {}, None, memory)
+    def write(folder: Path) -> Callable[[Throttle], None]:
+        return trial_state.save(folder, state, {}, None, memory)
 
     def clear() -> None:
         shutil.rmtree(tmp_path / "checkpoints", ignore_errors=True)

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as distributed
 import torch.distributed.checkpoint as torch_checkpoint
-from det_harness.host_copy import HostMemory
+from det_harness.frameworks.torch.host_copy import HostMemory
 from timed_trials import per_batch
 from tiny import Clock, InMemory, as_fetched
 from torch import nn

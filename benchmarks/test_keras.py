@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from det_harness.controllers.keras import KerasController
-from det_harness.local import run_local
+from det_harness.frameworks.keras.controller import KerasController
+from det_harness.local.run import run_local
 
 from det_native.keras import FitCall, TFKerasNativeContext
 from det_native.schema.environment import TrialEnvironment

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from det_harness.controllers.torch import PyTorchTrialController
-from det_harness.local import run_local
+from det_harness.frameworks.torch.controller import PyTorchTrialController
+from det_harness.local.run import run_local
 from tiny import Clock
 
 from det_native.schema.loading import load_config

@@ -18,7 +18,7 @@ class ProgramHost(Protocol):
     """What replays a captured program: the worker's harness, or a checkpoint being loaded back.
 
     ``environment`` is the trial that the program is replayed for, ``role`` what for. ``take_call`` is asked at every
-    training call (``fit``, ``create``, ``train_and_evaluate``) of the program; it returns an inert handle for a call
+    training call (``fit``, ``create``, ``train_and_evaluate``) of the program; it returns a null handle for a call
     that is not the recorded one, and for the recorded one takes over and does not return. ``take_loop`` is asked where
     the program trains in a loop of its own (``train``): what it returns is called where that loop asks for its first
     batch, and gives the loop's batches; none for a call that is not the recorded one, and after those of the recorded

@@ -149,10 +149,10 @@ def test_a_script_loads_neither_the_slicer_of_cells_nor_what_only_gpus_need() ->
         import det_native as det
         det.experimental.create
         import det_native.capture.call, det_native.experimental.local
-        import det_harness.controllers.torch
+        import det_harness.frameworks.torch.controller
         print(*sorted(sys.modules))
         """
     ).split()
-    assert {"det_native.capture.script", "det_harness.host_copy"} <= set(loaded)
+    assert {"det_native.capture.script", "det_harness.frameworks.torch.host_copy"} <= set(loaded)
     unneeded = {"det_native.capture.cells", "det_native.capture.slicer", "det_native.capture.events", "psutil"}
     assert not unneeded & set(loaded)

@@ -56,7 +56,7 @@ def load_checkpoint(
         The experiment's configuration.
     trial_seed : int
     """
-    from det_harness.load import load_checkpoint as load
+    from det_harness.program.load import load_checkpoint as load
 
     environment = TrialEnvironment(
         config=config,

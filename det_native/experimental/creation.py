@@ -93,7 +93,7 @@ def create(
 
 def _check(trial_class: type[Trial]) -> None:
     """Refuse a class that could not be trained, as the worker would."""
-    from det_harness.controllers.torch import check_trial_class
+    from det_harness.frameworks.torch.controller import check_trial_class
 
     from det_native.pytorch import PyTorchTrial
 

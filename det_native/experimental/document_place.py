@@ -139,9 +139,9 @@ def stand_in(record: CallRecord | None) -> Any:
     """Return what a training call gives that is not the one to be submitted; None if the call is to be made."""
     if _submission is None or (record is not None and _submission.experiment is None and _submission.wanted(record)):
         return None
-    from det_harness.inert import InertHandle
+    from det_harness.program.null_handle import NullHandle
 
-    return InertHandle(f"line {record.line}" if record is not None else "an unknown place")
+    return NullHandle(f"line {record.line}" if record is not None else "an unknown place")
 
 
 def idempotency_key() -> str | None:

@@ -26,8 +26,8 @@ from det_native.schema.sampling import grid_points, sample_hyperparameters, tria
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
 
 if TYPE_CHECKING:
-    from det_harness.local import LocalReporter, LocalRun
-    from det_harness.services import Controller, Services
+    from det_harness.local.run import LocalReporter, LocalRun
+    from det_harness.trial.services import Controller, Services
 
     from det_native.experimental.origin import Origin
     from det_native.pytorch import PyTorchTrial
@@ -47,7 +47,7 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     settings : Settings
     origin : Origin
     """
-    from det_harness.controllers.keras import KerasController
+    from det_harness.frameworks.keras.controller import KerasController
 
     config = config_of_one_trial(settings, call)
     environment: TrialEnvironment = call.context.env
@@ -93,7 +93,7 @@ def create_here(
     Ctrl-C ends the trial under way with a checkpoint, and the search with it. Without a seed in the configuration one
     is drawn, which stands in the experiment's own.
     """
-    from det_harness.controllers.torch import PyTorchTrialController
+    from det_harness.frameworks.torch.controller import PyTorchTrialController
 
     config = config.with_some_seed()
     experiment = LocalExperiment(config, framework)
@@ -220,8 +220,8 @@ class LocalExperiment:
         steps : int, optional
             Batches of an epoch, where the data tell them.
         """
-        from det_harness.lengths import in_whole_epochs, one_of_each, periods_of
-        from det_harness.local import LocalReporter, local_run
+        from det_harness.local.run import LocalReporter, local_run
+        from det_harness.trial.lengths import in_whole_epochs, one_of_each, periods_of
 
         environment = TrialEnvironment(config=self._config, hparams=hparams, trial_seed=seed)
         periods = one_of_each() if test else periods_of(environment)
@@ -323,7 +323,7 @@ class LocalExperiment:
 
     def _collect(self) -> None:
         """Delete the checkpoints that the configuration does not keep; what is known of them stays, as on a master."""
-        from det_harness.load import delete_checkpoint
+        from det_harness.program.load import delete_checkpoint
 
         found = {trial.id: self._store.checkpoints(trial.id) for trial in self._trials}
         doomed = set(
@@ -355,7 +355,7 @@ class LocalExperiment:
 
     def _loader(self, payload: Any) -> Callable[[rest.Checkpoint, Path], Any]:
         def load(checkpoint: rest.Checkpoint, directory: Path) -> Any:
-            from det_harness.load import load_weights
+            from det_harness.program.load import load_weights
 
             trial = next(trial for trial in self._store.trials() if trial.id == checkpoint.trial_id)
             environment = TrialEnvironment(config=self._config, hparams=trial.hparams, trial_seed=trial.seed)

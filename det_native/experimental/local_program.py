@@ -40,7 +40,7 @@ def keep_program(
     settings : Settings
     origin : Origin
     """
-    from det_harness.local_bundle import keep_bundle
+    from det_harness.local.bundle import keep_bundle
 
     try:
         bundle = _bundle(kind, payload, framework, settings, origin)

@@ -117,7 +117,7 @@ class LocalSource(Source):
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory."""
-        from det_harness.load import copy_checkpoint
+        from det_harness.program.load import copy_checkpoint
 
         copy_checkpoint(checkpoint, directory)
         (directory / "manifest.json").write_text(checkpoint.manifest.model_dump_json(indent=1))
@@ -164,12 +164,12 @@ class LocalSource(Source):
 
     def blob(self, sha256: str) -> bytes:
         """Return the raw content of one blob of the program."""
-        from det_harness.local_bundle import read_blob
+        from det_harness.local.bundle import read_blob
 
         return read_blob(self._store.folder, sha256)
 
     def _bundle(self) -> BundleManifest | None:
-        from det_harness.local_bundle import kept_bundle
+        from det_harness.local.bundle import kept_bundle
 
         return kept_bundle(self._store.folder)
 

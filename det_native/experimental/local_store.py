@@ -230,7 +230,7 @@ def _remove_old(root: Path) -> None:
     for left in root.glob(f"{_REMOVED}*"):
         shutil.rmtree(left, ignore_errors=True)  # what another kernel is removing at the same moment
     if removed:
-        from det_harness.local_bundle import drop_unused_blobs
+        from det_harness.local.bundle import drop_unused_blobs
 
         drop_unused_blobs(root)
 

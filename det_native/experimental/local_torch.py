@@ -19,7 +19,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.sampling import sample_hyperparameters
 
 if TYPE_CHECKING:
-    from det_harness.local import LocalRun
+    from det_harness.local.run import LocalRun
 
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native_call import TorchCall
@@ -40,7 +40,7 @@ def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Exper
     settings : Settings
     origin : Origin
     """
-    from det_harness.controllers.torch_native import NativeTorchController
+    from det_harness.frameworks.torch.native import NativeTorchController
 
     with _running(call, config_of_one_trial(settings, call), settings, origin) as run:
         run.outcome = NativeTorchController(call, run.services).run()
@@ -63,7 +63,7 @@ def batches_here(call: TorchCall, settings: Settings, origin: Origin) -> Iterato
 
 
 def _batches(call: TorchCall, settings: Settings, origin: Origin) -> Generator[Any, None, None]:
-    from det_harness.controllers.torch_loop import TorchLoopController
+    from det_harness.frameworks.torch.loop import TorchLoopController
 
     try:
         with _running(call, config_of_one_trial(settings, call), settings, origin) as run:

@@ -113,7 +113,7 @@ def init(
 
 def _replayed(host: ProgramHost, config: ConfigInput) -> PyTorchNativeContext:
     """Return the context of a program that is run again for a trial."""
-    from det_harness.inert import InertHandle
+    from det_harness.program.null_handle import NullHandle
 
     from det_native.pytorch.native import PyTorchNativeContext
 
@@ -125,7 +125,7 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> PyTorchNativeContext:
         length_of=partial(_length_replayed, environment=host.environment, config=config),
     )
     # What stands behind a loop may ask for it: behind one without batches here, or one that was left.
-    context.experiment = InertHandle("context.train()")
+    context.experiment = NullHandle("context.train()")
     return context
 
 
@@ -154,7 +154,7 @@ def _completed(environment: TrialEnvironment, config: ExperimentConfig) -> Trial
 
 
 def _batches(call: TorchCall, environment: TrialEnvironment) -> int:
-    from det_harness.lengths import length_in_whole_epochs
+    from det_harness.trial.lengths import length_in_whole_epochs
 
     return length_in_whole_epochs(environment, call.steps_per_epoch(environment))
 

@@ -10,8 +10,8 @@ import torch
 class Gradients(Protocol):
     """Makes the gradients of every rank the mean over all ranks before a step.
 
-    Implementations with several ranks are in ``det_harness.gradients``; they may start the exchange during backward,
-    from hooks on the parameters, and have to have ended it when ``wait`` returns.
+    Implementations with several ranks are in ``det_harness.frameworks.torch.gradients``; they may start the exchange
+    during backward, from hooks on the parameters, and have to have ended it when ``wait`` returns.
 
     Attributes
     ----------

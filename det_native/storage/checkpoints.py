@@ -29,7 +29,7 @@ _THREADS = min(os.cpu_count() or 1, 8)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
 # Goes through the pieces of a file, with rests between them where the processor is needed for something else.
-Pace = Callable[[Iterable[bytes]], Iterable[bytes]]
+Throttle = Callable[[Iterable[bytes]], Iterable[bytes]]
 
 logger = logging.getLogger("det_native")
 
@@ -69,7 +69,7 @@ class CheckpointStorage:
         self,
         directory: Path,
         manifest: CheckpointManifest,
-        pace: Pace = iter,
+        throttle: Throttle = iter,
     ) -> tuple[str, CheckpointManifest]:
         """Make the files in `directory` a checkpoint. The directory is used up.
 
@@ -80,7 +80,7 @@ class CheckpointStorage:
             system the files are copied.
         manifest : CheckpointManifest
             All but its `files`, which are filled in here.
-        pace : callable, optional
+        throttle : callable, optional
             Goes through the pieces of each file that is read for its hash, with rests between them if need be.
 
         Returns
@@ -101,9 +101,9 @@ class CheckpointStorage:
         names = _walk(directory)
         try:
             if isinstance(self._folder, LocalFolder):
-                complete = _publish_local(self._folder, directory, names, manifest, pace)
+                complete = _publish_local(self._folder, directory, names, manifest, throttle)
             else:
-                complete = self._publish_remote(directory, names, manifest, pace)
+                complete = self._publish_remote(directory, names, manifest, throttle)
         except OSError as error:
             raise StorageError(f"Checkpoint {manifest.uuid} cannot be written to {self.uri}: {error}.") from error
         return f"{self.uri}/{manifest.uuid}", complete
@@ -113,13 +113,13 @@ class CheckpointStorage:
         directory: Path,
         names: Sequence[str],
         manifest: CheckpointManifest,
-        pace: Pace,
+        throttle: Throttle,
     ) -> CheckpointManifest:
         def upload(file: CheckpointFile) -> None:
             self._folder.publish_file(f"{manifest.uuid}/{file.path}", directory / file.path)
 
         with ThreadPoolExecutor(_THREADS) as pool:
-            complete = _described(directory, names, manifest, pool, pace)
+            complete = _described(directory, names, manifest, pool, throttle)
             list(pool.map(upload, complete.files))
         self._folder.publish(f"{manifest.uuid}/{MANIFEST}", [_encode(complete)])
         shutil.rmtree(directory)
@@ -289,17 +289,17 @@ def _described(
     names: Sequence[str],
     manifest: CheckpointManifest,
     pool: ThreadPoolExecutor,
-    pace: Pace,
+    throttle: Throttle,
 ) -> CheckpointManifest:
     """Return the manifest with sizes and hashes of the files."""
-    files = pool.map(lambda name: _describe(directory, name, pace), names)
+    files = pool.map(lambda name: _describe(directory, name, throttle), names)
     return manifest.model_copy(update={"files": tuple(files)})
 
 
-def _describe(directory: Path, name: str, pace: Pace) -> CheckpointFile:
+def _describe(directory: Path, name: str, throttle: Throttle) -> CheckpointFile:
     digest, size = hashlib.sha256(), 0
     with open(directory / name, "rb", buffering=0) as stream:
-        for piece in pace(iter(partial(stream.read, _CHUNK), b"")):
+        for piece in throttle(iter(partial(stream.read, _CHUNK), b"")):
             digest.update(piece)
             size += len(piece)
     return CheckpointFile(path=name, sha256=digest.hexdigest(), size=size)
@@ -326,7 +326,7 @@ def _publish_local(
     directory: Path,
     names: Sequence[str],
     manifest: CheckpointManifest,
-    pace: Pace,
+    throttle: Throttle,
 ) -> CheckpointManifest:
     source = directory
     if os.stat(directory).st_dev != folder.device():
@@ -335,7 +335,7 @@ def _publish_local(
     # One hashes from the page cache while the other waits for the disk.
     with ThreadPoolExecutor(_THREADS) as hashing, ThreadPoolExecutor(_THREADS) as synchronising:
         synchronised = synchronising.map(_fsync, _files_and_folders(source, names))
-        complete = _described(source, names, manifest, hashing, pace)
+        complete = _described(source, names, manifest, hashing, throttle)
         list(synchronised)  # before the manifest, which must never speak of what is not on the disk
     try:
         _write_manifest(source, complete)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from det_harness.values import decode
+from det_harness.program.values import decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from det_harness.group import joined
+from det_harness.ranks.group import joined
 
 from det_native.errors import DetError
 from det_native.schema.job import Gang

@@ -19,7 +19,7 @@ import torch
 
 sys.path.append(str(Path(__file__).parents[1] / "experimental"))
 
-from det_harness.group import joined
+from det_harness.ranks.group import joined
 from loop_run import LoopRun, ProgramStop
 
 from det_native.errors import DetError
@@ -28,7 +28,7 @@ from det_native.schema.job import Gang
 
 def leaves_after(run: LoopRun, batches: list[int]) -> None:
     """Break at the end of the body in the batch that is this rank's."""
-    own = batches[run.exchange.rank]
+    own = batches[run.communicator.rank]
     for batch in run.batches():
         run.step(batch)
         if run.context.batch_idx + 1 == own:
@@ -37,7 +37,7 @@ def leaves_after(run: LoopRun, batches: list[int]) -> None:
 
 def leaves_before(run: LoopRun, batches: list[int], report: bool = False) -> None:
     """Break at the beginning of the body."""
-    own = batches[run.exchange.rank]
+    own = batches[run.communicator.rank]
     for batch in run.batches():
         if report:
             run.context.report(loss=run.loss(batch))
@@ -47,13 +47,13 @@ def leaves_before(run: LoopRun, batches: list[int], report: bool = False) -> Non
 
 
 def sliced(run: LoopRun, batches: list[int]) -> None:
-    for batch in islice(run.batches(), batches[run.exchange.rank]):
+    for batch in islice(run.batches(), batches[run.communicator.rank]):
         run.step(batch)
 
 
 def named(run: LoopRun, batches: list[int]) -> None:
     """The batches have a name, and outlive their loop."""
-    own, given = batches[run.exchange.rank], run.batches()
+    own, given = batches[run.communicator.rank], run.batches()
     try:
         for batch in given:
             run.step(batch)
@@ -66,7 +66,7 @@ def named(run: LoopRun, batches: list[int]) -> None:
 
 def passes(run: LoopRun, batches: list[int]) -> None:
     """Go on to the next batch without training on the one that is this rank's."""
-    own = batches[run.exchange.rank]
+    own = batches[run.communicator.rank]
     for batch in run.batches():
         if run.context.batch_idx + 1 == own:
             continue
@@ -83,7 +83,7 @@ def steps_by_hand(run: LoopRun) -> None:
 def reports_on_one(run: LoopRun, rank: int, every: int) -> None:
     """Report on one rank only."""
     for batch in run.batches():
-        here = run.exchange.rank == rank and run.context.batch_idx % every == 0
+        here = run.communicator.rank == rank and run.context.batch_idx % every == 0
         run.step(batch, report=here)
 
 
@@ -91,7 +91,7 @@ def finds_the_disk_full(run: LoopRun, rank: int) -> None:
     """On one rank no file takes more than a few bytes, from the third batch on."""
     for batch in run.batches():
         run.step(batch)
-        if run.context.batch_idx == 2 and run.exchange.rank == rank:
+        if run.context.batch_idx == 2 and run.communicator.rank == rank:
             resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, resource.RLIM_INFINITY))
 
 
@@ -115,9 +115,9 @@ WAYS: dict[str, Callable[..., None]] = {
 }
 
 
-def train(folder: Path, exchange: Any, case: dict[str, Any]) -> dict[str, Any]:
+def train(folder: Path, communicator: Any, case: dict[str, Any]) -> dict[str, Any]:
     """Run one case, as a worker's program would."""
-    run = LoopRun(folder, exchange, **case.get("made", {}))
+    run = LoopRun(folder, communicator, **case.get("made", {}))
     stopped = False
     try:
         WAYS[case["way"]](run, **case.get("given", {}))
@@ -135,9 +135,9 @@ def main(specification: Path, rank: int) -> None:
     told = json.loads(specification.read_text())
     folder, size = specification.parent, told["size"]
     gang = Gang(rank=rank, size=size, local_rank=rank, local_size=size, rendezvous=str(folder / "meeting"))
-    with joined(gang, deadline=120.0) as exchange:
+    with joined(gang, deadline=120.0) as communicator:
         for name, case in told["cases"].items():
-            torch.save(train(folder / name, exchange, case), folder / f"{name}.{rank}.pt")
+            torch.save(train(folder / name, communicator, case), folder / f"{name}.{rank}.pt")
 
 
 if __name__ == "__main__":

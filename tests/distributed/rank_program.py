@@ -15,15 +15,15 @@ from typing import Any
 
 import rank_trials
 import torch
-from det_harness.calls import ProgramSource
-from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
-from det_harness.controllers.torch import PyTorchTrialController
-from det_harness.exchange import Exchange, OneProcess
-from det_harness.group import joined
-from det_harness.lengths import periods_of
-from det_harness.local import LocalReporter
-from det_harness.schedule import Schedule
-from det_harness.services import Services
+from det_harness.frameworks.torch.controller import PyTorchTrialController
+from det_harness.local.run import LocalReporter
+from det_harness.program.calls import ProgramSource
+from det_harness.ranks.communicator import Communicator, OneProcess
+from det_harness.ranks.group import joined
+from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.lengths import periods_of
+from det_harness.trial.schedule import Schedule
+from det_harness.trial.services import Services
 from digits_trials import config
 
 from det_native.errors import DetError
@@ -41,7 +41,7 @@ class CaseRun:
     ----------
     folder : Path
         For the checkpoints.
-    exchange : Exchange
+    communicator : Communicator
     batches, batch_size : int
         Of the trial; the batch size is the global one.
     """
@@ -49,20 +49,20 @@ class CaseRun:
     def __init__(
         self,
         folder: Path,
-        exchange: Exchange | None = None,
+        communicator: Communicator | None = None,
         *,
         batches: int = 8,
         batch_size: int = 32,
         hparams: dict[str, Any] | None = None,
         **changed: Any,
     ) -> None:
-        self.exchange = exchange or OneProcess()
-        size = self.exchange.size
+        self.communicator = communicator or OneProcess()
+        size = self.communicator.size
         self.environment = TrialEnvironment(
             config=config(batches, resources={"slots_per_trial": size}, **changed),
             hparams={"global_batch_size": batch_size, **(hparams or {})},
             trial_seed=5,
-            ranks=Ranks(self.exchange.rank, size, self.exchange.rank, size),
+            ranks=Ranks(self.communicator.rank, size, self.communicator.rank, size),
         )
         self.storage = CheckpointStorage(str(folder))
         self.reporter = LocalReporter("loss")
@@ -95,7 +95,7 @@ class CaseRun:
                 self.storage, CheckpointOwner("torch", self.environment.hparams), self.reporter, resume=resume
             ),
             stop_requested=lambda: stop_at is not None and run.batches >= stop_at,
-            exchange=self.exchange,
+            communicator=self.communicator,
         )
         PyTorchTrialController(Kept, services).run()
 
@@ -144,9 +144,9 @@ def _place(context: Any) -> dict[str, int]:
     }
 
 
-def train(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+def train(folder: Path, communicator: Communicator, case: dict[str, Any]) -> dict[str, Any]:
     """Train a trial class, once."""
-    run = CaseRun(folder, exchange, **case.get("made", {}))
+    run = CaseRun(folder, communicator, **case.get("made", {}))
     try:
         run.run(trial_of(case))
     except DetError as error:
@@ -156,15 +156,15 @@ def train(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, A
     return run.result()
 
 
-def resumed(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+def resumed(folder: Path, communicator: Communicator, case: dict[str, Any]) -> dict[str, Any]:
     """Train a trial class whole, then in two parts; only the first slot is told to stop."""
     trial_class = trial_of(case)
-    undisturbed = CaseRun(folder / "whole", exchange, **case["made"])
+    undisturbed = CaseRun(folder / "whole", communicator, **case["made"])
     undisturbed.run(trial_class)
-    parts = CaseRun(folder / "parts", exchange, **case["made"])
-    parts.run(trial_class, stop_at=case["stop"] if exchange.rank == 0 else None)
+    parts = CaseRun(folder / "parts", communicator, **case["made"])
+    parts.run(trial_class, stop_at=case["stop"] if communicator.rank == 0 else None)
     stopped = parts.batches
-    last = exchange.from_chief(parts.reporter.checkpoints[-1][1] if exchange.rank == 0 else None)
+    last = communicator.broadcast_object(parts.reporter.checkpoints[-1][1] if communicator.rank == 0 else None)
     drawn = parts.trial.drawn
     torch.manual_seed(99)
     parts.run(trial_class, resume=last)
@@ -179,32 +179,32 @@ def resumed(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str,
     }
 
 
-def stopped(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+def stopped(folder: Path, communicator: Communicator, case: dict[str, Any]) -> dict[str, Any]:
     """Train until the first slot is told to stop."""
-    run = CaseRun(folder, exchange, **case["made"])
-    run.run(trial_of(case), stop_at=case["stop"] if exchange.rank == 0 else None)
+    run = CaseRun(folder, communicator, **case["made"])
+    run.run(trial_of(case), stop_at=case["stop"] if communicator.rank == 0 else None)
     return run.result()
 
 
-def continued(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+def continued(folder: Path, communicator: Communicator, case: dict[str, Any]) -> dict[str, Any]:
     """Train on from the only checkpoint of another folder."""
-    run = CaseRun(folder, exchange, **case["made"])
+    run = CaseRun(folder, communicator, **case["made"])
     run.storage = CheckpointStorage(case["checkpoints"])
     manifests = run.storage.list()
-    run.run(trial_of(case), resume=exchange.from_chief(manifests[0]))
+    run.run(trial_of(case), resume=communicator.broadcast_object(manifests[0]))
     return run.result()
 
 
-def wrapped_by_hand(folder: Path, exchange: Exchange, case: dict[str, Any]) -> dict[str, Any]:
+def wrapped_by_hand(folder: Path, communicator: Communicator, case: dict[str, Any]) -> dict[str, Any]:
     """Train the model of a trial class with torch's DistributedDataParallel, in a loop written by hand."""
-    made = CaseRun(folder, exchange, **case.get("made", {}))
+    made = CaseRun(folder, communicator, **case.get("made", {}))
     from det_native.pytorch import PyTorchTrialContext
 
     torch.manual_seed(5)
     context = PyTorchTrialContext(made.environment)
     trial = trial_of(case)(context)
     loader = trial.build_training_data_loader().get_data_loader(
-        repeat=True, num_replicas=exchange.size, rank=exchange.rank, seed=5
+        repeat=True, num_replicas=communicator.size, rank=communicator.rank, seed=5
     )
     model = torch.nn.parallel.DistributedDataParallel(trial.model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -216,7 +216,7 @@ def wrapped_by_hand(folder: Path, exchange: Exchange, case: dict[str, Any]) -> d
     return {"models": [dict(trial.model.state_dict())]}
 
 
-_KINDS: dict[str, Callable[[Path, Exchange, dict[str, Any]], dict[str, Any]]] = {
+_KINDS: dict[str, Callable[[Path, Communicator, dict[str, Any]], dict[str, Any]]] = {
     "train": train,
     "resumed": resumed,
     "stopped": stopped,
@@ -234,12 +234,12 @@ def main(specification: Path, rank: int) -> None:
     backend = {"distributed": {"backend": told["backend"]}}
     source = ProgramSource(Program(kind="script", framework="torch", command=("train.py",)), Path(__file__).parent)
     waits = {"deadline": told["deadline"], "long_seconds": told["long_seconds"]}
-    with joined(gang, config=backend, source=source, **waits) as exchange:
+    with joined(gang, config=backend, source=source, **waits) as communicator:
         rank_trials.exchanges.watch(told["backend"])
         for name, case in told["cases"].items():
             if told["backend"] != "torch":
                 case = {**case, "made": {**case.get("made", {}), **backend}}
-            found = _KINDS[case.get("kind", "train")](folder / name, exchange, case)
+            found = _KINDS[case.get("kind", "train")](folder / name, communicator, case)
             torch.save(found, folder / f"{name}.{rank}.pt")
 
 

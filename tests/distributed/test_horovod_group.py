@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import torch
-from det_harness import horovod_group
-from det_harness.exchange import OneProcess
-from det_harness.gradients import gradients_of
-from det_harness.horovod_group import horovod_joined
+from det_harness.frameworks.torch.gradients import gradients_of
+from det_harness.ranks import horovod_group
+from det_harness.ranks.communicator import OneProcess
+from det_harness.ranks.horovod_group import horovod_joined
 from rank_rig import NEEDS_HOROVOD, SECONDS
 
 from det_native.errors import MissingDependencyError, UnsupportedFeatureError

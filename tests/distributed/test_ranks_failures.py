@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import rank_trials
 import torch
-from det_harness.exchange import GroupExchange, OneProcess
-from det_harness.group import joined
+from det_harness.ranks.communicator import OneProcess, TorchCommunicator
+from det_harness.ranks.group import joined
 from rank_rig import NEEDS_HOROVOD, largest_difference, run_ranks
 
 from det_native.errors import PeerLostError, UnsupportedFeatureError
@@ -95,10 +95,10 @@ def test_the_others_do_not_wait_for_ever_for_the_first(tmp_path: Path) -> None:
 
 def test_a_process_alone_exchanges_with_itself(tmp_path: Path) -> None:
     for nobody in (None, gang(tmp_path, 0, size=1)):
-        with joined(nobody, "keras") as exchange:
-            assert isinstance(exchange, OneProcess)
-            assert exchange.gather("a") == ["a"]
-            assert exchange.ask(True, False)() == [True, False]
+        with joined(nobody, "keras") as communicator:
+            assert isinstance(communicator, OneProcess)
+            assert communicator.all_gather_object("a") == ["a"]
+            assert communicator.all_reduce_any(True, False)() == [True, False]
     assert not (tmp_path / "meeting").exists()
 
 
@@ -122,7 +122,7 @@ class Trap:
 
 def test_nothing_is_unpickled_that_no_rank_has_signed(tmp_path: Path) -> None:
     path = str(tmp_path / "trapped")
-    known, stranger = GroupExchange(0, 2, b"secret"), GroupExchange(0, 2, b"other")
+    known, stranger = TorchCommunicator(0, 2, b"secret"), TorchCommunicator(0, 2, b"other")
     with pytest.raises(PeerLostError, match="no process of this trial"):
         known._unpacked(stranger._packed(Trap(path)))
     assert not Path(path).exists()

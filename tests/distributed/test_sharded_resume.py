@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sharded_trials
 import torch
-from det_harness import torch_state, torch_state_shards
+from det_harness.frameworks.torch import sharded_state, trial_state
 from digits_trials import same
 from rank_program import CaseRun
 from rank_rig import Ended, largest_difference, run_ranks
@@ -67,8 +67,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory, of_one: Path) -> Ended:
 def read(folder: Path, uuid: str, into: Path) -> dict[str, Any]:
     """Return the whole state in a checkpoint."""
     CheckpointStorage(str(folder)).fetch(uuid, into)
-    state = torch_state.read(into)
-    torch_state_shards.put_back(state, into)
+    state = trial_state.read(into)
+    sharded_state.put_back(state, into)
     return state
 
 
@@ -158,7 +158,7 @@ def test_a_plain_process_loads_the_whole_model(pair: Ended, tmp_path: Path, name
     manifest = max(CheckpointStorage(str(folder)).list(), key=lambda one: one.batch)
     CheckpointStorage(str(folder)).fetch(manifest.uuid, tmp_path / "checkpoint")
     trial = sharded_trials.Sharded(PyTorchTrialContext(CaseRun(tmp_path, **MADE).environment))
-    torch_state.load_models(tmp_path / "checkpoint", trial.context)
+    trial_state.load_models(tmp_path / "checkpoint", trial.context)
     loaded = [dict(model.state_dict()) for model in trial.context.models]
     assert type(trial.model) is sharded_trials.Blocks
     assert all(type(value) is torch.Tensor for model in loaded for value in model.values())

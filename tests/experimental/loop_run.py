@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from det_harness import rng
-from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
-from det_harness.controllers.torch_loop import TorchLoopController
-from det_harness.exchange import Exchange, OneProcess
-from det_harness.lengths import periods_of
-from det_harness.local import LocalReporter
-from det_harness.program import ProgramStop
-from det_harness.schedule import Schedule
-from det_harness.services import Services
+from det_harness.frameworks.torch.loop import TorchLoopController
+from det_harness.local.run import LocalReporter
+from det_harness.program.runner import ProgramStop
+from det_harness.ranks.communicator import Communicator, OneProcess
+from det_harness.trial import rng
+from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.lengths import periods_of
+from det_harness.trial.schedule import Schedule
+from det_harness.trial.services import Services
 from torch.utils.data import DataLoader, TensorDataset
 
 from det_native.pytorch import LRScheduler
@@ -37,7 +37,7 @@ class LoopRun:
     ----------
     folder : Path
         For the checkpoints.
-    exchange : Exchange, optional
+    communicator : Communicator, optional
     resume : CheckpointManifest, optional
         Where to go on.
     epochs : int
@@ -51,15 +51,15 @@ class LoopRun:
     def __init__(
         self,
         folder: Path,
-        exchange: Exchange | None = None,
+        communicator: Communicator | None = None,
         *,
         resume: CheckpointManifest | None = None,
         epochs: int = 1,
         dropout: float = 0.2,
         **changed: Any,
     ) -> None:
-        self.exchange = exchange or OneProcess()
-        size = self.exchange.size
+        self.communicator = communicator or OneProcess()
+        size = self.communicator.size
         written = {
             "hyperparameters": {"global_batch_size": BATCH_SIZE * size},
             "records_per_epoch": RECORDS,
@@ -73,7 +73,7 @@ class LoopRun:
             config=config,
             hparams={"global_batch_size": BATCH_SIZE * size},
             trial_seed=5,
-            ranks=Ranks(self.exchange.rank, size, self.exchange.rank, size),
+            ranks=Ranks(self.communicator.rank, size, self.communicator.rank, size),
         )
         self.reporter = LocalReporter("val_loss")
         self.storage = CheckpointStorage(str(folder))
@@ -86,7 +86,7 @@ class LoopRun:
                 self.storage, CheckpointOwner("torch", self.environment.hparams), self.reporter, resume=resume
             ),
             stop_requested=lambda: self.stop,
-            exchange=self.exchange,
+            communicator=self.communicator,
         )
         self.controller: Any = None
         self._make(dropout)

@@ -34,7 +34,7 @@ def blobs() -> set[str]:
 
 def keep(experiment: Experiment, *contents: bytes) -> set[str]:
     """Keep a program of some files with an experiment; return their hashes."""
-    from det_harness.local_bundle import keep_bundle
+    from det_harness.local.bundle import keep_bundle
 
     by_hash = {hashlib.sha256(content).hexdigest(): content for content in contents}
     files = [

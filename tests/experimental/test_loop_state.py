@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from det_harness.controllers.torch_users_state import Elsewhere, StateKeeper  # noqa: E402 (after the check for torch)
+from det_harness.frameworks.torch.users_state import Elsewhere, StateKeeper  # noqa: E402 (after the check for torch)
 from loop_run import LoopRun  # noqa: E402
 from native_line import Line, torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 

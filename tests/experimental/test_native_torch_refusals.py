@@ -157,13 +157,13 @@ def test_a_place_outside_of_training_is_told_for_both_ways_to_train() -> None:
 
 
 def test_models_that_differ_between_slots_are_told_without_a_class() -> None:
-    from det_harness.gradients.replicas import check_alike
-    from det_harness.torch_state import wrapper_of
+    from det_harness.frameworks.torch.gradients.replicas import check_alike
+    from det_harness.frameworks.torch.trial_state import wrapper_of
 
     class Two:
         """The exchange of two slots, of which the other one has no model."""
 
-        def gather(self, value: Any) -> list[Any]:
+        def all_gather_object(self, value: Any) -> list[Any]:
             return [value, ([], [])]
 
     line = Line()

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from det_harness.inert import InertHandle
-from det_harness.program import ProgramRunner, ProgramStop
+from det_harness.program.null_handle import NullHandle
+from det_harness.program.runner import ProgramRunner, ProgramStop
 
 from det_native import PROTOCOL
 from det_native.runtime import hosted
@@ -51,7 +51,7 @@ class Host:
 
     def take_call(self, kind: str, payload: Any) -> Any:
         if not self.runner.calls.is_recorded(kind):
-            return InertHandle(self.runner.calls.last_place)
+            return NullHandle(self.runner.calls.last_place)
         self.taken = payload
         raise ProgramStop
 
@@ -75,5 +75,5 @@ def test_an_earlier_experiment_with_other_hyperparameters_gets_its_own(tmp_path:
     with hosted(host):
         runner.run()
     assert runner.module.sizes == [3, 5]
-    assert isinstance(runner.module.handle, InertHandle)
+    assert isinstance(runner.module.handle, NullHandle)
     assert host.taken.context.env is host.environment

@@ -11,26 +11,26 @@ from typing import Any
 
 import torch
 import torch.distributed as distributed
-from det_harness.controllers import torch as controller
-from det_harness.exchange import Exchange, GroupExchange
-from det_harness.gradients.group import GroupGradients
-from det_harness.gradients.sharded import ShardedGradients
-from det_harness.gradients.wire import GroupWire
-from det_harness.waits import Waits
+from det_harness.frameworks.torch import controller
+from det_harness.frameworks.torch.gradients.group import GroupGradients
+from det_harness.frameworks.torch.gradients.sharded import ShardedGradients
+from det_harness.frameworks.torch.gradients.wire import GroupWire
+from det_harness.ranks.communicator import Communicator, TorchCommunicator
+from det_harness.ranks.deadlock import DeadlockDetection
 from rank_program import CaseRun
 from rank_trials import PlainTrial
 
 from det_native.pytorch.gradients import Gradients
 
 _MADE_BY = {
-    "ddp": lambda exchange, owner: GroupGradients(1, GroupWire(exchange)),
-    "fsdp": lambda exchange, owner: ShardedGradients(exchange, owner, []),
+    "ddp": lambda communicator, owner: GroupGradients(1, GroupWire(communicator)),
+    "fsdp": lambda communicator, owner: ShardedGradients(communicator, owner, []),
 }
 
 
-def trained(folder: Path, exchange: Exchange | None = None) -> list[dict[str, Any]]:
+def trained(folder: Path, communicator: Communicator | None = None) -> list[dict[str, Any]]:
     """Train on eight batches; return the models' states."""
-    run = CaseRun(folder, exchange)
+    run = CaseRun(folder, communicator)
     run.run(PlainTrial)
     models: list[dict[str, Any]] = run.result()["models"]
     return models
@@ -41,13 +41,13 @@ def main(folder: Path, strategy: str) -> None:
     alone = trained(folder / "alone")
     store = distributed.HashStore()
     distributed.init_process_group("cpu:gloo,cuda:nccl", store=store, rank=0, world_size=1)
-    exchange = GroupExchange(0, 1, b"secret", Waits(store, 0, 1, None))
+    communicator = TorchCommunicator(0, 1, b"secret", DeadlockDetection(store, 0, 1, None))
 
-    def made(_: Exchange, config: dict[str, Any], owner: str) -> Gradients:
-        return _MADE_BY[strategy](exchange, owner)
+    def made(_: Communicator, config: dict[str, Any], owner: str) -> Gradients:
+        return _MADE_BY[strategy](communicator, owner)
 
     controller.gradients_of = made  # type: ignore[assignment]  # which would find that there is nobody to exchange with
-    torch.save((trained(folder / "nccl", exchange), alone), folder / "models.pt")
+    torch.save((trained(folder / "nccl", communicator), alone), folder / "models.pt")
     distributed.destroy_process_group()
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from det_harness import torch_state
-from det_harness.host_copy import HostMemory
+from det_harness.frameworks.torch import trial_state
+from det_harness.frameworks.torch.host_copy import HostMemory
 from digits_trials import Digits, DigitsTrial, Full, LocalRun, same
 from torch import nn
 
@@ -135,7 +135,7 @@ def test_half_precision_learns(tmp_path: Path, trial_class: type[DigitsTrial], s
     assert torch.float16 in kinds
     assert run.reporter.validation_rows[-1].metrics["accuracy"] > 0.85
     run.storage.fetch(run.last().uuid, tmp_path / "fetched")
-    saved = torch_state.read(tmp_path / "fetched").get("scalers_state_dict", [])
+    saved = trial_state.read(tmp_path / "fetched").get("scalers_state_dict", [])
     assert len(saved) == scalers
     assert all(one["scale"] > 0 for one in saved)
 
@@ -172,7 +172,7 @@ def _waits_allowed() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_waits_allowed")
 def test_nothing_waits_for_the_gpu_between_two_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from det_harness import recorder
+    from det_harness.frameworks.torch import recorder
 
     real = recorder.TrainingRecorder.report
     reports: list[int] = []

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from det_harness.controllers.keras import KerasController
-from det_harness.lengths import periods_of
-from det_harness.rng import seed_all
-from det_harness.schedule import Schedule
-from det_harness.services import Outcome, Services
+from det_harness.frameworks.keras.controller import KerasController
+from det_harness.trial.lengths import periods_of
+from det_harness.trial.rng import seed_all
+from det_harness.trial.schedule import Schedule
+from det_harness.trial.services import Outcome, Services
 
 from det_native.keras import FitCall, TFKerasNativeContext
 from det_native.schema.environment import TrialEnvironment

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from det_harness.inert import InertHandle
-from det_harness.program import ProgramRunner, ProgramStop
+from det_harness.program.null_handle import NullHandle
+from det_harness.program.runner import ProgramRunner, ProgramStop
 from harness_bundles import make_bundle, write_files
 
 from det_native.runtime import hosted
@@ -33,7 +33,7 @@ class RecordingHost:
     def take_call(self, kind: str, payload: Any) -> Any:
         if not self.runner.calls.is_recorded(kind):
             self.others.append(payload)
-            return InertHandle(self.runner.calls.last_place)
+            return NullHandle(self.runner.calls.last_place)
         self.runner.calls.taken = True
         self.payload = payload
         raise ProgramStop

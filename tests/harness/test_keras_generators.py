@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from det_harness.controllers.keras_validation import ValidationFeed
+from det_harness.frameworks.keras.validation import ValidationFeed
 from keras_programs import Jitter
 from keras_support import Halves, Session, arrays, digits, endless, filled
 from shared_model import fresh_model

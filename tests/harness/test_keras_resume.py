@@ -13,7 +13,7 @@ from typing import Any
 import keras_programs
 import numpy as np
 import pytest
-from det_harness.controllers.keras_state import load_weights
+from det_harness.frameworks.keras.model_state import load_weights
 from keras_programs import PROGRAMS, run
 from keras_support import Session, digits, equal_weights, make_model
 

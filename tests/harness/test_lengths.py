@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from det_harness.lengths import periods_of
+from det_harness.trial.lengths import periods_of
 
 from det_native.errors import ConfigurationError
 from det_native.schema.environment import TrialEnvironment

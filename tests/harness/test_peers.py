@@ -7,7 +7,7 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 
 import pytest
-from det_harness.peers import Failures, SilentReporter, ranks_of, run_folder
+from det_harness.ranks.gang import Failures, SilentReporter, ranks_of, run_folder
 
 from det_native.errors import PeerLostError
 from det_native.schema.job import Gang

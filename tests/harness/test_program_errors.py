@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from det_harness.host import WorkerHost
-from det_harness.program import ProgramRunner
-from det_harness.services import Outcome
-from det_harness.user_errors import describe
+from det_harness.program.host import WorkerHost
+from det_harness.program.runner import ProgramRunner
+from det_harness.program.user_errors import describe
+from det_harness.trial.services import Outcome
 from harness_bundles import call_in, cell, make_bundle, write_files
 from program_parts import TRAIN, RecordingHost, install_api
 
@@ -94,7 +94,7 @@ def test_a_long_traceback_is_cut_in_its_middle(tmp_path: Path) -> None:
 def test_where_the_harness_explains_an_error_the_place_is_that_of_the_error(tmp_path: Path) -> None:
     """The innermost frame of the user's in the explanation is the call that trains."""
     reduce = (
-        "from det_harness.controllers import torch_reduction\n"
+        "from det_harness.frameworks.torch import reduction as torch_reduction\n"
         "class Wrapped:\n"
         "    name, reducer = 'accuracy', average\n"
         "torch_reduction._call(Wrapped, 'reduce', average, [])"

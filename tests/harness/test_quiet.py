@@ -3,11 +3,11 @@
 import sys
 
 import pytest
-from det_harness.quiet import quiet
+from det_harness.program.suppress import suppressed_output
 
 
 def test_what_is_printed_is_held_back(capsys: pytest.CaptureFixture[str]) -> None:
-    with quiet():
+    with suppressed_output():
         print("noise")
         print("more noise", file=sys.stderr)
     assert capsys.readouterr() == ("", "")
@@ -15,7 +15,7 @@ def test_what_is_printed_is_held_back(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_an_error_lets_it_out(capsys: pytest.CaptureFixture[str]) -> None:
     def replay() -> None:
-        with quiet():
+        with suppressed_output():
             print("a trace of what went wrong")
             raise ValueError("broken")
 

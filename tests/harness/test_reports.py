@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from det_harness.link import MasterLink
-from det_harness.report import SpoolReporter
-from det_harness.spool import Spool, read_spool
+from det_harness.trial.report import SpoolReporter
+from det_harness.trial.spool import Spool, read_spool
+from det_harness.worker.connection import MasterConnection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reports_app import ReportsMaster, serving
@@ -35,7 +35,7 @@ MANIFEST = CheckpointManifest(
 
 
 def reporter_for(master: ReportsMaster, spool: Path, **options: Any) -> SpoolReporter:
-    return SpoolReporter(MasterLink(master.url, "token", "r"), Spool(spool), metric="loss", **options)
+    return SpoolReporter(MasterConnection(master.url, "token", "r"), Spool(spool), metric="loss", **options)
 
 
 def training_rows(master: ReportsMaster) -> dict[str, list[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from det_harness.schedule import Action, Finish, Periods, SaveCheckpoint, Schedule, Train, Validate
+from det_harness.trial.schedule import Action, Finish, Periods, SaveCheckpoint, Schedule, Train, Validate
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from det_harness.pace import Pace
+from det_harness.trial.throttle import Throttle
 
 PATIENCE = 60
 SECONDS = 0.005
@@ -24,15 +24,15 @@ def _work(pieces: int) -> Iterator[int]:
 
 def test_work_takes_a_small_share_of_a_core() -> None:
     begin = time.perf_counter()
-    assert list(Pace(beside=True)(_work(4))) == [0, 1, 2, 3]
+    assert list(Throttle(beside=True)(_work(4))) == [0, 1, 2, 3]
     assert time.perf_counter() - begin > 10 * 4 * SECONDS
 
 
 def test_who_waits_ends_the_rests() -> None:
-    pace, begun, done = Pace(beside=True), threading.Event(), threading.Event()
+    throttle, begun, done = Throttle(beside=True), threading.Event(), threading.Event()
 
     def run() -> None:
-        for _ in pace(_work(10_000)):  # 1000 s with its rests
+        for _ in throttle(_work(10_000)):  # 1000 s with its rests
             begun.set()
             if done.is_set():
                 return
@@ -40,9 +40,9 @@ def test_who_waits_ends_the_rests() -> None:
     thread = threading.Thread(target=run)
     thread.start()
     assert begun.wait(PATIENCE)
-    pace.hurry()
+    throttle.release()
     begin = time.perf_counter()
-    assert len(list(pace(_work(20)))) == 20
+    assert len(list(throttle(_work(20)))) == 20
     hurried = time.perf_counter() - begin
     done.set()
     thread.join(PATIENCE)
@@ -52,9 +52,9 @@ def test_who_waits_ends_the_rests() -> None:
 
 def test_a_file_has_all_that_was_written_in_pieces(tmp_path: Path) -> None:
     content = bytes(range(256)) * 40_000  # of several pieces
-    for pace in (Pace(), Pace(beside=True)):
+    for throttle in (Throttle(), Throttle(beside=True)):
         with (tmp_path / "file").open("wb", buffering=0) as stream:
-            file = pace.file(stream)
+            file = throttle.file(stream)
             assert file.write(memoryview(content)) == len(content)
             assert file.write(b"end") == 3
             file.flush()

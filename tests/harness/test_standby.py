@@ -12,7 +12,7 @@ def test_the_model_that_warms_keras_up_is_gone() -> None:
     """A standby keeps what is there after it for good."""
     code = """
 import gc
-from det_harness.standby import warm_up
+from det_harness.worker.standby import warm_up
 warm_up("keras", "cpu")
 import tensorflow as tf
 print("models", sum(isinstance(found, tf.keras.Model) for found in gc.get_objects()), gc.isenabled())

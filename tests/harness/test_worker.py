@@ -14,8 +14,8 @@ import psutil
 import pytest
 import sklearn.datasets
 import torch
-from det_harness.load import load_checkpoint
-from det_harness.spool import read_spool
+from det_harness.program.load import load_checkpoint
+from det_harness.trial.spool import read_spool
 from harness_bundles import call_in, cell
 from pydantic import TypeAdapter
 from reports_app import ReportsMaster, serving
@@ -127,7 +127,7 @@ def deadly(storage, folder, manifest, pace):
 CheckpointStorage.publish = deadly
 """,
         "reported": """
-from det_harness.spool import Spool
+from det_harness.trial.spool import Spool
 append = Spool.append
 def deadly(spool, seq, report, **options):
     append(spool, seq, report, **options)
@@ -192,7 +192,7 @@ def test_a_run_reports_from_start_to_end(worker: Worker, master: ReportsMaster) 
 
 def test_a_warning_of_tensorflow_stands_once_in_the_output() -> None:
     code = (
-        "import tensorflow as tf\nfrom det_harness.worker import log_to_output\nlog_to_output()\n"
+        "import tensorflow as tf\nfrom det_harness.worker.job import log_to_output\nlog_to_output()\n"
         "tf.get_logger().warning('take care')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -159,8 +159,8 @@ _MAIN = """
 import json, os, sys
 import sklearn.datasets, torch, torch._dynamo
 from det_native.schema import job as jobs
-from det_harness.worker import run_job
-import det_harness.controllers.torch
+from det_harness.worker.job import run_job
+import det_harness.frameworks.torch.controller
 
 def run(order):
     job = getattr(jobs, order["kind"]).model_validate_json(order["job"])

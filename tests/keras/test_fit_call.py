@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from det_harness.controllers.keras_arrays import packed
+from det_harness.frameworks.keras.arrays import packed
 
 from det_native.errors import ArgumentError, InvalidDataError, SignatureError, TrialDefinitionError
 from det_native.keras import FitCall, TFKerasNativeContext

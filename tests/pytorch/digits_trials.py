@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from det_harness.checkpoint import CheckpointOwner, TrialCheckpoints
-from det_harness.controllers.torch import PyTorchTrialController
-from det_harness.lengths import periods_of
-from det_harness.local import LocalReporter
-from det_harness.schedule import Schedule
-from det_harness.services import Outcome, Services
+from det_harness.frameworks.torch.controller import PyTorchTrialController
+from det_harness.local.run import LocalReporter
+from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.lengths import periods_of
+from det_harness.trial.schedule import Schedule
+from det_harness.trial.services import Outcome, Services
 from sklearn.datasets import load_digits
 from torch import nn
 

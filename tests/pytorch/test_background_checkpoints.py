@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import torch
-from det_harness import pace
-from det_harness.checkpoint import disk_errors
-from det_harness.host_copy import HostMemory
+from det_harness.frameworks.torch.host_copy import HostMemory
+from det_harness.trial import throttle
+from det_harness.trial.checkpoint import disk_errors
 from digits_trials import DigitsTrial, Full, LocalRun, same
 from torch import nn
 
@@ -54,7 +54,7 @@ def test_training_goes_on_while_a_checkpoint_is_written(tmp_path: Path, monkeypa
 def test_a_training_on_the_processor_is_not_slowed_and_who_waits_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "_SHARE_BESIDE", 1e-9)  # the first rest would take days
+    monkeypatch.setattr(throttle, "_SHARE_BESIDE", 1e-9)  # the first rest would take days
     published: list[int] = []
 
     class Watched(Full):
@@ -100,7 +100,7 @@ def test_what_the_disk_says_is_told_where_torch_says_that_a_file_is_short(tmp_pa
             pytest.raises(StorageError, match=r"batch 2 cannot be written to .*: \[Errno 27\] File too large$"),
             disk_errors(tmp_path, 2),
         ):
-            torch.save(torch.zeros(100_000), pace.Pace().file(stream))  # type: ignore[arg-type]
+            torch.save(torch.zeros(100_000), throttle.Throttle().file(stream))  # type: ignore[arg-type]
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
@@ -121,7 +121,7 @@ def test_an_interrupt_of_the_wait_loses_no_checkpoint(tmp_path: Path, monkeypatc
 
     joined = threading.Thread.join
     monkeypatch.setattr(torch, "save", save)
-    monkeypatch.setattr("det_harness.checkpoint._Publication.join", join)
+    monkeypatch.setattr("det_harness.trial.checkpoint._Publication.join", join)
     run = LocalRun(tmp_path, batches=2)
     with pytest.raises(KeyboardInterrupt):
         run.run(Full)

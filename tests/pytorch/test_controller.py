@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from det_harness import rng, state_files
-from det_harness.controllers.torch import PyTorchTrialController
-from det_harness.local import run_local
+from det_harness.frameworks.torch.controller import PyTorchTrialController
+from det_harness.local.run import run_local
+from det_harness.trial import rng, state_files
 from digits_trials import Counter, Digits, DigitsTrial, Full, LocalRun, config, same, with_method
 from torch import nn
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 import torch.utils.data as torch_data
-from det_harness import state_files
+from det_harness.trial import state_files
 from digits_trials import Digits, DigitsTrial, LocalRun, same
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st

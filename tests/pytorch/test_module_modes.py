@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from det_harness.controllers.torch_modes import evaluating
+from det_harness.frameworks.torch.modes import evaluating
 from torch import nn
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from det_harness.controllers.torch_checks import check_trial_class
+from det_harness.frameworks.torch.checks import check_trial_class
 from digits_trials import Full, LocalRun, with_method
 from torch import nn
 from torch.optim.lr_scheduler import StepLR

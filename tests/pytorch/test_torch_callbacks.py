@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from det_harness.controllers.torch_hooks import CallbackHooks
+from det_harness.frameworks.torch.hooks import CallbackHooks
 from digits_trials import DigitsTrial, LocalRun, same
 
 from det_native.errors import ArgumentError, TrialDefinitionError
@@ -250,13 +250,13 @@ def test_reduce_lr_on_plateau_as_the_documents_have_it(tmp_path: Path) -> None:
 def test_what_is_no_callback_and_what_is_no_hook(caplog: pytest.LogCaptureFixture) -> None:
     for given, described in (([1], "list"), ({"a": 3}, "a dictionary with int in it"), (None, "NoneType")):
         with pytest.raises(TrialDefinitionError, match=rf"Mine.build_callbacks\(\) must return.*{described}"):
-            CallbackHooks("Mine", given, chief=True)
+            CallbackHooks("Mine", given, rank_zero=True)
 
     class Misspelled(PyTorchCallback):
         def on_validation_finish(self) -> None: ...
 
     with caplog.at_level(logging.WARNING):
-        CallbackHooks("Mine", {"one": Misspelled()}, chief=True)
+        CallbackHooks("Mine", {"one": Misspelled()}, rank_zero=True)
     assert "Misspelled.on_validation_finish() is not called" in caplog.text
 
 
@@ -264,7 +264,7 @@ def test_other_ranks_leave_out_what_is_the_first_ones() -> None:
     events: list[Any] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        hooks = CallbackHooks("Mine", {"told": Told(events)}, chief=False)
+        hooks = CallbackHooks("Mine", {"told": Told(events)}, rank_zero=False)
     hooks.call_with_metrics("on_validation_end", {})
     hooks.call_with_metrics("on_validation_step_end", {})
     hooks.call("on_checkpoint_end", "somewhere")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import sklearn.metrics
 import torch
-from det_harness.controllers.torch_reduction import Reduction
-from det_harness.exchange import OneProcess
+from det_harness.frameworks.torch.reduction import Reduction
+from det_harness.ranks.communicator import OneProcess
 from digits_trials import DigitsTrial, LocalRun
 from torch import nn
 
@@ -134,7 +134,7 @@ def test_reducers_alone_are_enough(tmp_path: Path) -> None:
 
 def test_one_that_is_computed_over_several_slots() -> None:
     class TwoSlots(OneProcess):
-        def gather(self, value: Any) -> list[Any]:
+        def all_gather_object(self, value: Any) -> list[Any]:
             other = [replace(part, value=found) for part, found in zip(value[0], ([6], (30, 3)), strict=True)]
             return [value, [other]]
 

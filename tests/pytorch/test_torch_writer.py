@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from det_harness.controllers.torch import PyTorchTrialController
-from det_harness.local import run_local
+from det_harness.frameworks.torch.controller import PyTorchTrialController
+from det_harness.local.run import run_local
 from digits_trials import DigitsTrial, config
 
 from det_native import tensorboard

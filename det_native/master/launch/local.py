@@ -21,7 +21,7 @@ from det_native.master.launch.ranks import rank_folder, rank_jobs
 from det_native.master.launch.standby import Recipe, SpawnError, job_line, resolved
 from det_native.schema.job import CheckJob, TrialJob
 
-ENTRY = "det_harness.worker:run_job"
+ENTRY = "det_harness.worker.job:run_job"
 _CANNOT_EXECUTE = 127
 _CLOSE_SECONDS = 10.0
 _WITHOUT_PIDFD_SECONDS = 0.05

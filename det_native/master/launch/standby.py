@@ -191,7 +191,7 @@ def _command(kind: WorkerKind, recipe: Recipe, status: int, imports: tuple[str, 
         kind.executable,
         "-P",  # the folder it waits in is no place to import from
         "-m",
-        "det_harness.standby",
+        "det_harness.worker.standby",
         "--framework",
         kind.framework,
         "--device",

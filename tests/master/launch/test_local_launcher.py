@@ -44,7 +44,7 @@ Make = Callable[..., LocalLauncher]
 
 
 def _standby_processes() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if "det_harness.standby" in child.cmdline()]
+    return [child for child in psutil.Process().children() if "det_harness.worker.standby" in child.cmdline()]
 
 
 def _facts(directory: Path, run_id: str) -> dict[str, Any]:

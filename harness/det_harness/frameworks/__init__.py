@@ -1,0 +1,1 @@
+"""What trains, a folder for each framework."""

@@ -1,0 +1,120 @@
+"""Arrays as batches: a tf.data pipeline whose order follows from (seed, epoch), and that starts at any batch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from det_harness.frameworks.keras.sequences import permutation
+from det_native.keras.data import Data, is_of_pandas
+
+_FOREVER = np.iinfo(np.int64).max
+
+
+def packed(data: Data) -> tuple[Any, ...]:
+    """Return ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``: floats in Keras's precision, no weights missing."""
+    parts: tuple[Any, ...] = (data.x,)
+    if data.sample_weight is not None:
+        parts = (data.x, data.y, _complete(data.sample_weight, int(data.records or 0)))
+    elif data.y is not None:
+        parts = (data.x, data.y)
+    return tuple(_tensors(part) for part in parts)
+
+
+def array_batches(
+    rows: tuple[Any, ...],
+    records: int,
+    batch_size: int,
+    *,
+    shuffle: bool | str = False,
+    seed: int = 0,
+    first_batch: int = 0,
+    epochs: int = _FOREVER,
+) -> tf.data.Dataset:
+    """Return batches of arrays, epoch after epoch, from batch number `first_batch` of all.
+
+    Parameters
+    ----------
+    rows : structure of tensors
+        Their first dimension is `records`.
+    shuffle : bool or "batch"
+        True orders the rows of every epoch anew; ``"batch"`` orders whole batches, and the rows within each.
+    """
+    per_epoch = math.ceil(records / batch_size)
+    rest = records % batch_size
+
+    def order(epoch: Any) -> Any:
+        if not shuffle:
+            return tf.range(records, dtype=tf.int64)
+        indices = tf.numpy_function(
+            lambda number: permutation(seed, int(number), records, batch_size if shuffle == "batch" else 1),
+            [epoch],
+            tf.int64,
+        )
+        return tf.ensure_shape(indices, [records])
+
+    def cut(indices: Any, skipped: int = 0) -> tf.data.Dataset:
+        # All sizes are known beforehand: tf.data cuts rows of one shape faster than rows it must measure.
+        parts = []
+        if (whole := records // batch_size - skipped) > 0:
+            of_whole_batches = indices[skipped * batch_size : records - rest]
+            parts.append(tf.data.Dataset.from_tensor_slices(tf.reshape(of_whole_batches, [whole, batch_size])))
+        if rest:
+            parts.append(tf.data.Dataset.from_tensors(indices[records - rest :]))
+        return parts[0] if len(parts) == 1 else parts[0].concatenate(parts[1])
+
+    def epochs_from(first: int, last: int, skipped: int = 0) -> tf.data.Dataset:
+        # One permutation ahead is enough, and several at once would get in each other's way.
+        orders = tf.data.Dataset.range(first, last).map(plain(order)).prefetch(1)
+        return orders.flat_map(plain(lambda indices: cut(indices, skipped)))
+
+    def gather(indices: Any) -> Any:
+        return tf.nest.map_structure(lambda array: tf.gather(array, indices, axis=0), rows)
+
+    plain = tf.autograph.experimental.do_not_convert
+    start, skipped = divmod(first_batch, per_epoch)
+    end = _FOREVER if epochs == _FOREVER else start + epochs
+    indices = epochs_from(start, end)
+    if skipped:
+        indices = epochs_from(start, start + 1, skipped).concatenate(epochs_from(start + 1, end))
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    # One batch after the other, ahead of the training: gathering uses several threads by itself, and calls in
+    # parallel would take more of the processors' time from the training than they give.
+    return indices.map(plain(gather)).with_options(options).prefetch(tf.data.AUTOTUNE)
+
+
+def _complete(sample_weight: Any, records: int) -> Any:
+    """Fill in ones for outputs without weights, as Keras does."""
+    if isinstance(sample_weight, dict):
+        return {name: np.ones(records) if part is None else part for name, part in sample_weight.items()}
+    if isinstance(sample_weight, list | tuple):
+        return [np.ones(records) if part is None else part for part in sample_weight]
+    return sample_weight
+
+
+def _tensors(part: Any) -> Any:
+    """Return a structure of tensors; lists become tuples, as tf.data wants them."""
+    if isinstance(part, dict):
+        return {name: _tensors(value) for name, value in part.items()}
+    if isinstance(part, list | tuple):
+        return tuple(_tensors(value) for value in part)
+    if is_of_pandas(part):
+        array = part.to_numpy()
+        part = array[:, None] if array.ndim == 1 else array
+    if type(part).__module__.startswith("scipy.sparse"):
+        return _sparse_tensor(part.tocoo())
+    if isinstance(part, np.ndarray):
+        floating = np.issubdtype(part.dtype, np.floating)
+        return tf.convert_to_tensor(part, dtype=tf.keras.backend.floatx() if floating else None)
+    return tf.convert_to_tensor(part) if isinstance(part, tf.Variable) else part
+
+
+def _sparse_tensor(matrix: Any) -> Any:
+    floating = np.issubdtype(matrix.dtype, np.floating)
+    values = matrix.data.astype(tf.keras.backend.floatx()) if floating else matrix.data
+    indices = np.stack([matrix.row, matrix.col], axis=1).astype(np.int64)
+    return tf.sparse.reorder(tf.SparseTensor(indices, values, matrix.shape))

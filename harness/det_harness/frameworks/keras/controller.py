@@ -1,0 +1,157 @@
+"""Trains a Keras model: Keras keeps its own loop, and we ask the schedule from a list of callbacks.
+
+One controller serves native calls of ``fit`` and trial classes.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras.data import make_feed
+from det_harness.frameworks.keras.loop import TrainingCallbacks
+from det_harness.frameworks.keras.model_state import load_weights
+from det_harness.frameworks.keras.randomness import RandomnessCheck
+from det_harness.frameworks.keras.validation import ValidationFeed
+from det_harness.trial.lengths import in_whole_epochs
+from det_harness.trial.metrics import checked_validation, is_best
+from det_harness.trial.services import Outcome, Services
+from det_native.keras.native import FitCall
+
+__all__ = ["KerasController", "in_whole_epochs", "load_weights"]
+
+
+class KerasController:
+    """Runs one trial of a captured call of ``fit``.
+
+    Parameters
+    ----------
+    call : FitCall
+        The user's model, data, callbacks and arguments.
+    services : Services
+        Schedule, reports and checkpoints.
+    """
+
+    def __init__(self, call: FitCall, services: Services) -> None:
+        self.call = call
+        self.services = services
+        call.context.env = services.environment
+        call.check(services.environment)
+        self.steps = call.steps_per_epoch(services.environment)
+        schedule = services.schedule
+        schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
+        self.feed = make_feed(call, services.environment, self.steps)
+        self._randomness = RandomnessCheck()
+        self.validation = ValidationFeed(call, services.environment, services.validation_batches)
+
+    def run(self) -> Outcome:
+        """Train to the end; return Keras's ``History`` as the result."""
+        call, schedule = self.call, self.services.schedule
+        model_state.build(call.model, self.feed.first)
+        model_state.seed_random_layers(call.model, self.services.environment.trial_seed)
+        with ExitStack() as restored:
+            folder = restored.enter_context(self.services.checkpoints.restore())
+            if folder is not None:
+                schedule.restore(model_state.progress_of(folder))
+                self.validation.restore(folder)
+            callbacks = TrainingCallbacks(self, folder, restored)
+            try:
+                self._fit(callbacks)
+            except BaseException:
+                callbacks.broken_off()
+                raise
+            finally:
+                callbacks.leave_model()
+                self._close()
+        callbacks.finish()
+        self.services.checkpoints.wait()
+        progress = schedule.progress
+        return Outcome(progress.batches, stopped=not progress.validated_at_end, result=call.model.history)
+
+    def epochs(self) -> int:
+        """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
+        initial = int(self.call.arguments["initial_epoch"])
+        return initial + math.ceil(self.services.schedule.periods.length / self.steps)
+
+    def verbosity(self) -> int:
+        """Return what to print: as asked for in the user's process, a line per epoch on workers.
+
+        Of a minimal loop nothing: Keras would count the batches of a whole epoch, of which one is trained.
+        """
+        if self.services.validation_batches is not None:
+            return 0
+        asked = self.call.arguments["verbose"]
+        asked = 1 if asked == "auto" else int(asked)
+        return min(asked, 1) * 2 if self.call.context.role == "worker" else asked
+
+    def evaluate(self, callbacks: Any) -> dict[str, Any]:
+        """Validate the model as it is, in the middle of an epoch or after it."""
+        running = model_state.metric_values(self.call.model)
+        found = self.call.original("evaluate")(
+            **self.validation.arguments(), callbacks=callbacks, return_dict=True, _use_cached_eval_dataset=True
+        )
+        # The metrics of training are the same objects.
+        model_state.set_metric_values(self.call.model, running)
+        return {f"val_{name}": value for name, value in found.items()}
+
+    def validated(self, batch: int, metrics: dict[str, Any]) -> None:
+        """Check and report the metrics of a validation, and tell the schedule."""
+        services = self.services
+        searcher = services.environment.config.get("searcher") or {}
+        metric = searcher.get("metric")
+        checked = checked_validation(metrics, metric, "the validation of model.fit()")
+        services.reporter.validation(batch, checked)
+        best = True
+        if metric:
+            smaller = bool(searcher.get("smaller_is_better", True))
+            best = is_best(checked[metric], services.reporter.best_metric(), smaller_is_better=smaller)
+        services.schedule.validated(best=best)
+
+    def save(self, callbacks: list[Any]) -> None:
+        """Take a checkpoint of the present state."""
+        schedule = self.services.schedule
+
+        def write(folder: Path) -> None:
+            model_state.save(folder, self.call, schedule.snapshot(), callbacks)
+            self.feed.save(folder)
+            self.validation.save(folder)
+
+        self._randomness.look(self.call.model)
+        self.services.checkpoints.save(schedule.progress.batches, write)
+        schedule.checkpointed()
+
+    def stop_asked(self) -> bool:
+        """Return whether the user's code, the master or a signal asks for an early end."""
+        return self.services.stop_requested() or self.call.context.get_stop_requested()
+
+    def _close(self) -> None:
+        self.feed.close()
+        self.validation.close()
+
+    def _fit(self, callbacks: TrainingCallbacks) -> None:
+        arguments = self.call.arguments
+        given: dict[str, Any] = {
+            **self.validation.queue_arguments(),
+            "epochs": self.epochs(),
+            "initial_epoch": arguments["initial_epoch"],
+            "steps_per_epoch": self.steps,
+            "class_weight": arguments["class_weight"],
+            "shuffle": False,  # the feed has shuffled
+            "validation_data": self.validation.x,
+            "validation_steps": self.validation.steps,
+            "validation_freq": arguments["validation_freq"],
+            **self.feed.arguments(self.services.schedule.progress.batches),
+            **self.call.extra,
+        }
+        try:
+            self.call.original("fit")(callbacks=callbacks, **given)
+        except (tf.errors.OpError, StopIteration) as error:
+            for theirs in (self.feed.error, self.validation.error):
+                if theirs is not None and not isinstance(theirs, StopIteration):
+                    raise theirs from error
+            raise

@@ -1,0 +1,274 @@
+"""How training data reach Keras's loop, so that any batch of a trial can be reached again after a restart.
+
+The order of arrays and Sequences is a pure function of (trial seed, epoch); a Dataset's iterator is saved; a generator
+is pulled again from its start.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from det_harness.frameworks.keras.arrays import array_batches, packed
+from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
+from det_native.keras.data import Data, Kind
+from det_native.keras.native import FitCall
+from det_native.schema.environment import TrialEnvironment
+
+logger = logging.getLogger("det_native")
+
+
+class Feed(Protocol):
+    """The training data of one run."""
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the user's code that makes batches raised; TensorFlow passes on only its text."""
+
+    def arguments(self, batches: int) -> dict[str, Any]:
+        """Return arguments of ``fit`` for data that continue after `batches` batches."""
+
+    def first(self) -> Any:
+        """Return a batch to build the model with, without taking it."""
+
+    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
+        """See the iterator that Keras made; with a folder, bring it to where it was when the folder was written."""
+
+    def epoch_ended(self, epochs_done: int) -> None:
+        """Prepare for the next epoch."""
+
+    def save(self, folder: Path) -> None:
+        """Write what :meth:`attach` needs into a checkpoint."""
+
+    def close(self) -> None:
+        """End what reads ahead."""
+
+
+def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
+    """Make the feed for the training data of a call.
+
+    Parameters
+    ----------
+    call : FitCall
+    environment : TrialEnvironment
+        Its trial seed orders the data, its batch size cuts them.
+    steps : int
+        Batches per epoch.
+    """
+    data, shuffle, seed = call.training, call.arguments["shuffle"], environment.trial_seed
+    if data.kind is Kind.GENERATOR:
+        return _GeneratorFeed(call)
+    if data.kind is Kind.DATASET:
+        return _DatasetFeed(data.x)
+    batch_size = call.per_slot_batch_size(environment) if data.kind.indexed else 0
+    if data.kind is Kind.ARRAYS:
+        return _ArrayFeed(data, batch_size, shuffle, seed)
+    if data.kind is Kind.SPARSE:
+        rows = tf.data.Dataset.from_tensor_slices(packed(data))
+        return _DatasetFeed((rows.shuffle(int(data.records or 0), seed) if shuffle else rows).batch(batch_size))
+    if data.kind is Kind.ARRAY_LIKES:
+        rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed)
+        return _IndexedFeed(call, View(rows, steps))
+    return _IndexedFeed(call, view_of_sequence(call, data.x, bool(shuffle), seed, steps))
+
+
+class _ArrayFeed:
+    """Arrays and tensors: where the data stand follows from the number of batches alone."""
+
+    def __init__(self, data: Data, batch_size: int, shuffle: bool | str, seed: int) -> None:
+        self.error = None
+        self._rows = packed(data)
+        self._records = int(data.records or 0)
+        self._batch_size = batch_size
+        self._shuffle = shuffle.lower() if isinstance(shuffle, str) else shuffle
+        self._seed = seed
+
+    def arguments(self, batches: int) -> dict[str, Any]:
+        dataset = array_batches(
+            self._rows,
+            self._records,
+            self._batch_size,
+            shuffle=self._shuffle,
+            seed=self._seed,
+            first_batch=batches,
+        )
+        return {"x": dataset}
+
+    def first(self) -> Any:
+        return tf.nest.map_structure(lambda array: array[: self._batch_size], self._rows)
+
+    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
+        """Nothing to bring back: :meth:`arguments` starts at the right batch."""
+
+    def epoch_ended(self, epochs_done: int) -> None:
+        """Nothing to prepare: the pipeline runs on."""
+
+    def save(self, folder: Path) -> None:
+        """Nothing to write."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class _DatasetFeed:
+    """The user's Dataset, repeated: its iterator's state, buffers of shuffles included, goes into the checkpoint."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.error = None
+        self._dataset = dataset
+        self._iterator: Any = None
+        self._replayed = _has_python_state(dataset)
+        self._told = False
+
+    def arguments(self, batches: int) -> dict[str, Any]:
+        endless = int(self._dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
+        return {"x": self._dataset if endless else self._dataset.repeat()}
+
+    def first(self) -> Any:
+        shapes = [specification.shape for specification in tf.nest.flatten(self._dataset.element_spec)]
+        if all(shape.rank is not None and None not in shape[1:] for shape in shapes):
+            return tf.nest.map_structure(
+                lambda specification: tf.zeros([size or 1 for size in specification.shape], specification.dtype),
+                self._dataset.element_spec,
+            )
+        return next(iter(self._dataset))
+
+    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
+        self._iterator = iterator
+        if folder is None:
+            return
+        if (folder / "data.index").exists():
+            tf.train.Checkpoint(iterator=iterator).read(str(folder / "data"))
+            return
+        logger.info("Reading the first %d batches of the training Dataset again, to continue after them.", batches)
+        for _ in range(batches):
+            next(iterator)
+
+    def epoch_ended(self, epochs_done: int) -> None:
+        """Nothing to prepare: the Dataset repeats itself."""
+
+    def save(self, folder: Path) -> None:
+        if self._iterator is None:
+            return
+        reason = "it reads from a Python generator"
+        if not self._replayed:
+            try:
+                tf.train.Checkpoint(iterator=self._iterator).write(str(folder / "data"))
+            except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError) as error:
+                reason = error.message.rsplit("}}", 1)[-1].split("[Op", 1)[0].strip()
+                self._replayed = True
+            else:
+                return
+        if not self._told:
+            self._told = True
+            logger.warning(
+                "The position in the training Dataset cannot be saved (%s): after a restart its batches are read "
+                "again from the first.",
+                reason,
+            )
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class _IndexedFeed:
+    """A Sequence, ours or the user's, read through a view that starts at the right batch of the right epoch."""
+
+    def __init__(self, call: FitCall, view: View) -> None:
+        self._call = call
+        self._view = view
+
+    @property
+    def error(self) -> BaseException | None:
+        """What reading an item raised, if it was read in this process."""
+        return self._view.error
+
+    def arguments(self, batches: int) -> dict[str, Any]:
+        self._view.start(batches)
+        return {"x": self._view, **queue_arguments(self._call, threads=False)}
+
+    def first(self) -> Any:
+        return self._view[0]
+
+    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
+        """Nothing to bring back: the view starts at the right batch."""
+
+    def epoch_ended(self, epochs_done: int) -> None:
+        self._view.begin_epoch(epochs_done)
+
+    def save(self, folder: Path) -> None:
+        """Nothing to write."""
+
+    def close(self) -> None:
+        """End the threads of the view."""
+        self._view.close()
+
+
+class _GeneratorFeed:
+    """A generator: what was trained on before a restart is pulled again and dropped."""
+
+    def __init__(self, call: FitCall) -> None:
+        self._call = call
+        self._stream = call.training.x
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the generator raised."""
+        error: BaseException | None = self._stream.error
+        return error
+
+    def arguments(self, batches: int) -> dict[str, Any]:
+        if batches:
+            logger.info("Pulling the first %d batches of the generator again, to continue after them.", batches)
+            self._stream.skip(batches)
+        # One thread at a time can read a generator; validation data beside it are to be read in order.
+        return {"x": self._stream, **queue_arguments(self._call, threads=False)}
+
+    def first(self) -> Any:
+        return self._stream.peek()
+
+    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
+        """Nothing to bring back: the stream was brought there."""
+
+    def epoch_ended(self, epochs_done: int) -> None:
+        """Nothing to prepare: the generator runs on."""
+
+    def save(self, folder: Path) -> None:
+        """Nothing to write."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def queue_arguments(call: FitCall, *, threads: bool = True) -> dict[str, Any]:
+    """Return the arguments for Keras's queues; with `threads` False, for data that read ahead themselves."""
+    names = ("workers", "use_multiprocessing", "max_queue_size")
+    arguments = {name: call.arguments[name] for name in names}
+    if not threads and threads_of(call) > 1:
+        arguments["workers"] = 1
+    return arguments
+
+
+def threads_of(call: FitCall) -> int:
+    return 1 if call.arguments["use_multiprocessing"] else int(call.arguments["workers"])
+
+
+def view_of_sequence(
+    call: FitCall, sequence: Any, shuffle: bool, seed: int, steps: int, *, pass_on: bool = False
+) -> View:
+    threads = threads_of(call)
+    batches = SequenceBatches(sequence, shuffle, seed, isolate=threads <= 1)
+    return View(batches, steps, threads=threads, ahead=call.arguments["max_queue_size"], pass_on=pass_on)
+
+
+def _has_python_state(dataset: Any) -> bool:
+    """Return whether a Dataset reads from a Python generator, whose position no iterator's state contains."""
+    for function in dataset._functions():
+        graph = function.function.graph.as_graph_def()
+        nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+        if any(node.op == "GeneratorDataset" for node in nodes):
+            return True
+    return any(_has_python_state(above) for above in dataset._inputs())

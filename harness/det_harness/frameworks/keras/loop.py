@@ -1,0 +1,249 @@
+"""The place inside Keras's own loop where the schedule is asked: a list of callbacks that holds the user's.
+
+An epoch's end is one moment for Keras and for the schedule: what is due at its last batch is done after Keras
+has validated and the user's callbacks have seen the epoch's metrics. So nothing is validated twice, and a checkpoint
+taken there continues with the next epoch.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras.data import Feed
+from det_harness.frameworks.keras.validation import ValidationFeed
+from det_harness.trial.metrics import scalar
+from det_harness.trial.schedule import Finish, SaveCheckpoint, Train, Validate
+from det_harness.trial.services import Services
+from det_native.keras.native import FitCall
+
+# Rows of training metrics wait at most so long (seconds) before they are reported.
+_REPORT_INTERVAL = 0.25
+
+
+class Training(Protocol):
+    """What the callbacks ask of the controller that trains (a ``KerasController``)."""
+
+    call: FitCall
+    services: Services
+    steps: int
+    feed: Feed
+    validation: ValidationFeed
+
+    def epochs(self) -> int:
+        """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
+
+    def verbosity(self) -> int:
+        """Return what to print, as Keras's ``verbose``."""
+
+    def evaluate(self, callbacks: Any) -> dict[str, Any]:
+        """Validate the model as it is, in the middle of an epoch or after it."""
+
+    def validated(self, batch: int, metrics: dict[str, Any]) -> None:
+        """Check and report the metrics of a validation, and tell the schedule."""
+
+    def save(self, callbacks: list[Any]) -> None:
+        """Take a checkpoint of the present state."""
+
+    def stop_asked(self) -> bool:
+        """Return whether the user's code, the master or a signal asks for an early end."""
+
+
+class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc]  # TensorFlow has no types
+    """The user's callbacks, and between them and Keras the place where the schedule is asked."""
+
+    def __init__(self, controller: Training, folder: Path | None, restored: ExitStack) -> None:
+        verbose = controller.verbosity()
+        super().__init__(
+            controller.call.callbacks(),
+            add_history=True,
+            add_progbar=verbose != 0,
+            model=controller.call.model,
+            verbose=verbose,
+            epochs=controller.epochs(),
+            steps=controller.steps,
+        )
+        self._controller = controller
+        self._schedule = controller.services.schedule
+        self._context, self._stop_requested = controller.call.context, controller.services.stop_requested
+        self._folder = folder
+        self._restored = restored
+        self._rows: list[tuple[int, Any]] = []
+        self._done = self._schedule.progress.batches
+        self._epoch_start = 0
+        self._until = 0
+        self._report_at = 0.0
+        self._cut = self._finished = False
+        self._train_function: Any = None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        super().on_train_begin(logs)
+        model = self.model
+        model._training_state = self
+        # The first batch shows the iterator that Keras made; from then on Keras's own function is called directly.
+        self._train_function = train = model.train_function
+
+        def first(iterator: Any) -> Any:
+            model.train_function = train
+            self._controller.feed.attach(iterator, self._done, self._folder)
+            self._restored.close()
+            return train(iterator)
+
+        model.train_function = first
+
+    def maybe_load_initial_counters_from_ckpt(self, _: int, initial_epoch: int, mode: Any = None) -> tuple[int, int]:
+        """Say where training starts; Keras asks this of ``_training_state`` before its first epoch."""
+        epochs, step = divmod(self._done, self._controller.steps)
+        ended = self._done >= self._schedule.periods.length
+        if step == 0 or ended:
+            self._restore()
+            self._act()
+        if ended or self._finished:
+            return self._controller.epochs(), 0
+        return initial_epoch + epochs, step
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_begin(epoch, logs)
+        initial = int(self._controller.call.arguments["initial_epoch"])
+        self._epoch_start = (epoch - initial) * self._controller.steps
+        if self._done > self._epoch_start:
+            self._restore()
+            self._act()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._should_call_train_batch_hooks:
+            super().on_train_batch_end(batch, logs)
+        self._done = done = self._epoch_start + batch + 1
+        self._rows.append((done, logs))
+        if done >= self._until or self._stop_requested() or self._context.stop_requested:
+            self._pause()
+        elif time.monotonic() >= self._report_at:
+            self._report()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if self._cut:
+            return
+        validation = {name: value for name, value in (logs or {}).items() if name.startswith("val_")}
+        super().on_epoch_end(epoch, logs)
+        whole = self._done - self._epoch_start >= self._controller.steps
+        self._schedule.trained(self._done)
+        if self.model.stop_training and self._done < self._schedule.periods.length:
+            self._schedule.request_stop()
+        if whole:
+            self._controller.feed.epoch_ended(epoch + 1 - int(self._controller.call.arguments["initial_epoch"]))
+        self._act(validation)
+
+    def finish(self) -> None:
+        """Save what is unsaved where Keras ended before the schedule did."""
+        if self._finished:
+            return
+        length = self._schedule.periods.length
+        warnings.warn(
+            f"The training data ended after {self._done} of {length} batches; training ends with them.",
+            UserWarning,
+            stacklevel=2,
+        )
+        self._schedule.trained(self._done)
+        self._schedule.request_stop()
+        self._act()
+
+    def broken_off(self) -> None:
+        """Something was raised: report the batches that were done, and tell the schedule how many those are."""
+        self._report()
+        self._schedule.trained(self._done)
+
+    def leave_model(self) -> None:
+        """Take back what was put into the model."""
+        model = self.model
+        model._training_state = None
+        # Keras keeps the validation data of a fit that raised, and would validate the next fit on them.
+        for name in ("_should_eval", "_eval_data_handler"):
+            model.__dict__.pop(name, None)
+        if self._train_function is not None:
+            model.train_function = self._train_function
+
+    def _pause(self) -> None:
+        """A batch is done after which something may be due; at an epoch's end it waits until Keras has ended it."""
+        stop = self._controller.stop_asked()
+        if stop:
+            self._schedule.request_stop()
+        self._schedule.trained(self._done)
+        if self._done - self._epoch_start >= self._controller.steps:
+            return
+        if self._done >= self._schedule.periods.length:
+            self.model.stop_training = True
+        if self.model.stop_training:
+            return
+        self._act()
+        if self._finished:
+            # Stopped inside an epoch: the checkpoint continues there, so the epoch does not end.
+            self._cut = True
+            self.model.__dict__["_should_eval"] = lambda *_: False
+
+    def _act(self, validation: dict[str, Any] | None = None) -> None:
+        """Do what the schedule says, up to the next batch or the end.
+
+        `validation` holds the metrics of Keras's own validation at the end of an epoch.
+        """
+        self._report()
+        while True:
+            action = self._schedule.next()
+            if isinstance(action, SaveCheckpoint):
+                self._controller.save(self.callbacks)
+            elif isinstance(action, Validate) or validation:
+                self._validate(validation)
+                validation = None
+            elif isinstance(action, Train):
+                self._until = action.until
+                return
+            elif isinstance(action, Finish):
+                self._finished = True
+                # Where Keras ends by itself it is left to: told to stop, it would not end its queues.
+                if self._done - self._epoch_start < self._controller.steps or not self._in_last_epoch():
+                    self.model.stop_training = True
+                return
+
+    def _in_last_epoch(self) -> bool:
+        controller = self._controller
+        last = controller.epochs() - int(controller.call.arguments["initial_epoch"]) - 1
+        return self._epoch_start >= last * controller.steps
+
+    def _validate(self, metrics: dict[str, Any] | None) -> None:
+        if not metrics and self._controller.validation.x is not None:
+            metrics = self._controller.evaluate(self)
+        if not metrics and self._done:  # no validation data: the metrics of training stand in
+            metrics = {metric.name: _finite(metric.result()) for metric in self.model.metrics}
+        if metrics:
+            self._controller.validated(self._done, metrics)
+        else:
+            self._schedule.validated(best=False)
+
+    def _report(self) -> None:
+        self._report_at = time.monotonic() + _REPORT_INTERVAL
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        names = dict.fromkeys(name for _, logs in rows for name in logs)
+        columns = {name: [_finite(logs.get(name)) for _, logs in rows] for name in names}
+        self._controller.services.reporter.training([batch for batch, _ in rows], columns)
+
+    def _restore(self) -> None:
+        if self._folder is not None:
+            controller = self._controller
+            model_state.restore(self._folder, controller.call, self.callbacks, controller.feed.first)
+
+
+def _finite(value: Any) -> float | None:
+    if isinstance(value, tf.Tensor):
+        value = value.numpy()
+    # The metrics of every batch come here: floats, nearly always.
+    number = float(value) if isinstance(value, np.floating) else scalar(value)
+    return number if number is not None and math.isfinite(number) else None

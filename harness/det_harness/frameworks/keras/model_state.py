@@ -1,0 +1,255 @@
+"""The state of a Keras model in training: into a checkpoint, and back.
+
+Files of a checkpoint: ``model.*`` (TensorFlow's format: weights, optimizer, random layers), ``training.*`` (progress
+and the metrics of the epoch so far), ``callbacks.*``, ``rng.npz``, and ``data.*`` for a Dataset.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops import stateful_random_ops
+
+from det_harness.trial import rng, state_files
+from det_native.errors import CheckpointCorruptError, CheckpointError
+from det_native.keras.native import FitCall
+
+logger = logging.getLogger("det_native")
+
+_FORMAT = 1
+# Attributes of callbacks that Keras sets itself.
+_OF_KERAS = frozenset({"model", "params", "validation_data", "_supports_tf_logs", "_chief_worker_only"})
+_PLAIN = (bool, int, float, str, bytes, type(None), np.ndarray, np.generic)
+
+
+def seed_random_layers(model: Any, seed: int) -> None:
+    """Give every layer that draws random numbers (dropout, noise ...) a generator whose state can be saved.
+
+    By default such layers use random ops whose position lies inside the compiled graph, out of reach. A layer with a
+    seed of its own keeps it; the others get seeds that follow from the trial's.
+    """
+    switched = False
+    for index, random in enumerate(_random_generators(model)):
+        if random._rng_type != random.RNG_LEGACY_STATEFUL:
+            random._maybe_init()
+            continue
+        if random._seed is None:
+            random._seed = int(np.random.SeedSequence([seed, index]).generate_state(1)[0] & 0x7FFFFFFF)
+        random._rng_type, random._built = random.RNG_STATEFUL, False
+        random._maybe_init()
+        switched = True
+    if switched:  # graphs traced before would go on with the old ops
+        model.train_function = model.test_function = model.predict_function = None
+
+
+def save(folder: Path, call: FitCall, progress: dict[str, Any], callbacks: Sequence[Any]) -> None:
+    """Write everything but the data's position into a checkpoint's folder."""
+    _trackable(call.model).write(str(folder / "model"))
+    training = {"format": _FORMAT, "progress": progress, "metrics": metric_values(call.model)}
+    training["train_counter"] = int(call.model._train_counter)
+    state_files.dump(folder, "training", training)
+    state_files.dump(folder, "callbacks", [_callback_state(each) for each in callbacks])
+    rng.save(folder)
+
+
+def progress_of(folder: Path) -> dict[str, Any]:
+    """Return the progress that was saved, before anything else is restored.
+
+    Raises
+    ------
+    CheckpointCorruptError
+        If this is no checkpoint of a Keras model, or one of a format that this version does not know.
+    """
+    try:
+        training = state_files.load(folder, "training")
+    except FileNotFoundError:
+        raise CheckpointCorruptError(f"{folder.name} is not a checkpoint of a Keras model.") from None
+    if training["format"] != _FORMAT:
+        raise CheckpointCorruptError(f"{folder.name} has format {training['format']}; this version reads {_FORMAT}.")
+    progress: dict[str, Any] = training["progress"]
+    return progress
+
+
+def restore(folder: Path, call: FitCall, callbacks: Sequence[Any], first_batch: Callable[[], Any]) -> None:
+    """Bring model, metrics, callbacks and random numbers to where :func:`save` found them.
+
+    `first_batch` is called if the model's metrics wait for a batch to be made.
+    """
+    training = state_files.load(folder, "training")
+    if len(metric_values(call.model)) != len(training["metrics"]):
+        _build_metrics(call.model, first_batch())
+    read_model(folder, call.model)
+    set_metric_values(call.model, training["metrics"])
+    call.model._train_counter.assign(training["train_counter"])
+    for callback, saved in zip(callbacks, state_files.load(folder, "callbacks"), strict=False):
+        _restore_callback(callback, saved)
+    rng.load(folder)
+
+
+def read_model(folder: Path, model: Any) -> None:
+    """Read weights, optimizer and random layers.
+
+    Raises
+    ------
+    CheckpointError
+        If the model has other layers or shapes than the one that was saved.
+    """
+    if model.built and hasattr(model.optimizer, "build"):
+        model.optimizer.build(model.trainable_variables)
+    try:
+        status = _trackable(model).read(str(folder / "model"))
+        if model.built:
+            status.assert_existing_objects_matched()
+        status.expect_partial()
+    except (AssertionError, ValueError, tf.errors.OpError) as error:
+        reason = str(error).splitlines()[0]
+        raise CheckpointError(
+            f"The checkpoint does not fit the model '{model.name}': its layers have changed since. ({reason})"
+        ) from error
+
+
+def load_weights(call: FitCall, directory: Path) -> Any:
+    """Load a checkpoint into the model of a call of ``fit`` that is not run.
+
+    Parameters
+    ----------
+    call : FitCall
+        From the program, run again up to the call.
+    directory : Path
+        The checkpoint's files.
+
+    Returns
+    -------
+    tf.keras.Model
+        The user's model with the trained weights and its optimizer's state; plain Keras again.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint does not fit the model.
+    """
+    progress_of(directory)
+    from det_harness.frameworks.keras.data import make_feed
+
+    build(call.model, lambda: make_feed(call, call.context.env, steps=1).first())
+    seed_random_layers(call.model, call.context.env.trial_seed)
+    read_model(directory, call.model)
+    call.context.release_model(call.model)
+    return call.model
+
+
+def build(model: Any, first_batch: Callable[[], Any]) -> None:
+    """Create the variables of a model that waits for its first batch; `first_batch` is called only then."""
+    if model.built:
+        return
+    inputs, _, _ = tf.keras.utils.unpack_x_y_sample_weight(first_batch())
+    try:
+        model(inputs, training=False)
+    except NotImplementedError:
+        logger.debug("The model %s has no call(); its parts are built while it trains.", model.name)
+
+
+def metric_values(model: Any) -> list[Any]:
+    """Return the values of all metric variables: the epoch so far."""
+    return [variable.numpy() for metric in model.metrics for variable in metric.weights]
+
+
+def set_metric_values(model: Any, values: Sequence[Any]) -> None:
+    """Put back what :func:`metric_values` returned."""
+    variables = [variable for metric in model.metrics for variable in metric.weights]
+    if len(variables) != len(values):
+        logger.warning("The running metrics of the epoch could not be restored; they start over with the next batch.")
+        return
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+def _build_metrics(model: Any, batch: Any) -> None:
+    inputs, targets, weights = tf.keras.utils.unpack_x_y_sample_weight(batch)
+    type(model).test_on_batch(model, inputs, targets, weights)
+
+
+def _trackable(model: Any) -> tf.train.Checkpoint:
+    parts: dict[str, Any] = {"model": model}
+    random = [each._generator for each in _random_generators(model) if getattr(each, "_generator", None) is not None]
+    if stateful_random_ops.global_generator is not None:
+        parts["global_random"] = stateful_random_ops.global_generator
+    return tf.train.Checkpoint(**parts, random=random)
+
+
+def _random_generators(model: Any) -> list[Any]:
+    found = (getattr(layer, "_random_generator", None) for layer in model._flatten_layers())
+    return [each for each in found if hasattr(each, "_rng_type")]
+
+
+def _callback_state(callback: Any) -> dict[str, Any]:
+    kind = f"{type(callback).__module__}.{type(callback).__qualname__}"
+    state: dict[str, Any] = {"class": kind, "values": {}, "variables": {}}
+    if isinstance(callback, tf.keras.callbacks.ProgbarLogger):
+        return state
+    for name, value in vars(callback).items():
+        if name in _OF_KERAS or callable(value):
+            continue
+        if isinstance(value, tf.Variable):
+            state["variables"][name] = value.numpy()
+        elif not _of_the_model(value):
+            plain = value.numpy() if isinstance(value, tf.Tensor) else value
+            if _is_plain(plain) or _can_be_pickled(plain, f"{kind}.{name}"):
+                state["values"][name] = plain
+    return state
+
+
+def _restore_callback(callback: Any, saved: dict[str, Any]) -> None:
+    kind = f"{type(callback).__module__}.{type(callback).__qualname__}"
+    if saved["class"] != kind:
+        logger.warning("The checkpoint has the state of a callback %s where there is %s now.", saved["class"], kind)
+        return
+    for name, value in saved["variables"].items():
+        vars(callback)[name].assign(value)
+    for name, value in saved["values"].items():
+        current = vars(callback).get(name)
+        # In place, so that names of the user's for the same list or dictionary go on seeing it.
+        if isinstance(current, list) and isinstance(value, list):
+            current[:] = value
+        elif isinstance(current, dict | set) and type(current) is type(value):
+            current.clear()
+            current.update(value)
+        else:
+            vars(callback)[name] = value
+
+
+def _of_the_model(value: Any) -> bool:
+    """Return whether a value is, or holds, a layer, optimizer or the like: the model's state, not a callback's."""
+    if isinstance(value, dict):
+        return any(_of_the_model(part) for part in value.values())
+    if isinstance(value, list | tuple | set):
+        return any(_of_the_model(part) for part in value)
+    return hasattr(value, "_trackable_children")
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_is_plain(part) for pair in value.items() for part in pair)
+    if isinstance(value, list | tuple):
+        return all(_is_plain(part) for part in value)
+    return isinstance(value, _PLAIN) and not getattr(getattr(value, "dtype", None), "hasobject", False)
+
+
+_told: set[str] = set()
+
+
+def _can_be_pickled(value: Any, name: str) -> bool:
+    try:
+        cloudpickle.dumps(value)
+    except Exception as error:  # noqa: BLE001 - objects of the user's may raise anything from their __reduce__
+        if not name.startswith(("keras.", "tensorflow.")) and name not in _told:
+            _told.add(name)
+            logger.warning("%s does not survive a restart: it cannot be pickled (%s).", name, error)
+        return False
+    return True

@@ -1,0 +1,165 @@
+"""How validation data reach Keras's loop; a generator goes on where it stood before a restart."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from det_harness.frameworks.keras.arrays import array_batches, packed
+from det_harness.frameworks.keras.data import queue_arguments, threads_of, view_of_sequence
+from det_harness.frameworks.keras.sequences import ArrayBatches, View
+from det_harness.trial import state_files
+from det_native.errors import InvalidDataError
+from det_native.keras.data import Data, Kind
+from det_native.keras.native import FitCall
+from det_native.keras.streams import ReplayableStream
+from det_native.schema.environment import TrialEnvironment
+
+logger = logging.getLogger("det_native")
+
+_FILE = "validation"
+
+
+class ValidationFeed:
+    """The validation data of one run.
+
+    Parameters
+    ----------
+    call : FitCall
+    environment : TrialEnvironment
+    most : int, optional
+        Batches of one validation at most.
+
+    Attributes
+    ----------
+    x
+        What Keras reads; None without validation data.
+    steps : int or None
+        Batches of one validation; None for all.
+    """
+
+    def __init__(self, call: FitCall, environment: TrialEnvironment, most: int | None = None) -> None:
+        self._call = call
+        self._stream: _StreamBatches | None = None
+        self.x, self.steps = None, None
+        data, steps = call.validation, call.arguments["validation_steps"]
+        if data is None:
+            return
+        self.steps = steps if most is None else min(steps or most, most)
+        self.x = self._batches(data, call.per_slot_batch_size(environment) if data.kind.indexed else 0, steps)
+
+    def _batches(self, data: Data, batch_size: int, steps: int | None) -> Any:
+        call = self._call
+        if data.kind.indexed:
+            return _indexed(call, data, batch_size)
+        if data.kind is Kind.SEQUENCE and threads_of(call) > 1:
+            return view_of_sequence(call, data.x, False, 0, steps or len(data.x), pass_on=True)
+        if data.kind is Kind.GENERATOR and self.steps is not None and not call.arguments["use_multiprocessing"]:
+            self._stream = _StreamBatches(data.x, int(self.steps))
+            return View(self._stream, int(self.steps), pass_on=True)
+        if data.kind is Kind.GENERATOR:
+            logger.warning(
+                "The validation data are a generator %s: after a restart it begins anew, so validations may see other "
+                "batches than they would have.",
+                "without validation_steps" if self.steps is None else "read with use_multiprocessing=True",
+            )
+        return data.x
+
+    @property
+    def error(self) -> BaseException | None:
+        """What reading a batch raised, if it was read in this process; TensorFlow passes on only its text."""
+        return self.x.error if isinstance(self.x, View) else None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return arguments of ``evaluate``."""
+        return {} if self.x is None else {"x": self.x, "steps": self.steps, **self.queue_arguments()}
+
+    def queue_arguments(self) -> dict[str, Any]:
+        """Return the arguments for Keras's queues."""
+        return queue_arguments(self._call, threads=not isinstance(self.x, View))
+
+    def save(self, folder: Path) -> None:
+        """Write into a checkpoint what :meth:`restore` needs."""
+        if self._stream is not None:
+            state_files.dump(folder, _FILE, {"taken": self._stream.taken})
+
+    def restore(self, folder: Path) -> None:
+        """Bring a generator to where it was when the folder was written."""
+        if self._stream is None:
+            return
+        try:
+            taken = state_files.load(folder, _FILE)["taken"]
+        except FileNotFoundError:  # written by an earlier version
+            return
+        logger.info("Pulling the first %d batches of the validation generator again, to continue after them.", taken)
+        self._stream.skip(taken)
+
+    def close(self) -> None:
+        """End what reads ahead."""
+        if isinstance(self.x, View):
+            self.x.close()
+
+
+class _StreamBatches:
+    """The next batches of a generator, by their number within one validation.
+
+    Keras looks at the first one before it reads them all, and reads each of the others once, in order.
+
+    Attributes
+    ----------
+    taken : int
+        Batches of all validations that have ended.
+    """
+
+    def __init__(self, stream: ReplayableStream, steps: int) -> None:
+        self._stream = stream
+        self._steps = steps
+        self._position = 0
+        self._first: Any = None
+        self.taken = 0
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def get(self, epoch: int, number: int) -> Any:
+        if number == 0 and self._position:
+            return self._first
+        try:
+            batch = next(self._stream)
+        except StopIteration:
+            raise InvalidDataError(
+                f"The validation generator ended after {self.taken + self._position} batches: each validation takes "
+                f"validation_steps={self._steps}. Let it go on without end, or lower validation_steps."
+            ) from None
+        self._first = batch if number == 0 else None
+        self._position += 1
+        return batch
+
+    def epoch_ended(self, epoch: int) -> None:
+        """A validation has ended."""
+        self.taken += self._position
+        self._position, self._first = 0, None
+
+    def skip(self, batches: int) -> None:
+        """Go on after the batches that were taken before a restart."""
+        self.taken += self._stream.skip(batches)
+
+
+def _indexed(call: FitCall, data: Data, batch_size: int) -> Any:
+    """Return batches of rows: of the size asked for, or what Keras makes of ``validation_steps``, or as in training."""
+    records, steps = int(data.records or 0), call.arguments["validation_steps"]
+    size = call.arguments["validation_batch_size"]
+    if size is None and call.arguments["batch_size"] is None and steps is not None:
+        size = math.ceil(records / steps)
+    size = size or batch_size
+    batches = math.ceil(records / size)
+    if data.kind is Kind.ARRAYS:
+        known = tf.data.experimental.assert_cardinality(batches)
+        return array_batches(packed(data), records, size, epochs=1).apply(known)
+    if data.kind is Kind.SPARSE:
+        return tf.data.Dataset.from_tensor_slices(packed(data)).batch(size)
+    return View(ArrayBatches(packed(data), records, size, False, 0), batches)

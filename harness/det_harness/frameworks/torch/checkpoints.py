@@ -1,0 +1,250 @@
+"""Checkpoints of a PyTorchTrial, with the hooks around them: the first rank writes, every rank restores its own."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from det_harness.frameworks.torch import sharded_state, trial_state
+from det_harness.frameworks.torch.hooks import CallbackHooks
+from det_harness.frameworks.torch.host_copy import HostMemory
+from det_harness.frameworks.torch.reduction import Reduction
+from det_harness.ranks import checkpoint_files
+from det_harness.trial import rng
+from det_harness.trial.checkpoint import disk_errors
+from det_harness.trial.services import Services
+from det_harness.trial.throttle import Throttle
+from det_native.errors import CheckpointError
+from det_native.pytorch import PyTorchTrialContext
+from det_native.pytorch.native import PyTorchNativeContext
+from det_native.tensorboard import place
+
+logger = logging.getLogger("det_harness")
+
+_WITH_FOLDER = ("on_checkpoint_write_end", "on_checkpoint_end")
+
+
+class TorchCheckpoints:
+    """Saves and restores one trial.
+
+    What differs by rank (generators, callbacks, reducers, gradients being aggregated, what callbacks put in) is kept
+    for every rank; the rest is the first one's.
+
+    Parameters
+    ----------
+    services : Services
+    context : PyTorchTrialContext
+    hooks : CallbackHooks
+    reduction : Reduction
+        The training reducers.
+    """
+
+    def __init__(
+        self, services: Services, context: PyTorchTrialContext, hooks: CallbackHooks, reduction: Reduction
+    ) -> None:
+        self._checkpoints = services.checkpoints
+        self._schedule = services.schedule
+        self._communicator = services.communicator
+        self._context = context
+        self._hooks = hooks
+        self._reduction = reduction
+        self._memory = HostMemory()
+        self._shards = sharded_state.ShardWriter(services.communicator)
+        # On other ranks than the first, whose checkpoints have a thread of their own.
+        self._writing: Future[None] | None = None
+        self._position: Callable[[], Any] = lambda: None
+
+    def restore(self) -> Any:
+        """Put the state of the checkpoint back, if there is one; returns the position in the training data, or None.
+
+        Raises
+        ------
+        CheckpointError
+            If it does not fit the trial, or the ranks found different ones.
+        """
+        with self._checkpoints.restore() as folder:
+            return self._restore(folder)
+
+    def save(self, position: Callable[[], Any]) -> None:
+        """Save the present state; a collective call.
+
+        Parameters
+        ----------
+        position : callable
+            Returns the place in the training data, where it cannot be told from the number of batches.
+        """
+        self._position = position
+        place.flush()
+        # A trial that was stopped makes checkpoints that another does not: what hooks draw must not change it.
+        with rng.preserved():
+            if self._communicator.rank == 0:
+                self._checkpoints.save(
+                    self._schedule.progress.batches,
+                    self._write,
+                    beside=self._context.device.type == "cpu",
+                    metadata=self._metadata(),
+                    on_saved=self._saved,
+                )
+            else:
+                self._save_own(self._schedule.progress.batches)
+        self._schedule.checkpointed()
+
+    def wait(self) -> None:
+        """Block until all that this rank has to write is written, on the first rank until it is published.
+
+        Raises
+        ------
+        StorageError
+            If something cannot be written.
+        """
+        if self._communicator.rank == 0:
+            self._checkpoints.wait()
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def settle(self) -> None:
+        """Block until this rank writes nothing more, whether it goes well or not: it needs the others for it."""
+        if self._writing is not None:
+            concurrent.futures.wait([self._writing])
+
+    def tell_published(self) -> None:
+        """Run the hooks for the checkpoints that were completed since the last call; a collective call."""
+        if not self._hooks.of("on_checkpoint_upload_end"):
+            return
+        rank_zero = self._communicator.rank == 0
+        for uuid in self._communicator.broadcast_object(self._checkpoints.published() if rank_zero else None):
+            self._hooks.call("on_checkpoint_upload_end", uuid)
+
+    def _restore(self, folder: Path | None) -> Any:
+        facts = {} if folder is None else trial_state.load_facts(folder)
+        if len(set(self._communicator.all_gather_object(facts.get("uuid")))) > 1:
+            raise CheckpointError(
+                "The slots of the trial read different checkpoints, since the storage gave one of them to some slots "
+                "only. Look at the storage, then start the trial again."
+            )
+        if folder is not None:
+            self._schedule.restore(facts["schedule"])
+        self._hooks.call("on_trial_startup", self._schedule.progress.batches, facts.get("uuid"))
+        self._reduction.reset()
+        if folder is not None:
+            self._restore_state(folder)
+        return facts.get("position")
+
+    def _restore_state(self, folder: Path) -> None:
+        rank, size = self._communicator.rank, self._communicator.size
+        own = checkpoint_files.folder_of(folder, rank)
+        made_by = checkpoint_files.count(folder)
+        mesh = sharded_state.mesh_of(self._context.models)
+        state = trial_state.read(folder)
+        if own is None:
+            state["reducers"] = []  # what was gathered counts once, on the rank that has it
+        elif rank > 0:
+            state |= trial_state.read(own)
+        if made_by != size or mesh is not None:
+            state["gradients"] = _mean_gradients(folder, made_by)
+        if rank == 0 and made_by != size:
+            logger.warning(
+                "The checkpoint was made on %d slot(s), the trial has %d now: it goes on, but not with the same bits.",
+                made_by,
+                size,
+            )
+        sharded_state.put_back(state, folder, mesh)
+        self._hooks.call("on_checkpoint_load_start", state)
+        sharded_state.fit(state, self._context)
+        trial_state.restore(state, self._context, self._hooks.callbacks)
+        if own is not None:
+            self._reduction.restore(state.get("reducers") or [])
+        if self._reduction:
+            for gone in filter(
+                None, (checkpoint_files.folder_of(folder, one) for one in range(rank + size, made_by, size))
+            ):
+                self._reduction.take_over(trial_state.read(gone).get("reducers") or [])
+        rng.load(own or folder)
+
+    def _state(self) -> dict[str, Any]:
+        state = trial_state.collect(self._context, self._hooks.callbacks, self._reduction.state())
+        with rng.preserved():
+            self._hooks.call("on_checkpoint_save_start", state)
+        return state
+
+    def _write(self, folder: Path) -> Callable[[Throttle], None] | None:
+        state, sharded = sharded_state.take_out(self._state())
+        write_weights = trial_state.save(folder, state, self._schedule.snapshot(), self._position(), self._memory)
+        checkpoint_files.unpack(folder, self._communicator.all_gather_object(None))
+        write_shards = self._shards.copied(folder, sharded) if sharded else None  # on every rank, or on none
+
+        def rest(throttle: Throttle) -> None:
+            if write_shards is not None:
+                write_shards()  # first: the other ranks wait for it
+            write_weights(throttle)
+
+        if not self._is_looked_into():
+            return rest
+        rest(Throttle())
+        return None
+
+    def _save_own(self, batch: int) -> None:
+        """Send the first rank what a rank other than it has of its own, and begin to write its shards."""
+        self.wait()
+        state, sharded = sharded_state.take_out(self._state())
+        with disk_errors(tempfile.gettempdir(), batch):
+            own = checkpoint_files.packed(lambda folder: trial_state.save_own(folder, state))
+        self._communicator.all_gather_object(own)
+        if sharded:
+            write_shards = disk_errors("the first slot's folder", batch)(self._shards.copied(None, sharded))
+            self._writing = _in_background(write_shards)
+            if self._is_looked_into():
+                self.wait()
+        _, folder = self._communicator.broadcast_object(None)
+        self._hooks.call("on_checkpoint_write_end", folder)
+        self._communicator.all_gather_object(None)
+
+    def _is_looked_into(self) -> bool:
+        """Return whether hooks are given the folder of a checkpoint, which has to be complete then."""
+        return any(self._hooks.of(name) for name in _WITH_FOLDER)
+
+    def _metadata(self) -> dict[str, Any]:
+        """Return what views say of the checkpoint: which of a trial, a model or several models it loads."""
+        if not isinstance(self._context, PyTorchNativeContext):
+            return {"loads": "trial"}
+        return {"loads": "model" if len(self._context.models) == 1 else "models"}
+
+    def _saved(self, uuid: str, folder: Path) -> None:
+        trial_state.note_uuid(folder, uuid)
+        self._communicator.broadcast_object((uuid, str(folder)))
+        self._hooks.call("on_checkpoint_write_end", str(folder))
+        self._communicator.all_gather_object(None)  # all ranks have written what they want to
+        self._hooks.call("on_checkpoint_end", str(folder))
+
+
+def _in_background(write: Callable[[], None]) -> Future[None]:
+    """Call a function in a thread of its own, which ends with it."""
+    executor = ThreadPoolExecutor(1, thread_name_prefix="det-shards")
+    try:
+        return executor.submit(write)
+    finally:
+        executor.shutdown(wait=False)
+
+
+def _mean_gradients(folder: Path, made_by: int) -> list[dict[str, Any]]:
+    """Return the gradients of an aggregation under way, for ranks that are other ones than those that made them.
+
+    Every rank gets the mean: averaged with the batches to come over any number of ranks, it is what it was.
+    """
+    folders = [checkpoint_files.folder_of(folder, rank) for rank in range(made_by)]
+    parts = [trial_state.read(each)["gradients"] for each in folders if each is not None]
+    means: list[dict[str, Any]] = []
+    for of_model in zip(*parts, strict=True):
+        names = sorted({name for part in of_model for name in part})
+        found = {name: [part[name] for part in of_model if name in part] for name in names}
+        # A sharded gradient is none of a rank's own: it is put into its place, which is empty, later.
+        means.append(
+            {name: None if any(one is None for one in each) else sum(each) / made_by for name, each in found.items()}
+        )
+    return means

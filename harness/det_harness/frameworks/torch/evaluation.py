@@ -1,0 +1,188 @@
+"""One validation of a PyTorchTrial: every batch on its slot, or the whole data set on the first one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, Protocol
+
+import torch
+
+from det_harness.frameworks.torch import sharded_state
+from det_harness.frameworks.torch.checks import checked_by_name, overrides
+from det_harness.frameworks.torch.lockstep import in_step
+from det_harness.frameworks.torch.reduction import Reduction
+from det_harness.ranks.communicator import Communicator
+from det_harness.trial.metrics import checked_number
+from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.pytorch import PyTorchTrial, PyTorchTrialContext, Reducer
+
+
+class Validation(Protocol):
+    """Computes the validation metrics of the models as they are."""
+
+    @property
+    def owner(self) -> str:
+        """What computes the metrics, for messages."""
+
+    @property
+    def verb(self) -> str:
+        """What it does with them: "return", or "report"."""
+
+    def run(self) -> dict[str, Any]:
+        """Return the metrics, each reduced to one value, unchecked."""
+
+
+class Evaluation:
+    """Validates a trial.
+
+    Parameters
+    ----------
+    trial : PyTorchTrial
+    context : PyTorchTrialContext
+    make_loader : callable
+        Makes the validation's torch loader; takes whether it is to be sharded over the slots.
+    batches : int or None
+        Batches of one validation; None for all.
+    reduction : Reduction
+        The custom reducers that are used for validation.
+    communicator : Communicator
+    metric : str or None
+        The searcher's.
+    """
+
+    verb = "return"
+
+    def __init__(
+        self,
+        trial: PyTorchTrial,
+        context: PyTorchTrialContext,
+        make_loader: Callable[[bool], Any],
+        batches: int | None,
+        reduction: Reduction,
+        communicator: Communicator,
+        metric: str | None,
+    ) -> None:
+        self._trial = trial
+        self._context = context
+        self._name = type(trial).__name__
+        self._full = overrides(type(trial), "evaluate_full_dataset")
+        self._loader = make_loader(not self._full)
+        self._batches = batches
+        self._reduction = reduction
+        self._communicator = communicator
+        self._metric = metric
+        self._sharded = sharded_state.mesh_of(context.models) is not None
+        method = trial.evaluate_full_dataset if self._full else trial.evaluate_batch
+        self._evaluate = context.around_evaluation(method)
+
+    @property
+    def owner(self) -> str:
+        """What computes the metrics, for messages."""
+        return f"{self._name}.{'evaluate_full_dataset' if self._full else 'evaluate_batch'}()"
+
+    @property
+    def _loader_owner(self) -> str:
+        return f"The loader that {self._name}.build_validation_data_loader() returned"
+
+    @property
+    def _length_remedy(self) -> str:
+        return (
+            f"override {self._name}.get_batch_length(batch), or return Reducer.AVG_OF_BATCHES in evaluation_reducer()"
+        )
+
+    def run(self) -> dict[str, Any]:
+        """Return the metrics, each reduced to one value, unchecked.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If batches are missing, or their metrics do not fit each other or the reducers.
+        """
+        self._reduction.reset()
+        with torch.no_grad():
+            metrics = self._whole() if self._full else self._by_batch()
+        for name, value in self._reduction.reduce().items():
+            if name in metrics:
+                raise TrialDefinitionError(
+                    f"{self.owner} returned the metric '{name}', which a reducer of wrap_reducer() returns too: leave "
+                    "it out of one of them."
+                )
+            metrics[name] = checked_number(name, value, self._metric, "A reducer of wrap_reducer()")
+        self._reduction.reset()
+        return metrics
+
+    def _whole(self) -> dict[str, Any]:
+        found: Any = None
+        if self._context.distributed.get_rank() == 0:
+            found = self._evaluate(self._loader)
+        elif self._sharded:  # the first rank cannot use the models alone; what reducers get counts there
+            with self._reduction.unchanged():
+                self._evaluate(self._loader)
+        return dict(checked_by_name(self.owner, self._communicator.broadcast_object(found)))
+
+    def _by_batch(self) -> dict[str, Any]:
+        reducers = self._trial.evaluation_reducer()
+        every = reducers.values() if isinstance(reducers, dict) else [reducers]
+        weighted = Reducer.AVG in every
+        columns: dict[str, list[Any]] = {}
+        weights: list[int] = []
+        for batch, counts in self._shares():
+            moved = self._context.to_device(batch)
+            if not counts:
+                with self._reduction.unchanged():
+                    self._evaluate(moved)
+                continue
+            metrics = checked_by_name(self.owner, self._evaluate(moved))
+            if not weights:
+                for name in metrics:
+                    self._reducer(name, reducers)  # refused before the other batches are evaluated
+            if weights and metrics.keys() != columns.keys():
+                raise TrialDefinitionError(
+                    f"{self.owner} returned the metrics {', '.join(metrics) or 'none'} for one batch and "
+                    f"{', '.join(columns) or 'none'} for those before; return the same names for every batch."
+                )
+            for name, value in metrics.items():
+                # The numbers are read after the last batch; by then a buffer would have another value.
+                kept = value.clone() if isinstance(value, torch.Tensor) else copy.copy(value)
+                columns.setdefault(name, []).append(kept)
+            weights.append(self._length(moved) if weighted and metrics else 1)
+        own = {
+            name: [checked_number(name, value, self._metric, self.owner) for value in values]
+            for name, values in columns.items()
+        }
+        return self._over_slots(self._communicator.all_gather_object((own, weights)), reducers)
+
+    def _shares(self) -> Iterable[tuple[Any, bool]]:
+        """Return the batches of this rank, each with whether it counts."""
+        own = islice(self._loader, self._batches)
+        return in_step(own, self._communicator) if self._sharded else ((batch, True) for batch in own)
+
+    def _over_slots(self, slots: list[tuple[dict[str, list[float]], list[int]]], reducers: Any) -> dict[str, Any]:
+        """Reduce the numbers of all slots; a slot may have had no batch."""
+        slots = [slot for slot in slots if slot[1]]
+        if not slots:
+            raise TrialDefinitionError(f"{self._loader_owner} has no batches; validation needs data.")
+        weights = [weight for _, slot_weights in slots for weight in slot_weights]
+        return {
+            name: self._reducer(name, reducers).reduce([value for own, _ in slots for value in own[name]], weights)
+            for name in slots[0][0]
+        }
+
+    def _length(self, batch: Any) -> int:
+        try:
+            return self._trial.get_batch_length(batch)
+        except InvalidDataError as error:
+            raise InvalidDataError(
+                f"{error} Validation metrics are weighted by the records of their batch: {self._length_remedy}."
+            ) from error
+
+    def _reducer(self, name: str, reducers: Any) -> Reducer:
+        reducer = reducers.get(name) if isinstance(reducers, dict) else reducers
+        if not isinstance(reducer, Reducer):
+            raise TrialDefinitionError(
+                f"{self._name}.evaluation_reducer() has no det.pytorch.Reducer for the metric '{name}'; return one "
+                "reducer for all metrics, or a dictionary with one for each."
+            )
+        return reducer

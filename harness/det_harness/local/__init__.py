@@ -1,0 +1,1 @@
+"""Training in the user's own process."""

@@ -1,0 +1,1 @@
+"""The user's program: its cells or script, run up to the recorded training call."""

@@ -1,0 +1,120 @@
+"""Loads a bundle in a fresh process without running its cells, and says everything that would go wrong."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from det_harness.program.runner import ProgramRunner, check_versions
+from det_harness.program.user_errors import describe
+from det_harness.program.values import decode
+from det_native.capture.names import check_bundle_names
+from det_native.errors import DetError, Problem, ProblemsError
+from det_native.schema.job import CheckJob
+from det_native.schema.manifests import BundleManifest
+from det_native.schema.rest import BundleChecked, ProblemInfo
+from det_native.storage.blobs import BlobStore
+from det_native.storage.unpack import unpack_bundle
+
+
+def check_bundle(job: CheckJob) -> BundleChecked:
+    """Unpack, check versions, compile the cells, import the local modules, unpickle the values, resolve all names.
+
+    Cells are not run; the local modules that they import are.
+    """
+    work = Path(job.directory) / "work"
+    blobs = BlobStore(job.blobs)
+    try:
+        check_versions(job.bundle)
+        unpack_bundle(job.bundle, blobs, work)
+    except ProblemsError as error:
+        return _result(error.problems)
+    except DetError as error:
+        return _result([Problem("bundle", str(error))])
+    runner = ProgramRunner(job.bundle, blobs.read, work)
+    with _at(work):
+        problems = [*_compile(runner, job.bundle)]
+        if not problems:
+            importlib.import_module("det_native.compat")  # as on a worker: modules may import `determined`
+            problems += _import_modules(runner, job.bundle, work)
+            problems += _decode_values(job.bundle, blobs)
+            problems += check_bundle_names(job.bundle.program, {entry.name for entry in job.bundle.values})
+    return _result(problems)
+
+
+def _result(problems: list[Problem] | tuple[Problem, ...]) -> BundleChecked:
+    found = [ProblemInfo(where=one.where, what=one.what, remedy=one.remedy) for one in problems]
+    return BundleChecked(ok=not found, problems=found)
+
+
+@contextlib.contextmanager
+def _at(work: Path) -> Iterator[None]:
+    """Be where the program would be."""
+    before, path = Path.cwd(), list(sys.path)
+    os.chdir(work)
+    sys.path.insert(0, str(work))
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        sys.path[:] = path
+
+
+def _compile(runner: ProgramRunner, bundle: BundleManifest) -> Iterator[Problem]:
+    if bundle.program.kind == "script":
+        yield from _compiled(bundle.program.command[0], runner.compile_script)
+        return
+    for index in range(len(bundle.program.cells)):
+        title = runner.source.title(runner.source.unit(index))
+        yield from _compiled(title, partial(runner.compile_cell, index))
+
+
+def _compiled(title: str, compile_it: Callable[[], object]) -> Iterator[Problem]:
+    try:
+        compile_it()
+    except (SyntaxError, ValueError, OSError) as error:
+        line = getattr(error, "lineno", None)
+        where = f"{title}, line {line}" if line else title
+        yield Problem(where, f"{type(error).__name__}: {getattr(error, 'msg', error)}")
+
+
+def _import_modules(runner: ProgramRunner, bundle: BundleManifest, work: Path) -> Iterator[Problem]:
+    """Import the modules of the bundle that its program imports; these import the others that they need."""
+    for name in _imported_names(bundle, work):
+        try:
+            importlib.import_module(name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever the module's code raises)
+            yield Problem(f"module {name}", describe(error, runner.source).traceback)
+
+
+def _imported_names(bundle: BundleManifest, work: Path) -> list[str]:
+    local = {entry.path.split("/")[0].removesuffix(".py") for entry in bundle.files if entry.path.endswith(".py")}
+    sources = [cell.source for cell in bundle.program.cells]
+    if bundle.program.kind == "script":
+        sources = [(work / bundle.program.command[0]).read_text(encoding="utf-8")]
+    names: dict[str, None] = {}
+    for source in sources:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                names.update(dict.fromkeys(alias.name for alias in node.names))
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names[node.module] = None
+    return [name for name in names if name.partition(".")[0] in local]
+
+
+def _decode_values(bundle: BundleManifest, blobs: BlobStore) -> Iterator[Problem]:
+    for entry in bundle.values:
+        try:
+            decode(entry.codec, blobs.read(entry.sha256))
+        except Exception as error:  # noqa: BLE001 (unpickling may raise anything)
+            yield Problem(
+                f"value {entry.name}",
+                f"it does not load in a fresh process: {type(error).__name__}: {error}",
+                "Let the cell that makes it run on the worker instead, or send what it is made of.",
+            )

@@ -1,0 +1,263 @@
+"""Who the program's training calls are handed to while it is replayed on a worker."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from det_harness.program.calls import CallMatcher
+from det_harness.program.null_handle import NullHandle
+from det_harness.program.runner import ProgramStop, WentOnError, swallowed
+from det_harness.trial import rng
+from det_harness.trial.services import Controller, Outcome, Services
+from det_native.callsite import came_through
+from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
+from det_native.schema.environment import TrialEnvironment
+
+logger = logging.getLogger("det_harness")
+
+_NO_LOOP = (
+    "No loop has asked for the batches of context.train() in {}: write `for batch in context.train(...)` there, or "
+    "submit it by running the cells, the one of the loop too."
+)
+
+
+class WorkerHost:
+    """Runs the controller at the program's recorded call; implements ``det_native.runtime.ProgramHost``.
+
+    Parameters
+    ----------
+    environment : TrialEnvironment
+    calls : CallMatcher
+        Tells the recorded call from others.
+    services : Services
+        What the controller is given.
+
+    Attributes
+    ----------
+    outcome : Outcome or None
+        How the controller ended.
+    failure : BaseException or None
+        What the controller raised, if it did: the user's code around the call may hide it, but the run has failed.
+    """
+
+    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, services: Services) -> None:
+        self.environment = environment
+        self.role: Literal["worker", "load"] = "worker"
+        self.outcome: Outcome | None = None
+        self.failure: BaseException | None = None
+        self._calls = calls
+        self._services = services
+        self._loop: _Loop | None = None
+        self._awaited = ""  # where the recorded call of train() was made
+
+    def take_call(self, kind: str, payload: Any) -> Any:
+        """Run the trial at the recorded call and stop the program there; any other call gives a null handle."""
+        if not self._takes(kind):
+            return NullHandle(self._calls.last_place)
+        # As in a local run: what the program drew on its way here does not change the training.
+        rng.seed_all(self.environment.trial_seed)
+        try:
+            self.outcome = self._controller(payload).run()
+        except SystemExit as error:
+            self.failure = TrialDefinitionError(
+                f"sys.exit({error.code!r}) was called during the training. To fail the trial, raise an exception; to "
+                "end it early, call context.set_stop_requested(True)."
+            ).with_traceback(error.__traceback__)  # the place of the call is what the user has to find
+            raise self.failure from error
+        except BaseException as error:
+            self.failure = error
+            raise
+        raise ProgramStop
+
+    def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
+        """Return what begins the loop: the recorded call's batches, at whose end the program stops, or none.
+
+        The call is the recorded one either where it is made, or where a loop of a later cell asks for its batches.
+        """
+        recorded, cell = self._takes(kind), self._calls.cell
+        if recorded:
+            self._awaited = self._calls.last_place
+
+        def begin() -> Iterator[Any]:
+            if not recorded and (self._calls.cell == cell or not self._takes(kind)):
+                return iter(())
+            from det_harness.frameworks.torch.loop import TorchLoopController
+
+            batches = self._batches(lambda: TorchLoopController(payload, self._services))
+            self._loop = _Loop(weakref.ref(batches), self._calls.last_place)
+            return batches
+
+        return begin
+
+    def _takes(self, kind: str) -> bool:
+        recorded = self._calls.is_recorded(kind)
+        if self._calls.taken:
+            raise swallowed(self._calls.last_place)
+        self._calls.taken = recorded
+        return recorded
+
+    def _batches(self, make: Callable[[], Any]) -> Generator[Any, None, None]:
+        rng.seed_all(self.environment.trial_seed)
+        assert self._loop is not None
+        try:
+            self._loop.controller = controller = make()
+            yield from controller.batches()
+        except GeneratorExit:
+            self.outcome = controller.outcome
+            raise
+        except BaseException as error:
+            self.failure = error
+            raise
+        self.outcome = controller.outcome
+        raise ProgramStop
+
+    def owns_init(self) -> bool:
+        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
+        return self._calls.is_recorded_init()
+
+    def run(self, program: Callable[[], None]) -> Outcome:
+        """Run the program under this host and return how its training ended.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the recorded call was not reached, or its end was swallowed.
+        BaseException
+            What the controller or the program raised. What the controller raised goes before what came of it.
+        """
+        from det_native.runtime import hosted
+
+        try:
+            with hosted(self):
+                program()
+            self._end_loop()
+        except BaseException as error:
+            if self.failure is not None:
+                raise self.failure from None
+            if self._loop is not None and self._loop_was_left(error):
+                assert self.outcome is not None
+                return self.outcome
+            if self._loop is None:
+                if self._awaited and isinstance(error, WentOnError):
+                    raise TrialDefinitionError(_NO_LOOP.format(self._awaited)) from error
+                raise
+            self.failure = self._loop.in_words(error)
+            if self.failure is error:
+                raise
+            raise self.failure from error
+        if self.failure is not None:
+            raise self.failure
+        if self.outcome is None:
+            raise TrialDefinitionError("The program ended before its training call.")
+        return self.outcome
+
+    def _loop_was_left(self, error: BaseException) -> bool:
+        """Return whether the program ended the training by leaving its loop, before `error` was raised.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the loop was neither run to its end nor left on purpose, and the program went on.
+        """
+        assert self._loop is not None
+        batches, went_on = self._loop.batches(), isinstance(error, WentOnError)
+        if self.outcome is not None and self._loop.failed_by(error):
+            self.outcome = None
+            return False
+        if self.outcome is None and batches is not None:  # the program kept it, so nobody has seen how it was left
+            self._loop.leave(batches, on_purpose=went_on)
+        if self.outcome is None:
+            if went_on:
+                raise TrialDefinitionError(
+                    f"The program went on after the loop over context.train() in {self._loop.place}, which was neither "
+                    "run to its end nor left with `break` or `return`. If an exception left it that the program "
+                    "caught: let it through to fail the trial."
+                ) from error
+            return False
+        if not went_on:
+            logger.info("After the loop over context.train() was left, the program ended with %r.", error)
+        return True
+
+    def _end_loop(self) -> None:
+        """End a loop in whose body the program was stopped, as another slot had left it, if the program kept it."""
+        batches = self._loop.batches() if self._loop is not None and self.outcome is None else None
+        if self._loop is not None and batches is not None:
+            self._loop.leave(batches, on_purpose=True)
+
+    def _controller(self, payload: Any) -> Controller:
+        return make_controller(payload, self._services)
+
+
+@dataclass
+class _Loop:
+    """The loop of the recorded call; no strong reference, so that leaving it closes it."""
+
+    batches: weakref.ref[Generator[Any, None, None]]
+    place: str
+    controller: Any = None
+
+    def leave(self, batches: Generator[Any, None, None], *, on_purpose: bool) -> None:
+        """End it: certainly as ``break`` does, or as the frame of the loop tells."""
+        if self.controller is not None:
+            self.controller.on_purpose = on_purpose
+        batches.close()
+
+    def in_words(self, error: BaseException) -> BaseException:
+        """Return what an exception of the loop's body means, which no controller was around; often itself."""
+        if self.controller is None:
+            return error
+        trace = error.__traceback__
+        try:
+            with self.controller.explained():
+                raise error
+        except BaseException as explained:  # noqa: BLE001 (returned)
+            return explained.with_traceback(trace)  # the place in the body
+
+    def failed_by(self, error: BaseException) -> bool:
+        """Return whether an error left the loop that seemed to be left in order: an iterator around it raised it."""
+        place = self.controller.left_at if self.controller is not None else None
+        return place is not None and came_through(error, place)
+
+
+def make_controller(payload: Any, services: Services) -> Controller:
+    """Return the controller for what a training call hands over: a Trial class, or a captured ``fit``.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If there is no controller for it.
+    """
+    native_keras = sys.modules.get("det_native.keras.native")
+    if native_keras is not None and isinstance(payload, native_keras.FitCall):
+        from det_harness.frameworks.keras.controller import KerasController
+
+        return KerasController(payload, services)
+    if is_native_torch(payload):
+        from det_harness.frameworks.torch.native import NativeTorchController
+
+        return NativeTorchController(payload, services)
+    if is_torch_trial(payload):
+        from det_harness.frameworks.torch.controller import PyTorchTrialController
+
+        return PyTorchTrialController(payload, services)
+    name = payload.__name__ if isinstance(payload, type) else type(payload).__name__
+    raise UnsupportedFeatureError(
+        f"This version of det_native cannot train {name}: create() takes a subclass of det.pytorch.PyTorchTrial."
+    )
+
+
+def is_torch_trial(payload: Any) -> bool:
+    """Return whether `payload` is a subclass of PyTorchTrial; without importing torch to find out."""
+    room = sys.modules.get("det_native.pytorch.trial")
+    return room is not None and isinstance(payload, type) and issubclass(payload, room.PyTorchTrial)
+
+
+def is_native_torch(payload: Any) -> bool:
+    """Return whether `payload` is a call of ``det.experimental.pytorch``; without importing torch to find out."""
+    room = sys.modules.get("det_native.pytorch.native_call")
+    return room is not None and isinstance(payload, room.TorchCall)

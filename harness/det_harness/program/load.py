@@ -1,0 +1,230 @@
+"""Checkpoints back in the user's process: the program is replayed up to its training call, and weights are loaded."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+from det_harness.program.calls import CallMatcher
+from det_harness.program.host import is_native_torch, is_torch_trial
+from det_harness.program.null_handle import NullHandle
+from det_harness.program.runner import ProgramRunner, ProgramStop
+from det_harness.program.suppress import suppressed_output
+from det_native.errors import CheckpointError, TrialDefinitionError
+from det_native.runtime import hosted
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import BundleManifest, CheckpointManifest
+from det_native.schema.rest import Checkpoint
+from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.paths import check_relative
+
+if TYPE_CHECKING:
+    from det_native.pytorch import PyTorchTrial
+
+ReadBlob = Callable[[str], bytes]
+
+
+def load_checkpoint(
+    bundle: BundleManifest,
+    read_blob: ReadBlob,
+    directory: Path,
+    manifest: CheckpointManifest,
+    environment: TrialEnvironment,
+) -> Any:
+    """Rebuild the user's objects from the code of an experiment, and load a checkpoint's weights into them.
+
+    The cells (or the script) run as far as the training call, in a module of their own and in a temporary folder with
+    the bundle's files; nothing is trained. What they print and show is kept back, unless they fail. The working
+    directory, ``sys.modules`` and the import path are afterwards what they were before.
+
+    Parameters
+    ----------
+    bundle : BundleManifest
+        The program.
+    read_blob : callable
+        Gives the raw content of a blob by its hash.
+    directory : Path
+        The checkpoint's files, downloaded and verified.
+    manifest : CheckpointManifest
+    environment : TrialEnvironment
+        The trial that the checkpoint is of.
+
+    Returns
+    -------
+    PyTorchTrial, tf.keras.Model, torch.nn.Module or list of torch.nn.Module
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint does not fit the code.
+    BundleCheckError
+        If the code was sent from another minor version of Python.
+    Exception
+        Whatever the user's code raises.
+    """
+    with tempfile.TemporaryDirectory(prefix="det-load-") as work, _own_modules(bundle):
+        _unpack(bundle, read_blob, Path(work))
+        if _mentions_determined(bundle, Path(work)):
+            importlib.import_module("det_native.compat")
+        runner = ProgramRunner(bundle, read_blob, Path(work))
+        host = _LoadHost(environment, runner.calls, directory)
+        with suppressed_output(), hosted(host):
+            runner.run(private=False)
+    if host.failure is not None:
+        raise host.failure
+    if not host.loaded:
+        raise CheckpointError(f"The code of checkpoint {manifest.uuid} made no model.")
+    return host.result
+
+
+class _LoadHost:
+    """Loads the weights at the program's recorded call; implements ``det_native.runtime.ProgramHost``."""
+
+    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, directory: Path) -> None:
+        self.environment = environment
+        self.role: Literal["worker", "load"] = "load"
+        self.result: Any = None
+        self.loaded = False
+        self.failure: Exception | None = None
+        self._calls = calls
+        self._directory = directory
+
+    def take_call(self, kind: str, payload: Any) -> Any:
+        """Load at the recorded call and stop the program there; any other call gives a null handle."""
+        if not self._calls.is_recorded(kind):
+            return NullHandle(self._calls.last_place)
+        self._calls.taken = True
+        try:
+            self.result = load_weights(payload, self._directory, self.environment)
+            self.loaded = True
+        except Exception as error:
+            self.failure = error
+            raise
+        raise ProgramStop
+
+    def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
+        """Load at the recorded loop and stop the program there; any other loop has no batches."""
+        result, cell = self.take_call(kind, payload), self._calls.cell
+        assert isinstance(result, NullHandle)
+
+        def begin() -> Iterator[Any]:
+            if self._calls.cell != cell:
+                self.take_call(kind, payload)
+            return iter(())
+
+        return begin
+
+    def owns_init(self) -> bool:
+        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
+        return self._calls.is_recorded_init()
+
+
+def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
+    """Load a checkpoint's weights into what a training call was given.
+
+    Parameters
+    ----------
+    payload : type or FitCall
+        A subclass of PyTorchTrial, of which an instance is made; a captured ``fit`` of a Keras model; or a captured
+        call of ``det.experimental.pytorch``, of whose models copies are made.
+    directory : Path
+        The checkpoint's files.
+    environment : TrialEnvironment
+
+    Returns
+    -------
+    PyTorchTrial, tf.keras.Model, torch.nn.Module or list of torch.nn.Module
+        Of several wrapped models the list of all, in the order in which they were wrapped.
+    """
+    if is_native_torch(payload):
+        return _load_native_torch(payload, directory)
+    if is_torch_trial(payload):
+        return _load_torch_trial(payload, directory, environment)
+    native_keras = sys.modules.get("det_native.keras.native")
+    if native_keras is not None and isinstance(payload, native_keras.FitCall):
+        from det_harness.frameworks.keras import model_state
+
+        return model_state.load_weights(payload, directory)
+    raise TrialDefinitionError(f"A checkpoint cannot be loaded into {payload!r}.")
+
+
+def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
+    """Copy the files of a checkpoint of this machine's, verified, into an empty directory.
+
+    Raises
+    ------
+    CheckpointNotFoundError, CheckpointCorruptError
+        If it is not there, or damaged; the message names the file.
+    """
+    CheckpointStorage(checkpoint.location.rpartition("/")[0]).fetch(checkpoint.uuid, directory)
+
+
+def delete_checkpoint(checkpoint: Checkpoint) -> None:
+    """Remove the files of a checkpoint of this machine's, if they are there."""
+    CheckpointStorage(checkpoint.location.rpartition("/")[0]).delete(checkpoint.uuid)
+
+
+def _load_torch_trial(trial_class: type[PyTorchTrial], directory: Path, environment: TrialEnvironment) -> PyTorchTrial:
+    from det_harness.frameworks.torch import trial_state
+    from det_harness.frameworks.torch.controller import check_trial_class, check_wrapped
+    from det_harness.trial import rng
+    from det_native.pytorch import PyTorchTrialContext
+    from det_native.tensorboard.place import writing_to
+
+    check_trial_class(trial_class)
+    # What the trial opens for event files belongs to no run: it is closed and thrown away.
+    with rng.preserved(), tempfile.TemporaryDirectory(prefix="det-events-") as events, writing_to(Path(events)):
+        rng.seed_all(environment.trial_seed)
+        context = PyTorchTrialContext(environment, owner=trial_class.__name__)
+        trial = trial_class(context)
+    check_wrapped(trial_class.__name__, context)
+    trial_state.load_models(directory, context)
+    for model in context.models:
+        model.eval()
+    return trial
+
+
+def _load_native_torch(call: Any, directory: Path) -> Any:
+    from det_harness.frameworks.torch import trial_state
+
+    models = trial_state.loaded_copies(directory, call.context, f"the program before {call.name}()")
+    return models[0] if len(models) == 1 else models
+
+
+def _mentions_determined(bundle: BundleManifest, folder: Path) -> bool:
+    """Whether the code may need the alias, which every worker has."""
+    modules = (folder / entry.path for entry in bundle.files if entry.path.endswith(".py"))
+    sources = [*(cell.source.encode() for cell in bundle.program.cells), *(module.read_bytes() for module in modules)]
+    return any(b"determined" in source for source in sources)
+
+
+def _unpack(bundle: BundleManifest, read_blob: ReadBlob, folder: Path) -> None:
+    for entry in bundle.files:
+        check_relative(entry.path)
+        target = folder / entry.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(read_blob(entry.sha256))
+        target.chmod(entry.mode)
+
+
+@contextmanager
+def _own_modules(bundle: BundleManifest) -> Iterator[None]:
+    """Let the program import its own copies of local modules, whatever this process has imported under their names."""
+    names = {entry.path.split("/")[0].removesuffix(".py") for entry in bundle.files if entry.path.endswith(".py")}
+
+    def take() -> dict[str, ModuleType]:
+        found = [name for name in sys.modules if name.partition(".")[0] in names]
+        return {name: sys.modules.pop(name) for name in found}
+
+    before = take()
+    try:
+        yield
+    finally:
+        take()
+        sys.modules.update(before)

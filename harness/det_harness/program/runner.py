@@ -1,0 +1,348 @@
+"""Runs a bundle's program (the cells of a notebook, or a script) up to its recorded training call."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import asyncio
+import builtins
+import contextlib
+import inspect
+import linecache
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from det_harness.program.calls import CallMatcher, ProgramSource
+from det_harness.program.values import decode
+from det_native._version import PROTOCOL
+from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
+from det_native.schema.manifests import BundleManifest, ValueEntry
+
+_FUTURES = 0
+for _name in __future__.all_feature_names:
+    _FUTURES |= getattr(__future__, _name).compiler_flag
+
+
+class ProgramStop(BaseException):
+    """Ends the user's program at the recorded call, through its ``finally`` and ``with`` blocks."""
+
+
+def check_versions(bundle: BundleManifest) -> None:
+    """Refuse a bundle that this process cannot run, before anything of it is loaded.
+
+    Raises
+    ------
+    ProtocolMismatchError
+        If it was made by a det_native that speaks another protocol.
+    BundleCheckError
+        If it was made with another minor version of Python.
+    """
+    if bundle.protocol != PROTOCOL:
+        raise ProtocolMismatchError(
+            f"The bundle speaks protocol {bundle.protocol}, this worker {PROTOCOL}: restart the older side "
+            "(the notebook's kernel, or the master with `det down` and `det up`)."
+        )
+    minor = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if bundle.interpreter.minor != minor:
+        raise BundleCheckError(
+            "The bundle does not fit this worker's Python:",
+            [
+                Problem(
+                    "python",
+                    f"the notebook runs Python {bundle.interpreter.minor}, the worker Python {minor}.",
+                    "Values cannot travel between them; use the same minor version on both sides.",
+                )
+            ],
+        )
+
+
+class WentOnError(TrialDefinitionError):
+    """The program went on after its recorded call."""
+
+
+def swallowed(where: str) -> WentOnError:
+    """Return the error for a program that went on, at `where`, after its recorded call had ended it."""
+    return WentOnError(
+        f"The program went on after its training call, in {where}: a bare `except:` or `except BaseException` around "
+        "the call swallowed its end. Use `except Exception` there."
+    )
+
+
+class ProgramRunner:
+    """Runs one program in a module of its own, called ``__main__``.
+
+    Cells compile under names such as ``<cell [7]>`` whose source is known to tracebacks and ``inspect``. Outside
+    IPython, ``display`` prints and ``get_ipython()`` gives an object that accepts and ignores every call and is false.
+
+    Parameters
+    ----------
+    bundle : BundleManifest
+        Its files are unpacked in `directory` already.
+    read_blob : callable
+        Gives a blob's raw content by its hash, verified.
+    directory : Path
+        The working directory of the program.
+    """
+
+    def __init__(self, bundle: BundleManifest, read_blob: Callable[[str], bytes], directory: Path) -> None:
+        self._bundle = bundle
+        self._program = bundle.program
+        self._read_blob = read_blob
+        self._directory = directory
+        self.source = ProgramSource(bundle.program, directory)
+        self.calls = CallMatcher(self.source)
+        self.module = types.ModuleType("__main__")
+        self._flags = 0
+        self._defined_in: dict[str, str] = {}
+
+    def run(self, *, private: bool = True) -> None:
+        """Run the program until its recorded call ends it.
+
+        Parameters
+        ----------
+        private : bool
+            This process is a worker's own: ``inspect`` may be taught about classes of cells for as long as the program
+            runs.
+
+        Raises
+        ------
+        ProtocolMismatchError, BundleCheckError
+            If the bundle does not fit this process.
+        TrialDefinitionError
+            If the recorded call was not reached, its end was swallowed, or the program called ``sys.exit()``.
+        Exception
+            Whatever the program raises.
+        """
+        check_versions(self._bundle)
+        with ExitStack() as stack:
+            stack.enter_context(_working_directory(self._directory))
+            stack.enter_context(_main_module(self.module))
+            stack.enter_context(_notebook_names())
+            if private:
+                stack.enter_context(_class_sources(self._defined_in))
+            try:
+                self._run_script(stack) if self._program.kind == "script" else self._run_cells(stack)
+            except ProgramStop:
+                return
+            except SystemExit as error:
+                raise self._exited(error).with_traceback(error.__traceback__) from error  # the place of the call
+        raise TrialDefinitionError(
+            f"The program ended without reaching {self.source.call_title()}. Does it depend on something that is "
+            "different on a worker, such as a condition, a loop or a file?"
+        )
+
+    def _exited(self, error: SystemExit) -> TrialDefinitionError:
+        """Return what is wrong with a program that has called ``sys.exit()``."""
+        if self.calls.taken:  # so it trains in a loop of its own
+            return TrialDefinitionError(
+                f"sys.exit({error.code!r}) was called in or behind the loop over context.train() in "
+                f"{self.calls.last_place}. To fail the trial, raise an exception; to end its training early, leave the "
+                "loop with `break`."
+            )
+        return TrialDefinitionError(
+            f"The program called sys.exit({error.code!r}) before {self.source.call_title()} was reached. "
+            "Remove that call: it would end every trial."
+        )
+
+    def _check_not_swallowed(self, where: str) -> None:
+        if self.calls.taken:
+            raise swallowed(where)
+
+    def _run_cells(self, stack: ExitStack) -> None:
+        stack.enter_context(_sys_path(str(self._directory)))
+        loop = stack.enter_context(_event_loop())
+        for index in range(len(self._program.cells)):
+            for entry in self._bundle.values:
+                if entry.before_cell == index:
+                    self._bind(entry)
+            self.calls.enter_cell(index)
+            self._run_cell(index, loop)
+            self._check_not_swallowed(self.source.title(self.source.unit(index)))
+
+    def _bind(self, entry: ValueEntry) -> None:
+        setattr(self.module, entry.name, decode(entry.codec, self._read_blob(entry.sha256)))
+
+    def _run_cell(self, index: int, run_coroutine: Callable[[Coroutine[Any, Any, Any]], None]) -> None:
+        code = self.compile_cell(index)
+        result = eval(code, self.module.__dict__)  # noqa: S307 (the user's own program)
+        if inspect.iscoroutine(result):
+            run_coroutine(result)
+
+    def compile_cell(self, index: int) -> types.CodeType:
+        """Compile a cell; its source becomes known to tracebacks. ``from __future__`` of earlier cells holds on.
+
+        Raises
+        ------
+        SyntaxError
+        """
+        source = self._program.cells[index].source
+        filename = self.source.filename(index)
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST | self._flags, dont_inherit=True)
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                self._defined_in[node.name] = filename
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | self._flags
+        code: types.CodeType = compile(tree, filename, "exec", flags, dont_inherit=True)
+        self._flags |= code.co_flags & _FUTURES
+        return code
+
+    def _run_script(self, stack: ExitStack) -> None:
+        path = self._directory / self._program.command[0]
+        stack.enter_context(_sys_path(str(path.parent)))
+        stack.enter_context(_arguments(list(self._program.command)))
+        self.module.__file__ = str(path)
+        for entry in self._bundle.values:
+            self._bind(entry)
+        code = self.compile_script()
+        exec(code, self.module.__dict__)  # noqa: S102 (the user's own program)
+        self._check_not_swallowed(self._program.command[0])
+
+    def compile_script(self) -> types.CodeType:
+        """Compile the script.
+
+        Raises
+        ------
+        SyntaxError
+        """
+        path = self._directory / self._program.command[0]
+        code: types.CodeType = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        return code
+
+
+class _NoShell:
+    """What ``get_ipython()`` gives on a worker: accepts every call and ignores it; false in conditions."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "<no IPython shell: this is a worker>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self
+
+
+def _display(*objects: Any, **options: Any) -> None:
+    for shown in objects:
+        print(repr(shown))
+
+
+@contextmanager
+def _notebook_names() -> Iterator[None]:
+    """Provide the names that IPython adds to the builtins, where it has not."""
+    added = {"display": _display, "get_ipython": _NoShell()}
+    missing = {name: value for name, value in added.items() if not hasattr(builtins, name)}
+    vars(builtins).update(missing)
+    try:
+        yield
+    finally:
+        for name, value in missing.items():
+            if getattr(builtins, name, None) is value:
+                delattr(builtins, name)
+
+
+@contextmanager
+def _main_module(module: types.ModuleType) -> Iterator[None]:
+    previous = sys.modules.get("__main__")
+    sys.modules["__main__"] = module
+    try:
+        yield
+    finally:
+        if previous is not None:
+            sys.modules["__main__"] = previous
+
+
+@contextmanager
+def _working_directory(directory: Path) -> Iterator[None]:
+    previous = Path.cwd()
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        os.chdir(previous)
+
+
+@contextmanager
+def _sys_path(folder: str) -> Iterator[None]:
+    """Put a folder first on the import path; what the program adds or removes stays until the end of the block."""
+    previous = list(sys.path)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path[:] = previous
+
+
+@contextmanager
+def _arguments(arguments: list[str]) -> Iterator[None]:
+    previous = sys.argv
+    sys.argv = arguments
+    try:
+        yield
+    finally:
+        sys.argv = previous
+
+
+@contextmanager
+def _class_sources(defined_in: dict[str, str]) -> Iterator[None]:
+    """Let ``inspect`` find the source of classes that cells define; by itself it knows those of files only."""
+    original = inspect.getfile
+
+    def getfile(object: Any) -> str:
+        if inspect.isclass(object) and object.__module__ == "__main__":
+            filename = defined_in.get(object.__qualname__.partition(".")[0])
+            if filename is not None:
+                return filename
+        return original(object)
+
+    inspect.getfile = getfile
+    try:
+        yield
+    finally:
+        inspect.getfile = original
+
+
+@contextmanager
+def _event_loop() -> Iterator[Callable[[Coroutine[Any, Any, Any]], None]]:
+    """Give a function that runs the coroutine of a cell with top-level ``await``; one loop serves all cells."""
+    runner = asyncio.Runner()
+
+    def run(coroutine: Coroutine[Any, Any, Any]) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            runner.run(coroutine)
+            return
+        # A notebook's kernel has a loop running in this thread already: run beside it.
+        _run_in_thread(coroutine)
+
+    with contextlib.closing(runner):
+        yield run
+
+
+def _run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> None:
+    failures: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            asyncio.run(coroutine)
+        except BaseException as error:  # noqa: BLE001 (raised again in the calling thread)
+            failures.append(error)
+
+    thread = threading.Thread(target=body, name="det-program")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,128 @@
+"""The processes of one trial besides this one: who among them reports, and who failed first."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from det_native.errors import PeerLostError
+from det_native.schema.environment import Ranks
+from det_native.schema.job import Gang
+from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.rest import ExitReport, UserErrorInfo
+from det_native.schema.states import ExitReason
+
+_FAILED_SUFFIX = ".failed"
+
+
+def ranks_of(gang: Gang | None) -> Ranks:
+    """Return the place of this process; that of the only one without a gang."""
+    if gang is None:
+        return Ranks()
+    return Ranks(gang.rank, gang.size, gang.local_rank, gang.local_size, agents=gang.cross_size)
+
+
+def run_folder(directory: Path, gang: Gang | None) -> Path:
+    """Return the folder of the whole run, of which `directory` is this process's own."""
+    return directory if gang is None or gang.rank == 0 else directory.parent
+
+
+class Failures:
+    """Which of the processes on this machine failed first: by it the others fail too, in whatever way.
+
+    Parameters
+    ----------
+    gang : Gang or None
+    """
+
+    def __init__(self, gang: Gang | None) -> None:
+        self._gang = gang
+        self._first: bool | None = None
+
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note a failure of the block as soon as it happens, before the others can notice and fail by it."""
+        try:
+            yield
+        except BaseException as error:
+            self.is_first(error)
+            raise
+
+    def is_first(self, error: BaseException) -> bool:
+        """Whether this process failed by itself, before all others; who asks first is the first."""
+        if self._gang is None:
+            return True
+        if self._first is None:
+            self._first = not _came_by_another(error) and self._claim(self._gang)
+        return self._first
+
+    def name(self, error: UserErrorInfo) -> UserErrorInfo:
+        """Say in an error which process it is of, where there are several."""
+        if self._gang is None:
+            return error
+        return error.model_copy(update={"rank": self._gang.rank})
+
+    @staticmethod
+    def _claim(gang: Gang) -> bool:
+        path = gang.rendezvous + _FAILED_SUFFIX
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            return False
+        except OSError:  # the disk is full, say: better told twice than not at all
+            return True
+        return True
+
+
+class SilentReporter:
+    """The reporter of every process but the first: what it would report, the first one does.
+
+    What it answers is the first rank's to know, too: ``best_metric`` has to be asked there and handed on.
+    """
+
+    stop_requested = False
+
+    def started(self, batch: int, length: int | None = None) -> None:
+        """Report nothing."""
+
+    def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
+        """Report nothing."""
+
+    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+        """Report nothing."""
+
+    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
+        """Report nothing."""
+
+    def best_metric(self) -> float | None:
+        """Return None."""
+        return None
+
+    def exit(self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None) -> ExitReport:
+        """Return what is to be left on disk."""
+        return exit_report(reason, batch, error)
+
+    def close(self, timeout: float = 10.0) -> bool:
+        """Return True: nothing is left to send."""
+        return True
+
+
+def exit_report(reason: ExitReason, batch: int, error: UserErrorInfo | None) -> ExitReport:
+    """Return an exit report that goes to disk only."""
+    return ExitReport(seq=1, reason=reason, batch=batch, error=error)
+
+
+def _came_by_another(error: BaseException) -> bool:
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        if isinstance(one, PeerLostError):
+            return True
+        seen.add(id(one))
+        waiting += [one.__cause__, one.__context__]
+    return False

@@ -1,0 +1,225 @@
+"""The process group of a trial on several slots: how its processes find each other, and how they part."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from det_harness.program.calls import ProgramSource
+from det_harness.ranks import horovod_group
+from det_harness.ranks.communicator import (
+    COLLECTIVE_TIMEOUT,
+    Communicator,
+    OneProcess,
+    TorchCommunicator,
+    begin,
+    finish,
+    lost,
+)
+from det_harness.ranks.deadlock import LONG_SECONDS, DeadlockDetection
+from det_native.errors import PeerLostError, UnsupportedFeatureError
+from det_native.schema.job import Gang
+from det_native.schema.manifests import Framework
+
+logger = logging.getLogger("det_harness")
+
+MEETING_SECONDS = 300.0
+
+_LOOPBACK = "127.0.0.1"
+_POLL_SECONDS = 0.02
+
+
+@contextmanager
+def joined(
+    gang: Gang | None,
+    framework: Framework = "torch",
+    config: Mapping[str, Any] | None = None,
+    *,
+    source: ProgramSource | None = None,
+    deadline: float = MEETING_SECONDS,
+    long_seconds: float = LONG_SECONDS,
+) -> Iterator[Communicator]:
+    """Join the processes of a trial for the block; gives what connects them.
+
+    Parameters
+    ----------
+    gang : Gang or None
+        None, or a gang of one: there is nobody to join.
+    framework : {"torch", "keras", "estimator"}
+    config : mapping, optional
+        The experiment configuration: it says whether Horovod is wanted too.
+    source : ProgramSource, optional
+        Says which code is the user's, for messages.
+    deadline : float
+        Seconds to wait for the others.
+    long_seconds : float
+        After how long a wait within the training is looked into, see ``ranks.deadlock``.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a framework that trains on one slot only, and for several machines.
+    MissingDependencyError
+        If Horovod is wanted and not installed.
+    PeerLostError
+        If another process does not come, or has gone before the end of the block.
+    """
+    if gang is None or gang.size == 1:
+        yield OneProcess()
+        return
+    if framework != "torch":
+        raise UnsupportedFeatureError(
+            f"resources.slots_per_trial: {gang.size} works for PyTorch; for {framework} it comes with a later version."
+        )
+    if gang.cross_size > 1:
+        raise UnsupportedFeatureError("A trial on several machines comes with a later version; use the slots of one.")
+    import torch
+    import torch.distributed as distributed
+
+    horovod_group.check(config or {})
+    if torch.cuda.is_available():
+        torch.cuda.set_device(gang.local_rank % torch.cuda.device_count())
+    with _on_loopback():
+        store, secret = _meet(gang, deadline)
+        with _translated():
+            distributed.init_process_group(
+                _backend(store, gang),
+                store=store,
+                rank=gang.rank,
+                world_size=gang.size,
+                timeout=COLLECTIVE_TIMEOUT,
+            )
+        try:
+            deadlocks = DeadlockDetection(store, gang.rank, gang.size, source, long_seconds)
+            communicator = TorchCommunicator(gang.rank, gang.size, secret, deadlocks)
+            with _horovod(gang, communicator, config or {}, deadline):
+                yield communicator
+                # Whoever leaves first closes connections over which another may still be reading.
+                finish(begin(lambda: distributed.all_reduce(torch.zeros(1), async_op=True)))
+        finally:
+            distributed.destroy_process_group()
+
+
+def _backend(store: Any, gang: Gang) -> str:
+    """Return the backends of the group: NCCL for tensors on GPUs, unless two ranks are on one, which it refuses."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return "gloo"
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    store.set(f"gpu/{gang.rank}", str(properties.uuid))
+    gpus = {store.get(f"gpu/{rank}") for rank in range(gang.size)}
+    if len(gpus) == gang.size:
+        return "cpu:gloo,cuda:nccl"
+    if gang.rank == 0:
+        logger.warning(
+            "The %d slots of the trial share %d GPU(s), so their gradients go through the host's memory: give each "
+            "slot a GPU of its own, or train on fewer slots.",
+            gang.size,
+            len(gpus),
+        )
+    return "cpu:gloo,cuda:gloo"
+
+
+def _horovod(
+    gang: Gang, communicator: Communicator, config: Mapping[str, Any], deadline: float
+) -> AbstractContextManager[None]:
+    if not horovod_group.is_asked_for(config):
+        return nullcontext()
+    interface = _loopback_interface()
+    return horovod_group.horovod_joined(gang, communicator, config, interface=interface, deadline=deadline)
+
+
+def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
+    """Return the store over which the ranks find each other, and their secret, once all of them are there."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # it is in torch's documents
+
+    place, end = Path(gang.rendezvous), time.monotonic() + deadline
+    patience = timedelta(seconds=deadline)
+    if gang.rank == 0:
+        # By itself the store would listen on every address of the machine.
+        listener = socket.create_server((_LOOPBACK, 0))
+        host, port = listener.getsockname()
+        with _translated():
+            store = TCPStore(
+                host,
+                port,
+                None,
+                True,
+                patience,
+                wait_for_workers=False,
+                master_listen_fd=listener.detach(),
+                use_libuv=False,  # which takes no listener before torch 2.7
+            )
+        secret = secrets.token_hex(32)
+        _write_privately(place, f"{host}:{port} {secret}")
+    else:
+        address, secret = _read_meeting_place(place, end, deadline)
+        host, _, port_text = address.rpartition(":")
+        with _translated():
+            store = TCPStore(host, int(port_text), None, False, patience)
+    try:
+        store.set(f"here/{gang.rank}", "1")
+        for rank in range(gang.size):
+            store.wait([f"here/{rank}"], timedelta(seconds=max(end - time.monotonic(), 0.001)))
+    except RuntimeError as error:
+        raise PeerLostError(
+            f"Not all {gang.size} processes of the trial were there within {deadline:g} seconds. What kept the missing "
+            "ones is in their own output."
+        ) from error
+    return store, secret.encode()
+
+
+def _write_privately(place: Path, content: str) -> None:
+    """Write so that a reader sees all of it or nothing, and nobody else can read it."""
+    temporary = place.with_name(f".{place.name}.{os.getpid()}")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        stream.write(content)
+    temporary.replace(place)
+
+
+def _read_meeting_place(place: Path, end: float, deadline: float) -> tuple[str, str]:
+    while True:
+        with suppress(FileNotFoundError):
+            address, _, secret = place.read_text(encoding="utf-8").strip().partition(" ")
+            return address, secret
+        if time.monotonic() >= end:
+            raise PeerLostError(
+                f"The first process of the trial did not say within {deadline:g} seconds where to meet (in {place}). "
+                "What kept it is in its own output."
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise lost(error) from error
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Keep the backend's own ports on the loopback interface."""
+    name = "GLOO_SOCKET_IFNAME"
+    before = os.environ.get(name)
+    os.environ.setdefault(name, _loopback_interface())
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+
+
+def _loopback_interface() -> str:
+    names = [name for _, name in socket.if_nameindex()]
+    return next((name for name in ("lo", "lo0") if name in names), names[0])

@@ -1,0 +1,303 @@
+"""Reports of a worker: kept in a spool on disk, sent in batches by a thread. Training never waits for the master."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from det_harness.trial.spool import Spool, SpooledBatch
+from det_native.errors import AuthenticationError, FencedError, MasterError, RequestError, StorageError
+from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.rest import (
+    CheckpointReport,
+    ExitReport,
+    MetricsReport,
+    ReportsAccepted,
+    StartedReport,
+    UserErrorInfo,
+)
+from det_native.schema.states import ExitReason, MetricKind
+
+logger = logging.getLogger("det_harness")
+
+AnyReport = StartedReport | MetricsReport | CheckpointReport | ExitReport
+
+INTERVAL = 0.08
+HEARTBEAT = 2.0
+_LONGEST_BACKOFF = 5.0
+_ROWS = 10_000
+_UNWANTED = frozenset({403, 404, 410})
+_REFUSED_FOR_GOOD = frozenset({400, 413, 422})
+
+
+class Connection(Protocol):
+    """The way to the master, for one run."""
+
+    def send(self, reports: list[str]) -> ReportsAccepted:
+        """Send reports (each as JSON); raises FencedError, RequestError or another MasterError."""
+
+    def best(self) -> float | None:
+        """Return the experiment's best value of the searcher's metric; raises MasterError if there is no answer."""
+
+
+class SpoolReporter:
+    """Implements ``services.Reporter`` for a worker.
+
+    Rows of training metrics are gathered for up to `interval` seconds; the first ones, and everything else, go at once.
+    While the master is away the reports wait on disk and sending is tried again, at most 5 s apart.
+
+    Parameters
+    ----------
+    connection : Connection
+    spool : Spool
+    metric : str or None
+        The searcher's metric.
+    smaller_is_better : bool
+    interval : float
+        Seconds between two batches of training metrics.
+    on_checkpoint : callable, optional
+        Called once the report of a checkpoint lies in the spool, before it can be sent.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        spool: Spool,
+        *,
+        metric: str | None,
+        smaller_is_better: bool = True,
+        interval: float = INTERVAL,
+        on_checkpoint: Callable[[], None] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._on_checkpoint = on_checkpoint
+        self._spool = spool
+        self._metric = metric
+        self._smaller_is_better = smaller_is_better
+        self._interval = interval
+        self._wake = threading.Condition()
+        self._seq = 0
+        self._batches: list[int] = []
+        self._columns: dict[str, list[float | None]] = {}
+        self._urgent = False
+        self._had_rows = False
+        self._closing = False
+        self._deadline = float("inf")
+        self._stop = False
+        self._sending_ended = False
+        self._failure: Exception | None = None
+        self._own: list[float] = []
+        self._best_known = True
+        self._thread = threading.Thread(target=self._send_all, name="det-reports", daemon=True)
+        self._thread.start()
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether the master asked for an early end, or no longer wants this run."""
+        return self._stop
+
+    def started(self, batch: int, length: int | None = None) -> None:
+        """Report that training continues after `batch` batches of `length`."""
+        with self._wake:
+            seq = self._next()
+            self._append(StartedReport(seq=seq, batch=batch, length=length))
+
+    def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
+        """Report rows of training metrics by column; ``batches[i]`` counts the batches done, from 1."""
+        with self._wake:
+            if not self._had_rows:
+                self._had_rows = self._urgent = True
+            if self._batches and (metrics.keys() != self._columns.keys() or len(self._batches) + len(batches) > _ROWS):
+                self._append_rows()
+            self._batches.extend(batches)
+            for name, column in metrics.items():
+                self._columns.setdefault(name, []).extend(column)
+            self._wake.notify()
+
+    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+        """Report the metrics of one validation."""
+        with self._wake:
+            self._append_rows()
+            columns = {name: [value] for name, value in metrics.items()}
+            self._append(MetricsReport(seq=self._next(), kind=MetricKind.VALIDATION, batches=[batch], metrics=columns))
+            value = metrics.get(self._metric) if self._metric else None
+            self._own.append(float("nan") if value is None else value)
+
+    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
+        """Report a complete checkpoint."""
+        with self._wake:
+            self._append_rows()
+            self._append(CheckpointReport(seq=self._next(), location=location, manifest=manifest), durable=True)
+            if self._on_checkpoint is not None:
+                self._on_checkpoint()
+
+    def exit(self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None) -> ExitReport:
+        """Report the end of the run; returns the report."""
+        with self._wake:
+            self._append_rows()
+            report = ExitReport(seq=self._next(), reason=reason, batch=batch, error=error)
+            self._append(report, durable=True)
+            return report
+
+    def best_metric(self) -> float | None:
+        """Return the experiment's best value of the searcher's metric, as far as it can be known now.
+
+        Validations of this run count, but for the one reported last. The master is given a second to answer. That it
+        does not is said once, until it has answered again: this is asked at every validation.
+        """
+        values = [value for value in self._own[:-1] if value == value]
+        known = None
+        try:
+            known = self._connection.best()
+            self._best_known = True
+        except MasterError as error:
+            if self._best_known:
+                logger.warning("The experiment's best metric is not known, the master does not answer: %s", error)
+            self._best_known = False
+        if known is not None:
+            values.append(known)
+        if not values:
+            return None
+        return min(values) if self._smaller_is_better else max(values)
+
+    def close(self, timeout: float = 10.0) -> bool:
+        """Send what is left, for at most `timeout` seconds; returns whether the master has everything.
+
+        Raises
+        ------
+        StorageError
+            If reports could not be kept on disk.
+        """
+        with self._wake:
+            self._append_rows()
+            self._closing = True
+            self._deadline = time.monotonic() + timeout
+            self._wake.notify()
+        self._thread.join(timeout + 1.0)
+        with self._wake:
+            complete = self._spool.empty()
+            if not self._thread.is_alive():
+                self._spool.close()
+        if self._failure is not None:
+            raise self._failure
+        return complete
+
+    def _next(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    def _append(self, report: AnyReport, *, durable: bool = False) -> None:
+        try:
+            self._spool.append(report.seq, report.model_dump_json(), durable=durable)
+        except Exception:
+            self._seq -= 1  # the number is free again: the master must not find a gap
+            raise
+        self._urgent = True
+        self._wake.notify()
+
+    def _append_rows(self) -> None:
+        batches, columns = self._batches, self._columns
+        for first in range(0, len(batches), _ROWS):
+            part = slice(first, first + _ROWS)
+            self._append(
+                MetricsReport(
+                    seq=self._next(),
+                    kind=MetricKind.TRAINING,
+                    batches=batches[part],
+                    metrics={name: column[part] for name, column in columns.items()},
+                )
+            )
+        self._batches, self._columns = [], {}
+
+    def _send_all(self) -> None:
+        """The body of the sending thread."""
+        backoff = 0.1
+        last_contact = 0.0
+        while True:
+            batch = self._next_batch(last_contact)
+            if batch is None and self._closing:
+                return
+            try:
+                self._accept(self._connection.send(batch.reports if batch else []), batch)
+            except (FencedError, AuthenticationError) as error:
+                self._end_sending(f"The master no longer wants reports of this run: {error}", stop=True)
+                return
+            except RequestError as error:
+                if error.status in _UNWANTED:
+                    self._end_sending(f"The master no longer knows this run: {error}", stop=True)
+                    return
+                if error.status in _REFUSED_FOR_GOOD and batch is not None:
+                    self._end_sending(f"The master refused reports, which stay in the spool: {error}", stop=False)
+                    return
+                backoff = self._pause(backoff, error)
+            except MasterError as error:
+                backoff = self._pause(backoff, error)
+            else:
+                backoff = 0.1
+            last_contact = time.monotonic()
+            if time.monotonic() > self._deadline:
+                return
+
+    def _next_batch(self, last_contact: float) -> SpooledBatch | None:
+        """Wait for something to send; None means a heartbeat, or the end when closing."""
+        with self._wake:
+            while True:
+                now = time.monotonic()
+                due = last_contact + (0.0 if self._urgent or self._closing else self._interval)
+                waiting = bool(self._batches) or not self._spool.empty()
+                if waiting and now >= due:
+                    if self._batches:
+                        self._append_rows_in_thread()
+                    self._urgent = False
+                    return self._spool.read()
+                if self._closing or now >= last_contact + HEARTBEAT:
+                    return None
+                self._wake.wait((due if waiting else last_contact + HEARTBEAT) - now)
+
+    def _append_rows_in_thread(self) -> None:
+        try:
+            self._append_rows()
+        except (StorageError, ValueError) as error:  # handed to the training thread, which ends with it
+            self._failure = error
+            self._stop = True
+            self._batches, self._columns = [], {}
+
+    def _accept(self, accepted: ReportsAccepted, batch: SpooledBatch | None) -> None:
+        with self._wake:
+            if batch is not None:
+                self._spool.confirm(batch)
+            if accepted.stop:
+                self._stop = True
+
+    def _pause(self, backoff: float, error: Exception) -> float:
+        if backoff < 0.2:
+            logger.warning("Reports wait on disk, the master does not take them: %s", error)
+        end = time.monotonic() + backoff
+        with self._wake:
+            while (now := time.monotonic()) < min(end, self._deadline):
+                self._wake.wait(min(end, self._deadline) - now)
+        return min(backoff * 2, _LONGEST_BACKOFF if not self._closing else 0.5)
+
+    def _end_sending(self, sentence: str, *, stop: bool) -> None:
+        logger.error("%s", sentence)
+        with self._wake:
+            self._sending_ended = True
+            self._stop = self._stop or stop
+
+
+def open_reporter(
+    connection: Connection,
+    directory: Path,
+    *,
+    metric: str | None,
+    smaller_is_better: bool,
+    on_checkpoint: Callable[[], None] | None = None,
+) -> SpoolReporter:
+    """Start a reporter with its spool in `directory`."""
+    return SpoolReporter(
+        connection, Spool(directory), metric=metric, smaller_is_better=smaller_is_better, on_checkpoint=on_checkpoint
+    )

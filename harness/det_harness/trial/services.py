@@ -1,0 +1,118 @@
+"""What a controller is given. The same four things serve a worker on the cluster and a run in the notebook's kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from det_harness.ranks.communicator import Communicator, OneProcess
+from det_harness.trial.schedule import Schedule
+from det_harness.trial.throttle import Throttle
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import CheckpointManifest
+
+
+class Reporter(Protocol):
+    """Where metrics go. Never blocks on the network, never raises for an unreachable master."""
+
+    def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
+        """Report rows of training metrics by column; ``batches[i]`` counts the batches done, from 1."""
+
+    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+        """Report the metrics of one validation."""
+
+    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
+        """Report a complete checkpoint."""
+
+    def best_metric(self) -> float | None:
+        """Return the experiment's best value of the searcher's metric, the validation just reported left out.
+
+        None if there is none or the master does not answer in time.
+        """
+
+
+class Checkpoints(Protocol):
+    """Writes and reads the checkpoints of one trial."""
+
+    def save(
+        self,
+        batch: int,
+        write: Callable[[Path], Callable[[Throttle], None] | None],
+        *,
+        beside: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        on_saved: Callable[[str, Path], None] | None = None,
+    ) -> str:
+        """Publish what `write` puts into a fresh folder; return the uuid.
+
+        `write` must finish copying the state to host memory or to the folder before it returns; a function that it
+        returns writes what is left, in the background. The manifest, hashing, rename and the report follow there,
+        all of it slowly if the training goes on `beside` it on the same processors.
+        `on_saved` is called in the training thread with the uuid and the folder, before publication (users'
+        ``on_checkpoint_end``); where it needs the whole folder, `write` must leave nothing.
+        """
+
+    def restore(self) -> AbstractContextManager[Path | None]:
+        """Give a verified local folder with the checkpoint to continue from, or None to start from scratch."""
+
+    def wait(self) -> None:
+        """Block until all checkpoints are published; raise what went wrong with one."""
+
+    def published(self) -> list[str]:
+        """Return the uuids of the checkpoints that were completed since the last call."""
+
+
+@dataclass
+class Services:
+    """Everything a controller needs besides the user's own objects.
+
+    Attributes
+    ----------
+    environment : TrialEnvironment
+    schedule : Schedule
+        The pure state machine; the controller tells it what happened and does what it says.
+    reporter : Reporter
+    checkpoints : Checkpoints
+    stop_requested : callable
+        True once the master, a signal or Ctrl-C asks for an early end: the controller passes it to
+        ``schedule.request_stop()`` at the next batch.
+    validation_batches : int or None
+        Batches of one validation; None for all of the validation data. A minimal loop (``test=True``) takes 1.
+    tensorboard : Path or None
+        Where event files of TensorBoard go, the same for every run of the trial.
+    communicator : Communicator
+        Connects the ranks of the trial. On other ranks than the first, nothing is reported and nothing published: of
+        the checkpoints only ``restore`` is used there.
+    """
+
+    environment: TrialEnvironment
+    schedule: Schedule
+    reporter: Reporter
+    checkpoints: Checkpoints
+    stop_requested: Callable[[], bool]
+    validation_batches: int | None = None
+    tensorboard: Path | None = None
+    communicator: Communicator = field(default_factory=OneProcess)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a controller's run ended.
+
+    `stopped` is True for an early end (stop requested by user code, master or Ctrl-C). `result` is what the user's
+    call returns in a local run: Keras's ``History`` for ``fit``, None otherwise.
+    """
+
+    batches: int
+    stopped: bool = False
+    result: Any = None
+
+
+class Controller(Protocol):
+    """Runs one trial to its end: builds the user's objects, restores, then does what the schedule says."""
+
+    def run(self) -> Outcome:
+        """Train to the end."""
