@@ -15,8 +15,9 @@ from det_harness.frameworks.torch import training
 from det_harness.frameworks.torch.gradients.group import GroupGradients
 from det_harness.frameworks.torch.gradients.sharded import ShardedGradients
 from det_harness.frameworks.torch.gradients.wire import GroupWire
-from det_harness.ranks.communicator import Communicator, TorchCommunicator
+from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.deadlock import DeadlockDetection
+from det_harness.ranks.torch_communicator import TorchCommunicator
 from rank_program import CaseRun
 from rank_trials import PlainTrial
 
