@@ -18,7 +18,10 @@ Metrics = Mapping[str, Any]
 
 
 class TrainingPort(Protocol):
-    """What a framework implements for the driver. All of it is called on every rank, in the same order."""
+    """What a framework implements for the driver. All of it is called on every rank, in the same order.
+
+    What most frameworks have no use for does nothing by itself.
+    """
 
     @property
     def validated_by(self) -> str:
@@ -27,6 +30,7 @@ class TrainingPort(Protocol):
     @property
     def verb(self) -> str:
         """What it does with them, for messages: "return", or "report"."""
+        return "return"
 
     def report(self) -> None:
         """Report the training metrics that were not reported yet."""
@@ -39,6 +43,7 @@ class TrainingPort(Protocol):
 
     def validated(self, metrics: dict[str, float]) -> None:
         """Call what of the user's wants to know the metrics, which have been reported."""
+        return
 
     def save(self) -> None:
         """Save a checkpoint of the present state."""
@@ -46,9 +51,11 @@ class TrainingPort(Protocol):
     @property
     def awaits_uploads(self) -> bool:
         """Whether something of the user's wants to know when checkpoints are published; on all ranks the same."""
+        return False
 
     def uploaded(self, uuid: str) -> None:
         """Tell it of one."""
+        return
 
     def wait(self) -> None:
         """Block until every checkpoint is published."""

@@ -39,8 +39,6 @@ class KerasController(TrainingPort):
     """
 
     validated_by = "the validation of model.fit()"
-    verb = "return"
-    awaits_uploads = False
 
     def __init__(self, call: FitCall, services: Services) -> None:
         self.call = call
@@ -111,9 +109,6 @@ class KerasController(TrainingPort):
             found = {metric.name: finite(metric.result()) for metric in self.call.model.metrics}
         yield found or None
 
-    def validated(self, metrics: dict[str, float]) -> None:
-        """Do nothing: Keras has called the hooks of its callbacks."""
-
     def save(self) -> None:
         """Take a checkpoint of the present state."""
         schedule = self.services.schedule
@@ -125,9 +120,6 @@ class KerasController(TrainingPort):
 
         self._randomness.look(self.call.model)
         self.services.checkpoints.save(schedule.progress.batches, write)
-
-    def uploaded(self, uuid: str) -> None:
-        """Do nothing: no callback of Keras's wants to know."""
 
     def wait(self) -> None:
         """Block until every checkpoint is published."""

@@ -49,9 +49,11 @@ class Definition(Protocol):
 
     def begin(self, context: PyTorchTrialContext) -> None:
         """Make ready before the first batch of all; a trial that is continued finds everything in its checkpoint."""
+        return
 
     def enter_training_mode(self, context: PyTorchTrialContext) -> None:
-        """Have the models in the mode for training with ``train_batch``."""
+        """Have the models in the mode for training with ``train_batch``; by itself, modes are the user's own."""
+        return
 
 
 class TrialClass(Definition):
@@ -101,9 +103,6 @@ class TrialClass(Definition):
     def epoch_length(self, loader: DataLoader, context: PyTorchTrialContext) -> int:
         """Return the batches of one pass over the training data."""
         return batches_of_an_epoch(self.name, loader, context)
-
-    def begin(self, context: PyTorchTrialContext) -> None:
-        """Do nothing: ``enter_training_mode`` is all that is needed."""
 
     def enter_training_mode(self, context: PyTorchTrialContext) -> None:
         """Put all models into training mode."""

@@ -105,9 +105,6 @@ class CapturedCall(Definition):
             return  # this slot has no batch; whether any has one, the validation itself tells
         checked_validation(dict.fromkeys(names, 0.0), metric, evaluation.owner)
 
-    def enter_training_mode(self, context: PyTorchTrialContext) -> None:
-        """Do nothing: modes are the user's own."""
-
 
 class _Adapter(PyTorchTrial):
     """The user's functions as a trial."""
