@@ -36,28 +36,31 @@ def missing(framework: Framework, user: str) -> MissingDependencyError:
     )
 
 
-def has_horovod() -> bool:
-    """Whether Horovod is installed, with its part for PyTorch; nothing is imported."""
+def has_horovod(part: str = "torch") -> bool:
+    """Whether Horovod is installed, with its part for PyTorch or ``"tensorflow"``; nothing is imported."""
     spec = find_spec("horovod")
     folders = (spec.submodule_search_locations if spec is not None else None) or ()
-    return any(True for folder in folders for _ in Path(folder, "torch").glob("mpi_lib_v2*"))
+    return any(True for folder in folders for _ in Path(folder, part).glob("mpi_lib*.so"))
 
 
-def missing_horovod(python: str = sys.executable) -> MissingDependencyError:
+def missing_horovod(python: str = sys.executable, part: str = "torch") -> MissingDependencyError:
     """Return the error that says how to install Horovod: there is no wheel of it, a script of ours builds one.
 
     Parameters
     ----------
     python : str
         Path of the interpreter that lacks it.
+    part : {"torch", "tensorflow"}
+        Which of its parts is needed.
     """
     environment = Path(python).parents[1]
     installed = environment / "share" / "det_native" / "horovod.sh"
     script = installed if installed.is_file() else Path(__file__).parents[1] / "tools" / "horovod.sh"
+    other = ", or leave the field out: torch exchanges gradients by itself" if part == "torch" else ""
     return MissingDependencyError(
-        "distributed.backend: horovod needs Horovod, built for PyTorch, which is not installed in the Python that "
-        f"trains ({python}): run  VENV={shlex.quote(str(environment))} sh {shlex.quote(str(script))}  (there is no "
-        "wheel; it builds one, in some 6 minutes), or leave the field out: torch exchanges gradients by itself."
+        f"distributed.backend: horovod needs Horovod, built for {FRAMEWORKS[part].title}, which is not installed in "
+        f"the Python that trains ({python}): run  VENV={shlex.quote(str(environment))} sh {shlex.quote(str(script))}  "
+        f"(there is no wheel; it builds one, in some 6 minutes){other}."
     )
 
 

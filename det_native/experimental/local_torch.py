@@ -40,7 +40,7 @@ def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Exper
     settings : Settings
     origin : Origin
     """
-    from det_harness.frameworks.torch.native import NativeTorchController
+    from det_harness.frameworks.torch.controller import NativeTorchController
 
     with _running(call, config_of_one_trial(settings, call), settings, origin) as run:
         run.outcome = NativeTorchController(call, run.services).run()

@@ -217,7 +217,7 @@ class FitCall:
             If the configuration's batch size exceeds the data.
         """
         self.per_slot_batch_size(environment)
-        metric = str((environment.config.get("searcher") or {}).get("metric") or "")
+        metric = environment.metric or ""
         if metric.startswith("val_") and self.validation is None:
             raise TrialDefinitionError(
                 f"searcher.metric is '{metric}', but fit() has no validation data. Pass validation_data or "

@@ -201,7 +201,7 @@ class TorchCall:
         InvalidDataError
             If the loader cannot have the batch size of the configuration.
         """
-        metric = str((environment.config.get("searcher") or {}).get("metric") or "")
+        metric = environment.metric or ""
         if metric.startswith("val") and self.evaluate_batch is None:
             raise TrialDefinitionError(
                 f"searcher.metric is '{metric}', but {self.name}() has no validation. Pass validation_loader and "

@@ -46,6 +46,17 @@ class TrialEnvironment:
     managed: bool = True
 
     @property
+    def metric(self) -> str | None:
+        """The searcher's metric, by which trials are compared; None if the configuration names none."""
+        metric: str | None = (self.config.get("searcher") or {}).get("metric")
+        return metric
+
+    @property
+    def smaller_is_better(self) -> bool:
+        """Whether a smaller value of that metric is the better one."""
+        return bool((self.config.get("searcher") or {}).get("smaller_is_better", True))
+
+    @property
     def slots(self) -> int:
         """Slots per trial, from the configuration."""
         resources = self.config.get("resources") or {}

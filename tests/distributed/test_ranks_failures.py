@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import rank_trials
 import torch
-from det_harness.ranks.communicator import OneProcess, TorchCommunicator
+from det_harness.ranks.communicator import OneProcess
 from det_harness.ranks.group import joined
+from det_harness.ranks.torch_communicator import TorchCommunicator
 from rank_rig import NEEDS_HOROVOD, SECONDS, largest_difference, run_ranks
 
 from det_native.errors import PeerLostError, UnsupportedFeatureError

@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 import torch.distributed as distributed
-from det_harness.frameworks.torch import controller
+from det_harness.frameworks.torch import training
 from det_harness.frameworks.torch.gradients.group import GroupGradients
 from det_harness.frameworks.torch.gradients.sharded import ShardedGradients
 from det_harness.frameworks.torch.gradients.wire import GroupWire
-from det_harness.ranks.communicator import Communicator, TorchCommunicator
+from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.deadlock import DeadlockDetection
+from det_harness.ranks.torch_communicator import TorchCommunicator
 from rank_program import CaseRun
 from rank_trials import PlainTrial
 
@@ -46,7 +47,7 @@ def main(folder: Path, strategy: str) -> None:
     def made(_: Communicator, config: dict[str, Any], owner: str) -> Gradients:
         return _MADE_BY[strategy](communicator, owner)
 
-    controller.gradients_of = made  # type: ignore[assignment]  # which would find that there is nobody to exchange with
+    training.gradients_of = made  # type: ignore[assignment]  # which would find that there is nobody to exchange with
     torch.save((trained(folder / "nccl", communicator), alone), folder / "models.pt")
     distributed.destroy_process_group()
 

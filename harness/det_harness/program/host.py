@@ -238,7 +238,7 @@ def make_controller(payload: Any, services: Services) -> Controller:
 
         return KerasController(payload, services)
     if is_native_torch(payload):
-        from det_harness.frameworks.torch.native import NativeTorchController
+        from det_harness.frameworks.torch.controller import NativeTorchController
 
         return NativeTorchController(payload, services)
     if is_torch_trial(payload):

@@ -7,6 +7,7 @@ waits in another collective operation. None has failed, so nothing else would en
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from datetime import timedelta
@@ -26,6 +27,8 @@ SAME_CALLS = (
 _KEY = "waits"
 _HARNESS = ("det_harness", "det_native")
 _BETWEEN = "between two batches"
+# Where a framework's loop over batches is: what is called from there, and not from the user's code, is ours.
+_OF_A_LOOP = re.compile(r"frameworks\.\w+\.(controller|loop)")
 
 
 class _LongWait(NamedTuple):
@@ -134,7 +137,7 @@ class DeadlockDetection:
             if self._source is not None and unit is not None:
                 return f"in {called}() of {self._source.title(unit)}, line {frame.f_lineno}"
             package, _, module = str(frame.f_globals.get("__name__")).partition(".")
-            if package == "det_harness" and module.startswith("frameworks") and ".gradients" not in module:
+            if package == "det_harness" and _OF_A_LOOP.fullmatch(module):
                 return _BETWEEN
             if package in _HARNESS:
                 called = frame.f_code.co_name

@@ -4,37 +4,24 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from det_harness.program.calls import ProgramSource
 from det_harness.ranks import horovod_group
-from det_harness.ranks.communicator import (
-    COLLECTIVE_TIMEOUT,
-    Communicator,
-    OneProcess,
-    TorchCommunicator,
-    begin,
-    finish,
-    lost,
-)
+from det_harness.ranks.communicator import Communicator, OneProcess, lost
 from det_harness.ranks.deadlock import LONG_SECONDS, DeadlockDetection
+from det_harness.ranks.meeting import LOOPBACK, MEETING_SECONDS, Meeting, loopback_interface, variables
+from det_harness.ranks.torch_communicator import COLLECTIVE_TIMEOUT, TorchCommunicator
 from det_native.errors import PeerLostError, UnsupportedFeatureError
 from det_native.schema.job import Gang
 from det_native.schema.manifests import Framework
 
 logger = logging.getLogger("det_harness")
-
-MEETING_SECONDS = 300.0
-
-_LOOPBACK = "127.0.0.1"
-_POLL_SECONDS = 0.02
 
 
 @contextmanager
@@ -87,7 +74,7 @@ def joined(
     horovod_group.check(config or {})
     if torch.cuda.is_available():
         torch.cuda.set_device(gang.local_rank % torch.cuda.device_count())
-    with _on_loopback():
+    with _gloo_on_loopback():
         store, secret = _meet(gang, deadline)
         with _translated():
             distributed.init_process_group(
@@ -103,7 +90,7 @@ def joined(
             with _horovod(gang, communicator, config or {}, deadline):
                 yield communicator
                 # Whoever leaves first closes connections over which another may still be reading.
-                finish(begin(lambda: distributed.all_reduce(torch.zeros(1), async_op=True)))
+                communicator.barrier()
         finally:
             distributed.destroy_process_group()
 
@@ -134,7 +121,7 @@ def _horovod(
 ) -> AbstractContextManager[None]:
     if not horovod_group.is_asked_for(config):
         return nullcontext()
-    interface = _loopback_interface()
+    interface = loopback_interface()
     return horovod_group.horovod_joined(gang, communicator, config, interface=interface, deadline=deadline)
 
 
@@ -142,15 +129,14 @@ def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
     """Return the store over which the ranks find each other, and their secret, once all of them are there."""
     from torch.distributed import TCPStore  # type: ignore[attr-defined]  # it is in torch's documents
 
-    place, end = Path(gang.rendezvous), time.monotonic() + deadline
-    patience = timedelta(seconds=deadline)
+    meeting, patience = Meeting(gang, deadline), timedelta(seconds=deadline)
     if gang.rank == 0:
         # By itself the store would listen on every address of the machine.
-        listener = socket.create_server((_LOOPBACK, 0))
-        host, port = listener.getsockname()
+        listener = socket.create_server((LOOPBACK, 0))
+        port = listener.getsockname()[1]
         with _translated():
             store = TCPStore(
-                host,
+                LOOPBACK,
                 port,
                 None,
                 True,
@@ -159,44 +145,21 @@ def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
                 master_listen_fd=listener.detach(),
                 use_libuv=False,  # which takes no listener before torch 2.7
             )
-        secret = secrets.token_hex(32)
-        _write_privately(place, f"{host}:{port} {secret}")
+        meeting.share(port)
     else:
-        address, secret = _read_meeting_place(place, end, deadline)
-        host, _, port_text = address.rpartition(":")
+        port = meeting.share(None)
         with _translated():
-            store = TCPStore(host, int(port_text), None, False, patience)
+            store = TCPStore(LOOPBACK, port, None, False, patience)
     try:
         store.set(f"here/{gang.rank}", "1")
         for rank in range(gang.size):
-            store.wait([f"here/{rank}"], timedelta(seconds=max(end - time.monotonic(), 0.001)))
+            store.wait([f"here/{rank}"], timedelta(seconds=max(meeting.end - time.monotonic(), 0.001)))
     except RuntimeError as error:
         raise PeerLostError(
             f"Not all {gang.size} processes of the trial were there within {deadline:g} seconds. What kept the missing "
             "ones is in their own output."
         ) from error
-    return store, secret.encode()
-
-
-def _write_privately(place: Path, content: str) -> None:
-    """Write so that a reader sees all of it or nothing, and nobody else can read it."""
-    temporary = place.with_name(f".{place.name}.{os.getpid()}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-        stream.write(content)
-    temporary.replace(place)
-
-
-def _read_meeting_place(place: Path, end: float, deadline: float) -> tuple[str, str]:
-    while True:
-        with suppress(FileNotFoundError):
-            address, _, secret = place.read_text(encoding="utf-8").strip().partition(" ")
-            return address, secret
-        if time.monotonic() >= end:
-            raise PeerLostError(
-                f"The first process of the trial did not say within {deadline:g} seconds where to meet (in {place}). "
-                "What kept it is in its own output."
-            )
-        time.sleep(_POLL_SECONDS)
+    return store, meeting.secret
 
 
 @contextmanager
@@ -207,19 +170,7 @@ def _translated() -> Iterator[None]:
         raise lost(error) from error
 
 
-@contextmanager
-def _on_loopback() -> Iterator[None]:
+def _gloo_on_loopback() -> AbstractContextManager[None]:
     """Keep the backend's own ports on the loopback interface."""
     name = "GLOO_SOCKET_IFNAME"
-    before = os.environ.get(name)
-    os.environ.setdefault(name, _loopback_interface())
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(name, None)
-
-
-def _loopback_interface() -> str:
-    names = [name for _, name in socket.if_nameindex()]
-    return next((name for name in ("lo", "lo0") if name in names), names[0])
+    return variables({name: os.environ.get(name) or loopback_interface()})

@@ -6,18 +6,20 @@ variables that it reads when it begins; they are taken back at once, for what th
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from det_harness.ranks.communicator import Communicator
+from det_harness.ranks.horovod_communicator import HorovodCommunicator, Library, arrays_of
+from det_harness.ranks.meeting import LOOPBACK, MEETING_SECONDS, Meeting, loopback_interface, variables
 from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import has_horovod, missing_horovod
 from det_native.schema.job import Gang
 
-_LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.02
 _MEGABYTE = 1 << 20
 
@@ -40,7 +42,7 @@ def check(config: Mapping[str, Any]) -> None:
         On GPUs, if it was built without NCCL.
     """
     if is_asked_for(config):
-        _library()
+        _library("torch")
 
 
 @contextmanager
@@ -70,39 +72,99 @@ def horovod_joined(
     PeerLostError
         If another process is gone.
     """
-    horovod = _library()
+    with _started(gang, config, "torch", communicator.broadcast_object, communicator.barrier, interface, deadline):
+        yield
+
+
+@contextmanager
+def joined_by_horovod(
+    gang: Gang, library: Library, config: Mapping[str, Any] | None = None, *, deadline: float = MEETING_SECONDS
+) -> Iterator[HorovodCommunicator]:
+    """Have nothing but Horovod connect the processes of a trial for the block; gives what connects them.
+
+    Parameters
+    ----------
+    gang : Gang
+        Of several processes.
+    library : {"torch", "tensorflow"}
+        Which part of Horovod is used; the other framework is not imported.
+    config : mapping, optional
+        The experiment configuration.
+    deadline : float
+        Seconds to wait for the others.
+
+    Raises
+    ------
+    MissingDependencyError
+        If Horovod is not installed, or was not built for the framework.
+    UnsupportedFeatureError
+        On GPUs, if it was built without NCCL.
+    PeerLostError
+        If another process does not come, or has gone before the end of the block.
+    """
+    _library(library)
+    meeting = Meeting(gang, deadline)
+    arrays = arrays_of(library)
+
+    def all_here() -> None:
+        HorovodCommunicator(arrays, gang.rank, gang.size, meeting.secret, "det_native.all_here").barrier()
+
+    with _started(gang, config or {}, library, meeting.share, all_here, loopback_interface(), deadline):
+        communicator = HorovodCommunicator(arrays, gang.rank, gang.size, meeting.secret)
+        yield communicator
+        communicator.barrier()  # whoever leaves first closes connections over which another may still be reading
+
+
+@contextmanager
+def _started(
+    gang: Gang,
+    config: Mapping[str, Any],
+    library: Library,
+    announce: Callable[[int | None], int],
+    all_here: Callable[[], None],
+    interface: str,
+    deadline: float,
+) -> Iterator[None]:
+    """Start Horovod for the block.
+
+    `announce` gives every rank the port of rank 0's, and `all_here` returns once all have begun.
+    """
+    horovod = _library(library)
     settings = {
         **_place_of(gang),
         **_tuning(config),
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
         "HOROVOD_GLOO_IFACE": interface,
-        "HOROVOD_GLOO_RENDEZVOUS_ADDR": _LOOPBACK,
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": LOOPBACK,
         "HOROVOD_GLOO_TIMEOUT_SECONDS": str(max(1, round(deadline))),
     }
     try:
-        with _meeting_place(communicator) as port:
-            with _variables({**settings, "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)}):
+        with _meeting_place(gang.rank, announce) as port:
+            with variables({**settings, "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)}):
                 horovod.init()
-            communicator.all_gather_object(None)  # until all have begun, the meeting place is open
+            all_here()  # until all have begun, the meeting place is open
         yield
     finally:
         horovod.shutdown()
 
 
-def _library() -> Any:
-    if not has_horovod():
-        raise missing_horovod()
-    import horovod.torch
-    import torch
-
-    if torch.cuda.is_available() and not horovod.torch.nccl_built():
+def _library(name: Library) -> Any:
+    if not has_horovod(name):
+        raise missing_horovod(part=name)
+    library: Any = importlib.import_module(f"horovod.{name}")
+    if _on_gpus(name) and not library.nccl_built():
+        other = ", or leave the field out, for torch's own exchange, which uses NCCL" if name == "torch" else ""
         raise UnsupportedFeatureError(
             "distributed.backend: horovod cannot exchange gradients between GPUs here, since Horovod was built without "
-            "NCCL: build it with HOROVOD_GPU_OPERATIONS=NCCL, or leave the field out, for torch's own exchange, which "
-            "uses NCCL."
+            f"NCCL: build it with HOROVOD_GPU_OPERATIONS=NCCL{other}."
         )
-    return horovod.torch
+    return library
+
+
+def _on_gpus(name: Library) -> bool:
+    framework: Any = importlib.import_module(name)
+    return bool(framework.cuda.is_available() if name == "torch" else framework.config.list_physical_devices("GPU"))
 
 
 def _place_of(gang: Gang) -> dict[str, str]:
@@ -131,36 +193,21 @@ def _tuning(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 @contextmanager
-def _meeting_place(communicator: Communicator) -> Iterator[int]:
+def _meeting_place(rank: int, announce: Callable[[int | None], int]) -> Iterator[int]:
     """Have the first process tell, for the block, who is where; gives the port, on every process.
 
     Horovod's ``RendezvousServer`` would listen on every address of the machine.
     """
-    if communicator.rank != 0:
-        yield communicator.broadcast_object(None)
+    if rank != 0:
+        yield announce(None)
         return
     from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
 
-    with RendezvousHTTPServer((_LOOPBACK, 0), RendezvousHandler, False) as server:
+    with RendezvousHTTPServer((LOOPBACK, 0), RendezvousHandler, False) as server:
         answering = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), name="horovod-rendezvous")
         answering.start()
         try:
-            yield communicator.broadcast_object(server.server_address[1])
+            yield announce(server.server_address[1])
         finally:
             server.shutdown()
             answering.join()
-
-
-@contextmanager
-def _variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for the block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

@@ -1,70 +1,17 @@
-"""Runs the one job of a worker process: an attempt at a trial, or the check of a bundle."""
+"""Job in, outcome out: runs the one job of a worker process, an attempt at a trial or the check of a bundle.
+
+The standby of this process has read the job and hands it over. A check leaves ``result.json``, an attempt ``exit.json``
+and its reports; both say by their exit code how it went.
+"""
 
 from __future__ import annotations
 
-import importlib
 import logging
-import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
-from pydantic import BaseModel
-
-from det_harness.program.host import WorkerHost
-from det_harness.program.runner import ProgramRunner, check_versions
-from det_harness.program.user_errors import describe, raised_by_user
-from det_harness.ranks.communicator import Communicator
-from det_harness.ranks.gang import Failures, SilentReporter, exit_report, ranks_of, run_folder
-from det_harness.ranks.group import joined
-from det_harness.trial import rng
-from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
-from det_harness.trial.lengths import periods_of
-from det_harness.trial.publications import Publications
-from det_harness.trial.report import SpoolReporter, open_reporter
-from det_harness.trial.schedule import Schedule, Train
-from det_harness.trial.services import Outcome, Services
-from det_harness.worker.connection import MasterConnection
-from det_native.errors import (
-    BundleCheckError,
-    BundleCorruptError,
-    CheckpointError,
-    MasterError,
-    MissingDependencyError,
-    PeerLostError,
-    StorageError,
-)
-from det_native.schema.environment import TrialEnvironment
-from det_native.schema.job import EXIT_PEER_FAILED, CheckJob, TrialJob
-from det_native.schema.rest import UserErrorInfo
-from det_native.schema.states import ExitReason
-from det_native.storage.blobs import BlobStore
-from det_native.storage.checkpoints import CheckpointStorage
-from det_native.storage.unpack import unpack_bundle
-
-logger = logging.getLogger("det_harness")
-
-EXIT_DONE = 0
-EXIT_USER_ERROR = 1
-EXIT_HARNESS_ERROR = 3
-
-CLOSE_SECONDS = 5.0
-
-_FRAMEWORKS = {"torch": "torch", "keras": "tensorflow", "estimator": "tensorflow"}
-# Not the user's, unless the user's code has raised them.
-_RARELY_THE_USERS = (
-    BundleCheckError,
-    BundleCorruptError,
-    CheckpointError,
-    MasterError,
-    MissingDependencyError,
-    PeerLostError,
-    StorageError,
-)
+from det_harness.worker.attempt import EXIT_DONE, TrialRun, write_atomically
+from det_native.schema.job import CheckJob, TrialJob
 
 
 def run_job(job: TrialJob | CheckJob) -> int:
@@ -81,10 +28,9 @@ def run_job(job: TrialJob | CheckJob) -> int:
     if isinstance(job, CheckJob):
         from det_harness.program.check import check_bundle
 
-        result = check_bundle(job)
-        write_atomically(Path(job.directory) / "result.json", result)
+        write_atomically(Path(job.directory) / "result.json", check_bundle(job))
         return EXIT_DONE
-    return _TrialRun(job).run()
+    return TrialRun(job).run()
 
 
 def log_to_output() -> None:
@@ -94,175 +40,3 @@ def log_to_output() -> None:
     """
     logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=sys.stderr)
     logging.getLogger("tensorflow").handlers.clear()
-
-
-class _TrialRun:
-    """One attempt at a trial, from unpacking to the last report."""
-
-    def __init__(self, job: TrialJob) -> None:
-        self._job = job
-        self._directory = Path(job.directory)
-        self._work = self._directory / "work"
-        self._stop = threading.Event()
-        self._told_to_stop = False
-        self._environment = TrialEnvironment(
-            config=job.config,
-            hparams=job.hparams,
-            experiment_id=job.experiment_id,
-            trial_id=job.trial_id,
-            trial_seed=job.trial_seed,
-            ranks=ranks_of(job.gang),
-        )
-        self._failures = Failures(job.gang)
-        self._publications = Publications(self._directory, job.run_id, job.checkpoints)
-        self._reporter: SpoolReporter | SilentReporter = (
-            SilentReporter() if self._environment.ranks.rank else self._open_reporter()
-        )
-        self._schedule: Schedule | None = None
-        self._runner: ProgramRunner | None = None
-        self._host: WorkerHost | None = None
-
-    def run(self) -> int:
-        """Train, and report how it ended."""
-        with self._terminated_by_signal():
-            try:
-                outcome = self._train()
-            except BaseException as error:  # noqa: BLE001 (the exit report of this process; reported whatever it is)
-                return self._failed(error)
-            return self._ended(outcome)
-
-    def _open_reporter(self) -> SpoolReporter:
-        job = self._job
-        searcher = job.config.get("searcher") or {}
-        return open_reporter(
-            MasterConnection(job.master_url, job.token, job.run_id),
-            self._directory / "spool",
-            metric=searcher.get("metric"),
-            smaller_is_better=bool(searcher.get("smaller_is_better", True)),
-            on_checkpoint=self._publications.end,
-        )
-
-    def _train(self) -> Outcome:
-        job = self._job
-        blobs = BlobStore(job.blobs)
-        check_versions(job.bundle)
-        unpack_bundle(job.bundle, blobs, self._work)
-        importlib.import_module("det_native.compat")
-        importlib.import_module(_FRAMEWORKS[job.bundle.program.framework])
-        self._runner = runner = ProgramRunner(job.bundle, blobs.read, self._work)
-        self._schedule = Schedule(periods_of(self._environment))
-        with joined(job.gang, job.bundle.program.framework, job.config, source=runner.source) as communicator:
-            return self._run_program(runner, self._schedule, communicator)
-
-    def _run_program(self, runner: ProgramRunner, schedule: Schedule, communicator: Communicator) -> Outcome:
-        job = self._job
-        folder = run_folder(self._directory, job.gang)
-        services = Services(
-            environment=self._environment,
-            schedule=schedule,
-            reporter=self._reporter,
-            checkpoints=self._checkpoints(),
-            stop_requested=self._must_stop,
-            validation_batches=1 if job.test else None,
-            tensorboard=folder.parent.parent / "tensorboard" / str(job.experiment_id) / str(job.trial_id),
-            communicator=communicator,
-        )
-        self._host = host = WorkerHost(self._environment, runner.calls, services)
-        rng.seed_process(job.trial_seed)
-        try:
-            with self._failures.noted():
-                return host.run(runner.run)
-        finally:
-            services.checkpoints.wait()
-
-    def _checkpoints(self) -> TrialCheckpoints:
-        job = self._job
-        owner = CheckpointOwner(
-            framework=job.bundle.program.framework,
-            hparams=job.hparams,
-            experiment_id=job.experiment_id,
-            trial_id=job.trial_id,
-            run_id=job.run_id,
-            bundle_id=job.bundle_id,
-        )
-        return TrialCheckpoints(
-            CheckpointStorage(job.checkpoints),
-            owner,
-            self._reporter,
-            resume=job.resume,
-            on_start=self._started,
-            journal=None if self._environment.ranks.rank else self._publications,
-        )
-
-    def _started(self, batch: int) -> None:
-        length = self._schedule.periods.length if self._schedule is not None else None
-        self._reporter.started(batch, length)
-
-    def _must_stop(self) -> bool:
-        """Whether training is to end early, which the controller then knows."""
-        if self._stop.is_set() or self._reporter.stop_requested:
-            self._told_to_stop = True
-        return self._told_to_stop
-
-    def _ended(self, outcome: Outcome) -> int:
-        # Where the user's own code had ended training before, a stop asked for later changes nothing.
-        reason = ExitReason.STOPPED if outcome.stopped and self._told_to_stop else ExitReason.COMPLETED
-        return self._exit(reason, outcome.batches, None, EXIT_DONE)
-
-    def _failed(self, error: BaseException) -> int:
-        done = self._schedule.progress.batches if self._schedule is not None else 0
-        first = self._failures.is_first(error)
-        runner = self._runner
-        if runner is None or (isinstance(error, _RARELY_THE_USERS) and not raised_by_user(error, runner.source)):
-            if isinstance(error, PeerLostError):
-                logger.error("%s", error)
-            else:
-                logger.error("The worker failed.", exc_info=error)
-            info = UserErrorInfo(type=type(error).__name__, message=str(error), traceback="", batch=done)
-            reason, code = ExitReason.HARNESS_ERROR, EXIT_HARNESS_ERROR
-        else:
-            info = describe(error, runner.source, self._failing_batch(done))
-            print(info.traceback, file=sys.stderr, flush=True)
-            reason, code = ExitReason.USER_ERROR, EXIT_USER_ERROR
-        if not first:
-            reason, code = ExitReason.PEER_FAILED, EXIT_PEER_FAILED
-        return self._exit(reason, done, self._failures.name(info), code)
-
-    def _failing_batch(self, done: int) -> int:
-        """Return the batch in which an exception was raised: one that was not completed, if it was one of training."""
-        if self._host is None or self._host.failure is None or self._schedule is None:
-            return done
-        return done + 1 if isinstance(self._schedule.next(), Train) else done
-
-    def _exit(self, reason: ExitReason, batches: int, error: UserErrorInfo | None, code: int) -> int:
-        if reason is ExitReason.PEER_FAILED:  # the master hears of the failure from the process that it was in
-            report = exit_report(reason, batches, error)
-        else:
-            report = self._reporter.exit(reason, batches, error)
-        write_atomically(self._directory / "exit.json", report)
-        if not self._reporter.close(CLOSE_SECONDS):
-            logger.warning("The master did not take the last reports; they are in the run's spool.")
-        return code
-
-    @contextmanager
-    def _terminated_by_signal(self) -> Iterator[None]:
-        """SIGTERM asks for a checkpoint and an end."""
-
-        def handle(number: int, frame: FrameType | None) -> None:
-            self._stop.set()
-
-        previous = signal.signal(signal.SIGTERM, handle)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGTERM, previous)
-
-
-def write_atomically(path: Path, model: BaseModel) -> None:
-    """Write a model as JSON so that a reader sees all of it or nothing, after a crash too."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as stream:
-        stream.write(model.model_dump_json())
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)

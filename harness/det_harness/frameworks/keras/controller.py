@@ -6,7 +6,8 @@ One controller serves native calls of ``fit`` and trial classes.
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,20 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.data import make_feed
-from det_harness.frameworks.keras.loop import TrainingCallbacks
+from det_harness.frameworks.keras.loop import TrainingCallbacks, finite
 from det_harness.frameworks.keras.model_state import load_weights
 from det_harness.frameworks.keras.randomness import RandomnessCheck
 from det_harness.frameworks.keras.validation import ValidationFeed
+from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import in_whole_epochs
-from det_harness.trial.metrics import checked_validation, is_best
 from det_harness.trial.services import Outcome, Services
 from det_native.keras.native import FitCall
 
 __all__ = ["KerasController", "in_whole_epochs", "load_weights"]
 
 
-class KerasController:
-    """Runs one trial of a captured call of ``fit``.
+class KerasController(TrainingPort):
+    """Runs one trial of a captured call of ``fit``: Keras's loop has the batches, `driver` what is due between them.
 
     Parameters
     ----------
@@ -36,6 +37,8 @@ class KerasController:
     services : Services
         Schedule, reports and checkpoints.
     """
+
+    validated_by = "the validation of model.fit()"
 
     def __init__(self, call: FitCall, services: Services) -> None:
         self.call = call
@@ -47,7 +50,8 @@ class KerasController:
         schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
         self.feed = make_feed(call, services.environment, self.steps)
         self._randomness = RandomnessCheck()
-        self.validation = ValidationFeed(call, services.environment, services.validation_batches)
+        self.validation_feed = ValidationFeed(call, services.environment, services.validation_batches)
+        self.driver = Driver(services, self)
 
     def run(self) -> Outcome:
         """Train to the end; return Keras's ``History`` as the result."""
@@ -58,10 +62,10 @@ class KerasController:
             folder = restored.enter_context(self.services.checkpoints.restore())
             if folder is not None:
                 schedule.restore(model_state.progress_of(folder))
-                self.validation.restore(folder)
-            callbacks = TrainingCallbacks(self, folder, restored)
+                self.validation_feed.restore(folder)
+            self._callbacks = callbacks = TrainingCallbacks(self, folder, restored)
             try:
-                self._fit(callbacks)
+                self._fit()
             except BaseException:
                 callbacks.broken_off()
                 raise
@@ -69,9 +73,7 @@ class KerasController:
                 callbacks.leave_model()
                 self._close()
         callbacks.finish()
-        self.services.checkpoints.wait()
-        progress = schedule.progress
-        return Outcome(progress.batches, stopped=not progress.validated_at_end, result=call.model.history)
+        return self.driver.finish(call.model.history)
 
     def epochs(self) -> int:
         """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
@@ -89,69 +91,75 @@ class KerasController:
         asked = 1 if asked == "auto" else int(asked)
         return min(asked, 1) * 2 if self.call.context.role == "worker" else asked
 
-    def evaluate(self, callbacks: Any) -> dict[str, Any]:
+    def stop_asked(self) -> bool:
+        """Return whether the user's code, the master or a signal asks for an early end."""
+        return self.services.stop_requested() or self.call.context.get_stop_requested()
+
+    # -- for the driver
+
+    def report(self) -> None:
+        """Report the training metrics that were not reported yet."""
+        self._callbacks.report()
+
+    @contextmanager
+    def validation(self) -> Iterator[dict[str, Any] | None]:
         """Validate the model as it is, in the middle of an epoch or after it."""
+        found = self._evaluate() if self.validation_feed.x is not None else {}
+        if not found and self.services.schedule.progress.batches:  # the metrics of training stand in
+            found = {metric.name: finite(metric.result()) for metric in self.call.model.metrics}
+        yield found or None
+
+    def save(self) -> None:
+        """Take a checkpoint of the present state."""
+        schedule = self.services.schedule
+
+        def write(folder: Path) -> None:
+            model_state.save(folder, self.call, schedule.snapshot(), self._callbacks.callbacks)
+            self.feed.save(folder)
+            self.validation_feed.save(folder)
+
+        self._randomness.look(self.call.model)
+        self.services.checkpoints.save(schedule.progress.batches, write)
+
+    def wait(self) -> None:
+        """Block until every checkpoint is published."""
+        self.services.checkpoints.wait()
+
+    def _evaluate(self) -> dict[str, Any]:
         running = model_state.metric_values(self.call.model)
         found = self.call.original("evaluate")(
-            **self.validation.arguments(), callbacks=callbacks, return_dict=True, _use_cached_eval_dataset=True
+            **self.validation_feed.arguments(),
+            callbacks=self._callbacks,
+            return_dict=True,
+            _use_cached_eval_dataset=True,
         )
         # The metrics of training are the same objects.
         model_state.set_metric_values(self.call.model, running)
         return {f"val_{name}": value for name, value in found.items()}
 
-    def validated(self, batch: int, metrics: dict[str, Any]) -> None:
-        """Check and report the metrics of a validation, and tell the schedule."""
-        services = self.services
-        searcher = services.environment.config.get("searcher") or {}
-        metric = searcher.get("metric")
-        checked = checked_validation(metrics, metric, "the validation of model.fit()")
-        services.reporter.validation(batch, checked)
-        best = True
-        if metric:
-            smaller = bool(searcher.get("smaller_is_better", True))
-            best = is_best(checked[metric], services.reporter.best_metric(), smaller_is_better=smaller)
-        services.schedule.validated(best=best)
-
-    def save(self, callbacks: list[Any]) -> None:
-        """Take a checkpoint of the present state."""
-        schedule = self.services.schedule
-
-        def write(folder: Path) -> None:
-            model_state.save(folder, self.call, schedule.snapshot(), callbacks)
-            self.feed.save(folder)
-            self.validation.save(folder)
-
-        self._randomness.look(self.call.model)
-        self.services.checkpoints.save(schedule.progress.batches, write)
-        schedule.checkpointed()
-
-    def stop_asked(self) -> bool:
-        """Return whether the user's code, the master or a signal asks for an early end."""
-        return self.services.stop_requested() or self.call.context.get_stop_requested()
-
     def _close(self) -> None:
         self.feed.close()
-        self.validation.close()
+        self.validation_feed.close()
 
-    def _fit(self, callbacks: TrainingCallbacks) -> None:
+    def _fit(self) -> None:
         arguments = self.call.arguments
         given: dict[str, Any] = {
-            **self.validation.queue_arguments(),
+            **self.validation_feed.queue_arguments(),
             "epochs": self.epochs(),
             "initial_epoch": arguments["initial_epoch"],
             "steps_per_epoch": self.steps,
             "class_weight": arguments["class_weight"],
             "shuffle": False,  # the feed has shuffled
-            "validation_data": self.validation.x,
-            "validation_steps": self.validation.steps,
+            "validation_data": self.validation_feed.x,
+            "validation_steps": self.validation_feed.steps,
             "validation_freq": arguments["validation_freq"],
             **self.feed.arguments(self.services.schedule.progress.batches),
             **self.call.extra,
         }
         try:
-            self.call.original("fit")(callbacks=callbacks, **given)
+            self.call.original("fit")(callbacks=self._callbacks, **given)
         except (tf.errors.OpError, StopIteration) as error:
-            for theirs in (self.feed.error, self.validation.error):
+            for theirs in (self.feed.error, self.validation_feed.error):
                 if theirs is not None and not isinstance(theirs, StopIteration):
                     raise theirs from error
             raise

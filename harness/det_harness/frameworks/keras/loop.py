@@ -19,9 +19,9 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.data import Feed
-from det_harness.frameworks.keras.validation import ValidationFeed
+from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import scalar
-from det_harness.trial.schedule import Finish, SaveCheckpoint, Train, Validate
+from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
 from det_native.keras.native import FitCall
 
@@ -36,22 +36,13 @@ class Training(Protocol):
     services: Services
     steps: int
     feed: Feed
-    validation: ValidationFeed
+    driver: Driver
 
     def epochs(self) -> int:
         """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
 
     def verbosity(self) -> int:
         """Return what to print, as Keras's ``verbose``."""
-
-    def evaluate(self, callbacks: Any) -> dict[str, Any]:
-        """Validate the model as it is, in the middle of an epoch or after it."""
-
-    def validated(self, batch: int, metrics: dict[str, Any]) -> None:
-        """Check and report the metrics of a validation, and tell the schedule."""
-
-    def save(self, callbacks: list[Any]) -> None:
-        """Take a checkpoint of the present state."""
 
     def stop_asked(self) -> bool:
         """Return whether the user's code, the master or a signal asks for an early end."""
@@ -126,7 +117,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         if done >= self._until or self._stop_requested() or self._context.stop_requested:
             self._pause()
         elif time.monotonic() >= self._report_at:
-            self._report()
+            self.report()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         if self._cut:
@@ -157,7 +148,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
 
     def broken_off(self) -> None:
         """Something was raised: report the batches that were done, and tell the schedule how many those are."""
-        self._report()
+        self.report()
         self._schedule.trained(self._done)
 
     def leave_model(self) -> None:
@@ -189,50 +180,33 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
             self.model.__dict__["_should_eval"] = lambda *_: False
 
     def _act(self, validation: dict[str, Any] | None = None) -> None:
-        """Do what the schedule says, up to the next batch or the end.
+        """Do what is due, up to the next batch or the end.
 
         `validation` holds the metrics of Keras's own validation at the end of an epoch.
         """
-        self._report()
-        while True:
-            action = self._schedule.next()
-            if isinstance(action, SaveCheckpoint):
-                self._controller.save(self.callbacks)
-            elif isinstance(action, Validate) or validation:
-                self._validate(validation)
-                validation = None
-            elif isinstance(action, Train):
-                self._until = action.until
-                return
-            elif isinstance(action, Finish):
-                self._finished = True
-                # Where Keras ends by itself it is left to: told to stop, it would not end its queues.
-                if self._done - self._epoch_start < self._controller.steps or not self._in_last_epoch():
-                    self.model.stop_training = True
-                return
+        self.report()
+        action = self._controller.driver.advance(validation)
+        if isinstance(action, Train):
+            self._until = action.until
+            return
+        self._finished = True
+        # Where Keras ends by itself it is left to: told to stop, it would not end its queues.
+        if self._done - self._epoch_start < self._controller.steps or not self._in_last_epoch():
+            self.model.stop_training = True
 
     def _in_last_epoch(self) -> bool:
         controller = self._controller
         last = controller.epochs() - int(controller.call.arguments["initial_epoch"]) - 1
         return self._epoch_start >= last * controller.steps
 
-    def _validate(self, metrics: dict[str, Any] | None) -> None:
-        if not metrics and self._controller.validation.x is not None:
-            metrics = self._controller.evaluate(self)
-        if not metrics and self._done:  # no validation data: the metrics of training stand in
-            metrics = {metric.name: _finite(metric.result()) for metric in self.model.metrics}
-        if metrics:
-            self._controller.validated(self._done, metrics)
-        else:
-            self._schedule.validated(best=False)
-
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Report the training metrics of the batches that were not reported yet."""
         self._report_at = time.monotonic() + _REPORT_INTERVAL
         rows, self._rows = self._rows, []
         if not rows:
             return
         names = dict.fromkeys(name for _, logs in rows for name in logs)
-        columns = {name: [_finite(logs.get(name)) for _, logs in rows] for name in names}
+        columns = {name: [finite(logs.get(name)) for _, logs in rows] for name in names}
         self._controller.services.reporter.training([batch for batch, _ in rows], columns)
 
     def _restore(self) -> None:
@@ -241,7 +215,8 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
             model_state.restore(self._folder, controller.call, self.callbacks, controller.feed.first)
 
 
-def _finite(value: Any) -> float | None:
+def finite(value: Any) -> float | None:
+    """Return a number out of a metric of Keras's; None where it is none, or not finite."""
     if isinstance(value, tf.Tensor):
         value = value.numpy()
     # The metrics of every batch come here: floats, nearly always.

@@ -92,7 +92,6 @@ class TorchCheckpoints:
                 )
             else:
                 self._save_own(self._schedule.progress.batches)
-        self._schedule.checkpointed()
 
     def wait(self) -> None:
         """Block until all that this rank has to write is written, on the first rank until it is published.
@@ -112,14 +111,6 @@ class TorchCheckpoints:
         """Block until this rank writes nothing more, whether it goes well or not: it needs the others for it."""
         if self._writing is not None:
             concurrent.futures.wait([self._writing])
-
-    def tell_published(self) -> None:
-        """Run the hooks for the checkpoints that were completed since the last call; a collective call."""
-        if not self._hooks.of("on_checkpoint_upload_end"):
-            return
-        rank_zero = self._communicator.rank == 0
-        for uuid in self._communicator.broadcast_object(self._checkpoints.published() if rank_zero else None):
-            self._hooks.call("on_checkpoint_upload_end", uuid)
 
     def _restore(self, folder: Path | None) -> Any:
         facts = {} if folder is None else trial_state.load_facts(folder)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
 import torch
 
 from det_harness.frameworks.torch import sharded_state
-from det_harness.frameworks.torch.checks import checked_by_name, overrides
+from det_harness.frameworks.torch.checks import check_evaluation, checked_by_name, overrides
 from det_harness.frameworks.torch.lockstep import in_step
 from det_harness.frameworks.torch.reduction import Reduction
-from det_harness.ranks.communicator import Communicator
 from det_harness.trial.metrics import checked_number
+from det_harness.trial.services import Services
 from det_native.errors import InvalidDataError, TrialDefinitionError
-from det_native.pytorch import PyTorchTrial, PyTorchTrialContext, Reducer
+from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext, Reducer
+from det_native.schema.environment import TrialEnvironment
 
 
 class Validation(Protocol):
@@ -34,6 +36,25 @@ class Validation(Protocol):
         """Return the metrics, each reduced to one value, unchecked."""
 
 
+@dataclass(frozen=True)
+class Wording:
+    """How messages call the parts of an evaluation.
+
+    Attributes
+    ----------
+    owner : str
+        What computes the metrics.
+    loader : str
+        The loader.
+    length_remedy : str
+        What to do where the number of records of a batch cannot be told.
+    """
+
+    owner: str
+    loader: str
+    length_remedy: str
+
+
 class Evaluation:
     """Validates a trial.
 
@@ -41,15 +62,11 @@ class Evaluation:
     ----------
     trial : PyTorchTrial
     context : PyTorchTrialContext
-    make_loader : callable
-        Makes the validation's torch loader; takes whether it is to be sharded over the slots.
-    batches : int or None
-        Batches of one validation; None for all.
+    loader : DataLoader
+    services : Services
     reduction : Reduction
         The custom reducers that are used for validation.
-    communicator : Communicator
-    metric : str or None
-        The searcher's.
+    wording : Wording
     """
 
     verb = "return"
@@ -58,21 +75,23 @@ class Evaluation:
         self,
         trial: PyTorchTrial,
         context: PyTorchTrialContext,
-        make_loader: Callable[[bool], Any],
-        batches: int | None,
+        loader: DataLoader,
+        services: Services,
         reduction: Reduction,
-        communicator: Communicator,
-        metric: str | None,
+        wording: Wording,
     ) -> None:
+        name = type(trial).__name__
+        self._metric = services.environment.metric
+        check_evaluation(name, loader, trial, None if reduction else self._metric)
         self._trial = trial
         self._context = context
-        self._name = type(trial).__name__
+        self._name = name
         self._full = overrides(type(trial), "evaluate_full_dataset")
-        self._loader = make_loader(not self._full)
-        self._batches = batches
+        self._loader = loader.get_data_loader(**({} if self._full else shard_of(services.environment)))
+        self._batches = services.validation_batches
         self._reduction = reduction
-        self._communicator = communicator
-        self._metric = metric
+        self._communicator = services.communicator
+        self._wording = wording
         self._sharded = sharded_state.mesh_of(context.models) is not None
         method = trial.evaluate_full_dataset if self._full else trial.evaluate_batch
         self._evaluate = context.around_evaluation(method)
@@ -80,17 +99,16 @@ class Evaluation:
     @property
     def owner(self) -> str:
         """What computes the metrics, for messages."""
-        return f"{self._name}.{'evaluate_full_dataset' if self._full else 'evaluate_batch'}()"
+        return self._wording.owner
 
-    @property
-    def _loader_owner(self) -> str:
-        return f"The loader that {self._name}.build_validation_data_loader() returned"
-
-    @property
-    def _length_remedy(self) -> str:
-        return (
-            f"override {self._name}.get_batch_length(batch), or return Reducer.AVG_OF_BATCHES in evaluation_reducer()"
-        )
+    def names(self) -> list[str] | None:
+        """Return the names of the metrics of this slot's first batch; None if it has none."""
+        batch = next(iter(self._loader), None)
+        if batch is None:
+            return None
+        with torch.no_grad():
+            metrics = self._evaluate(self._context.to_device(batch))
+        return list(checked_by_name(self.owner, metrics))
 
     def run(self) -> dict[str, Any]:
         """Return the metrics, each reduced to one value, unchecked.
@@ -163,7 +181,7 @@ class Evaluation:
         """Reduce the numbers of all slots; a slot may have had no batch."""
         slots = [slot for slot in slots if slot[1]]
         if not slots:
-            raise TrialDefinitionError(f"{self._loader_owner} has no batches; validation needs data.")
+            raise TrialDefinitionError(f"{self._wording.loader} has no batches; validation needs data.")
         weights = [weight for _, slot_weights in slots for weight in slot_weights]
         return {
             name: self._reducer(name, reducers).reduce([value for own, _ in slots for value in own[name]], weights)
@@ -175,7 +193,7 @@ class Evaluation:
             return self._trial.get_batch_length(batch)
         except InvalidDataError as error:
             raise InvalidDataError(
-                f"{error} Validation metrics are weighted by the records of their batch: {self._length_remedy}."
+                f"{error} Validation metrics are weighted by the records of their batch: {self._wording.length_remedy}."
             ) from error
 
     def _reducer(self, name: str, reducers: Any) -> Reducer:
@@ -186,3 +204,9 @@ class Evaluation:
                 "reducer for all metrics, or a dictionary with one for each."
             )
         return reducer
+
+
+def shard_of(environment: TrialEnvironment) -> dict[str, Any]:
+    """Return the arguments of a loader that give each rank its share of the records."""
+    ranks = environment.ranks
+    return {"num_replicas": ranks.size, "rank": ranks.rank, "seed": environment.trial_seed}

@@ -9,21 +9,21 @@ from time import monotonic
 from types import CodeType, FrameType
 from typing import Any
 
-from det_harness.frameworks.torch.native import NativeTorchController
+from det_harness.frameworks.torch.native import CapturedCall
 from det_harness.frameworks.torch.ranks import Met
+from det_harness.frameworks.torch.training import TorchTraining
 from det_harness.program.runner import ProgramStop
-from det_harness.trial.schedule import Finish, Train
+from det_harness.trial.schedule import Finish
 from det_harness.trial.services import Outcome, Services
 from det_native.callsite import asking_frame, left_on_purpose, place_in
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch import LRScheduler
 from det_native.pytorch.native_call import TorchCall
-from det_native.tensorboard import place
 
 logger = logging.getLogger("det_harness")
 
 
-class TorchLoopController(NativeTorchController):
+class TorchLoopController:
     """Runs one trial of a loop over ``context.train()``; it gives the loop's batches instead of training on them.
 
     A loop that is left ends in order. The batch in which that happened is done like any other if the loop's body has
@@ -48,10 +48,11 @@ class TorchLoopController(NativeTorchController):
         Where the loop's frame stood when it was left, see ``callsite.came_through``.
     """
 
-    _verb = "report"
-
     def __init__(self, call: TorchCall, services: Services) -> None:
-        super().__init__(call, services)
+        self._call = call
+        self._definition = CapturedCall(call, services)
+        self._training = TorchTraining(self._definition)
+        self.explained = self._training.explained
         self.outcome: Outcome | None = None
         self.on_purpose = False
         self.left_at: tuple[CodeType, int] | None = None
@@ -59,9 +60,8 @@ class TorchLoopController(NativeTorchController):
         self._met: Met | None = None
         self._asker: FrameType | None = None
         self._batch: Any = None
-        self._part = 0  # the batch up to which the part under way goes: see `_part_end`
+        self._part = 0  # the batch up to which the part under way goes: see `TorchTraining.part_end`
         self._by_batch: list[LRScheduler] = []
-        self._stopped = False
 
     def batches(self) -> Iterator[Any]:
         """Yield the batches that are left, to the end.
@@ -69,11 +69,10 @@ class TorchLoopController(NativeTorchController):
         An iterator that is closed before that has been left by the user's code; it ends the training in order, unless
         an exception left it.
         """
-        with place.writing_to(self._event_files()), self.explained():
-            self._build()
+        with self._training.running():
             self._call.context.begin_loop()
-            with self._shutdown_in_any_case(), contextlib.closing(self):
-                with self._training(), self._told_of():
+            with contextlib.closing(self):
+                with self._training.started(), self._told_of():
                     while self._advance():
                         batch, self._batch = self._batch, None
                         self._asker = asking_frame()
@@ -84,8 +83,8 @@ class TorchLoopController(NativeTorchController):
                                 raise
                         del batch
                         self._after_batch()
-                self._await_checkpoints()
-            self.outcome = Outcome(batches=self._schedule.progress.batches, stopped=self._stopped)
+                outcome = self._training.driver.finish()
+        self.outcome = outcome
 
     def close(self) -> None:
         """Let go of the user's code."""
@@ -99,7 +98,7 @@ class TorchLoopController(NativeTorchController):
             yield
         except BaseException:
             with contextlib.suppress(RuntimeError):
-                self._recorder.report_alone()
+                self._training.recorder.report_alone()
             raise
 
     def _leaves(self) -> bool:
@@ -112,42 +111,33 @@ class TorchLoopController(NativeTorchController):
 
     def _advance(self) -> bool:
         """Do what is due until the next batch is there; returns False at the end."""
+        training, schedule = self._training, self._training.schedule
         while True:
-            if self._done < self._part and not self._schedule.stop_requested and not self._schedule.progress.ended:
+            if training.done < self._part and not schedule.stop_requested and not schedule.progress.ended:
                 if self._enter_batch():
                     return True
                 continue
-            self._checkpoints.tell_published()
-            match self._schedule.next():
-                case Train(until):
-                    self._begin_part(until)
-                case Finish(stopped):
-                    self._recorder.report()
-                    self._stopped = stopped
-                    return False
-                case action:
-                    self._between_batches(action)
-
-    def _begin_part(self, until: int) -> None:
-        """Begin a part of the training that lies within one epoch and workload."""
-        self._part = min(until, self._part_end())
-        self._by_batch = self._schedulers(LRScheduler.StepMode.STEP_EVERY_BATCH)
-        epoch, first = divmod(self._done, self._epoch_length)
-        if first == 0 and not self._left:
-            self._hooks.call("on_training_epoch_start", epoch)
+            action = training.driver.advance()
+            if isinstance(action, Finish):
+                return False
+            self._part = min(action.until, training.part_end())
+            self._by_batch = training.schedulers(LRScheduler.StepMode.STEP_EVERY_BATCH)
+            if not self._left:
+                training.begin_part()
 
     def _enter_batch(self) -> bool:
         """Have the next batch ready; returns False if there is none because the loop was left."""
+        training, context = self._training, self._call.context
         self._met = None
-        if self._ranks.several:
-            self._ranks.send_buffers()
+        if training.ranks.several:
+            training.ranks.send_buffers()
         if self._left:
-            self._call.context.begin_batch(None)
+            context.begin_batch(None)
             self._after_batch()
             return False
-        self._batch = self._context.to_device(next(self._batches))
-        self._context.enter_batch(self._done)
-        self._call.context.begin_batch(self._begin_to_train if self._ranks.several else None)
+        self._batch = context.to_device(next(training.batches))
+        context.enter_batch(training.done)
+        context.begin_batch(self._begin_to_train if training.ranks.several else None)
         return True
 
     def _begin_to_train(self) -> None:
@@ -156,11 +146,12 @@ class TorchLoopController(NativeTorchController):
             raise ProgramStop
 
     def _meet(self, *, trained: bool = False) -> Met:
-        due = self._done + 1 >= self._recorder.due or monotonic() >= self._recorder.late
-        self._met = met = self._ranks.meet(due=due, left=self._left, trained=trained)
+        done, recorder = self._training.done, self._training.recorder
+        due = done + 1 >= recorder.due or monotonic() >= recorder.late
+        self._met = met = self._training.ranks.meet(due=due, left=self._left, trained=trained)
         if met.trained and met.passed and not met.left:
             raise TrialDefinitionError(
-                f"The slots of the trial go different ways in batch {self._done + 1} of the loop over context.train(): "
+                f"The slots of the trial go different ways in batch {done + 1} of the loop over context.train(): "
                 f"{'another slot does not train on it' if trained else 'this slot has not trained on it'}, so the "
                 "others would wait for its gradients. Let every slot call context.backward() and "
                 "context.step_optimizer() for the same batches."
@@ -170,13 +161,13 @@ class TorchLoopController(NativeTorchController):
     def _after_batch(self) -> None:
         """Do what belongs to the end of a batch, which the loop's body is done with, or has left."""
         used = self._call.context.batch_used
-        if self._ranks.several and self._met is None:
+        if self._training.ranks.several and self._met is None:
             self._meet()
         if self._met is None:
             ends = self._left and not used
         else:
             ends = self._met.left  # so nobody has trained on the batch
-            used = self._communicator.broadcast_object(used) if ends else True
+            used = self._definition.services.communicator.broadcast_object(used) if ends else True
         if ends:
             self._end_here(used=used)
         else:
@@ -184,35 +175,37 @@ class TorchLoopController(NativeTorchController):
 
     def _count(self) -> None:
         """A batch is done."""
-        self._done += 1
-        self._schedule.trained(self._done)
-        recorder, context = self._recorder, self._context
-        reported = self._call.context.take_reported()
+        training = self._training
+        training.done = done = training.done + 1
+        training.schedule.trained(done)
+        recorder, context = training.recorder, self._call.context
+        reported = context.take_reported()
         if reported:
-            recorder.add(self._done, reported)
+            recorder.add(done, reported)
         for scheduler in self._by_batch:
             scheduler.step()
         if self._met is None:
-            stop = self._services.stop_requested() or context.get_stop_requested()
-            due = self._done >= recorder.due or monotonic() >= recorder.late
+            stop = training.services.stop_requested() or context.get_stop_requested()
+            due = done >= recorder.due or monotonic() >= recorder.late
         else:
             stop, due = self._met.stops, self._met.due
         if stop:
-            self._schedule.request_stop()
-        elif due and self._done < self._part:
+            training.schedule.request_stop()
+        elif due and done < self._part:
             recorder.report()
-        if stop or self._done >= self._part:
-            self._end_part()
+        if stop or done >= self._part:
+            training.end_part()
 
     def _end_here(self, *, used: bool) -> None:
         """End the training where the loop was left, as if its length had been this."""
+        training, means = self._training, self._definition.means
         if used:
             self._count()
         self._call.context.take_reported()
-        if self._ranks.several:
-            logger.info("A slot has left the loop over context.train(): all end after batch %d.", self._done)
-        if self._reduction and not self._schedule.ends_workload(self._done):
-            self._report_workload()
-        self._recorder.report()
-        nothing = self._done == 0 or (self._means is not None and self._means.empty)
-        self._schedule.end_here(validate=not nothing)
+        if training.ranks.several:
+            logger.info("A slot has left the loop over context.train(): all end after batch %d.", training.done)
+        if training.reduction and not training.schedule.ends_workload(training.done):
+            training.report_workload()
+        training.recorder.report()
+        nothing = training.done == 0 or (means is not None and means.empty)
+        training.schedule.end_here(validate=not nothing)

@@ -1,15 +1,12 @@
-"""Trains the objects and functions of ``det.experimental.pytorch``: ``fit()`` by the loop of a PyTorchTrial."""
+"""The objects and functions of ``det.experimental.pytorch``, as something that is trained like a PyTorchTrial."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import torch
-
-from det_harness.frameworks.torch.checks import checked_by_name
-from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.frameworks.torch.evaluation import Evaluation, Validation
+from det_harness.frameworks.torch.definition import Definition
+from det_harness.frameworks.torch.evaluation import Evaluation, Validation, Wording
 from det_harness.frameworks.torch.modes import evaluating
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.frameworks.torch.training_means import TrainingMeans
@@ -23,120 +20,90 @@ from det_native.errors import TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.native_call import TorchCall, function_name
-from det_native.schema.environment import TrialEnvironment
 
 # The name of a callback of our own, which keeps what belongs to a checkpoint besides the user's objects.
 _MEANS = "det_native.means"
 
 
-class _NativeEvaluation(Evaluation):
-    """Validates with the user's function."""
-
-    @property
-    def _call(self) -> TorchCall:
-        assert isinstance(self._trial, _Adapter)
-        return self._trial.call
-
-    @property
-    def owner(self) -> str:
-        """What computes the metrics, for messages."""
-        return f"{function_name(self._call.evaluate_batch)}()"
-
-    @property
-    def _loader_owner(self) -> str:
-        return f"validation_loader of {self._name}()"
-
-    @property
-    def _length_remedy(self) -> str:
-        return (
-            "let the batches of validation_loader be tensors, or tuples or dictionaries of them, with the records "
-            "along the first dimension (collate_fn= of the DataLoader makes them)"
-        )
-
-    def names(self) -> list[str] | None:
-        """Return the names of the metrics of this slot's first batch; None if it has none."""
-        batch = next(iter(self._loader), None)
-        if batch is None:
-            return None
-        with torch.no_grad():
-            metrics = self._evaluate(self._context.to_device(batch))
-        return list(checked_by_name(self.owner, metrics))
-
-
-class NativeTorchController(PyTorchTrialController):
-    """Runs one trial of a captured call of ``context.fit()``.
+class CapturedCall(Definition):
+    """A captured call of ``context.fit()`` or ``context.train()``: what the user has built in the program.
 
     Parameters
     ----------
     call : TorchCall
         The user's objects, loaders and functions.
     services : Services
-    """
 
-    _evaluation_class = _NativeEvaluation
+    Attributes
+    ----------
+    means : TrainingMeans or None
+        What stands for a validation where the call has none.
+    """
 
     def __init__(self, call: TorchCall, services: Services) -> None:
         environment = services.environment
         call.context.env = environment
         call.check(environment)
-        self._call = call
-        self._means: TrainingMeans | None = None
+        self.name = call.name
+        self.trainer = call.trainer
+        self.verb = "report" if call.train_batch is None else "return"
+        self.means: TrainingMeans | None = None
         if call.evaluate_batch is None:
-            self._means = TrainingMeans(services.reporter, services.communicator, call, self._searched(environment))
-            services = replace(services, reporter=self._means)
+            self.means = TrainingMeans(services.reporter, services.communicator, call, environment.metric)
+            services = replace(services, reporter=self.means)
+        self.services = services
         schedule = services.schedule
         schedule.periods = in_whole_epochs(schedule.periods, environment, call.steps_per_epoch(environment))
-        super().__init__(_adapter_class(call), services, call.trainer)
+        self._call = call
+        self._evaluation: Evaluation | None = None
 
-    @staticmethod
-    def _searched(environment: TrialEnvironment) -> str | None:
-        metric: str | None = (environment.config.get("searcher") or {}).get("metric")
-        return metric
-
-    def _make_trial(self, gradients: Gradients) -> None:
+    def make(self, gradients: Gradients) -> tuple[PyTorchTrial, PyTorchTrialContext]:
+        """Let the context that the user's objects belong to take part in the run."""
         call = self._call
-        self._context = context = call.context
-        call.context.join_run(self._services.environment, gradients, call.trainer, call.name)
+        call.context.join_run(self.services.environment, gradients, call.trainer, call.name)
         kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(call.context)}
-        if self._means is not None:
-            kept[_MEANS] = self._means.keeper
-        self._trial = self._trial_class(context)
-        assert isinstance(self._trial, _Adapter)
-        self._trial.kept = kept
+        if self.means is not None:
+            kept[_MEANS] = self.means.keeper
+        # The name of the class is what messages say before the name of a method.
+        trial_class = type(call.name, (_Adapter,), {"call": call, "kept": kept})
+        return trial_class(call.context), call.context
 
-    def _make_evaluation(self, reduction: Reduction) -> Validation:
-        return self._means if self._means is not None else super()._make_evaluation(reduction)
-
-    def _validation_loader(self) -> DataLoader:
+    def evaluation(self, trial: PyTorchTrial, context: PyTorchTrialContext, reduction: Reduction) -> Validation:
+        """Return what validates with the user's function, or the means of the training metrics."""
+        if self.means is not None:
+            return self.means
         loader = self._call.validation()
         assert loader is not None
-        return loader
+        wording = Wording(
+            owner=f"{function_name(self._call.evaluate_batch)}()",
+            loader=f"validation_loader of {self.name}()",
+            length_remedy=(
+                "let the batches of validation_loader be tensors, or tuples or dictionaries of them, with the records "
+                "along the first dimension (collate_fn= of the DataLoader makes them)"
+            ),
+        )
+        self._evaluation = Evaluation(trial, context, loader, self.services, reduction, wording)
+        return self._evaluation
 
-    def _batches_of_an_epoch(self) -> int:
-        return self._call.steps_per_epoch(self._services.environment)
+    def epoch_length(self, loader: DataLoader, context: PyTorchTrialContext) -> int:
+        """Return the batches of an epoch, which ``records_per_epoch`` may say."""
+        return self._call.steps_per_epoch(self.services.environment)
 
-    def _begun(self) -> None:
-        if self._done:
-            return  # modes are those of the checkpoint
-        for model in self._context.models:
+    def begin(self, context: PyTorchTrialContext) -> None:
+        """Have the models train, and find out on one batch whether the evaluation returns the searcher's metric."""
+        for model in context.models:
             if not model.training:  # evaluated before, say; the modules of one that trains may be frozen on purpose
                 model.train()
-        self._check_metric()
-
-    def _enter_training_mode(self) -> None:
-        """Do nothing: modes are the user's own."""
-
-    def _check_metric(self) -> None:
-        """Find out on one batch, before any training, whether the searcher's metric comes out of the evaluation."""
-        if self._metric is None or not isinstance(self._evaluation, _NativeEvaluation):
+        evaluation, metric = self._evaluation, self.services.environment.metric
+        if evaluation is None or metric is None:
             return
-        if any(one.for_validation for one in self._context.experimental.reducers):
+        if any(one.for_validation for one in context.experimental.reducers):
             return  # they may compute it, over all batches
-        with evaluating(self._context.models), rng.preserved():
-            names = self._evaluation.names()
+        with evaluating(context.models), rng.preserved():
+            names = evaluation.names()
         if names is None:
             return  # this slot has no batch; whether any has one, the validation itself tells
-        checked_validation(dict.fromkeys(names, 0.0), self._metric, self._evaluation.owner)
+        checked_validation(dict.fromkeys(names, 0.0), metric, evaluation.owner)
 
 
 class _Adapter(PyTorchTrial):
@@ -166,8 +133,3 @@ class _Adapter(PyTorchTrial):
 
     def build_callbacks(self) -> dict[str, PyTorchCallback]:
         return {**self.kept, **self.call.callbacks}
-
-
-def _adapter_class(call: TorchCall) -> type[_Adapter]:
-    # The name of the class is what messages say before the name of a method.
-    return type(call.name, (_Adapter,), {"call": call})

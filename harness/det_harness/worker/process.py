@@ -1,0 +1,127 @@
+"""The process of a worker: what it becomes for its job, when it has to start over, and how it ends."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import io
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
+
+from det_native.schema.job import CheckJob, TrialJob
+
+Job = CheckJob | TrialJob
+Stamp = tuple[tuple[str, int], ...]
+
+# Read by the interpreter, the C libraries or a framework when they load: too late for a process that has loaded them.
+_IMPORT_TIME_PREFIXES = (
+    *("PYTHON", "LD_", "MALLOC_", "OMP_", "KMP_", "GOMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_"),
+    *("TF_", "XLA_", "KERAS_", "TORCH", "PYTORCH_", "CUBLAS_", "CUDNN_", "NVIDIA_"),
+)
+
+
+def take_place(job: Job, framework: str) -> None:
+    """Become the worker of this job: environment, devices, threads, directory, output."""
+    directory = Path(job.directory)
+    _redirect_output(directory / "output.log")
+    variables = variables_of(job)
+    if isinstance(job, TrialJob) and "OMP_NUM_THREADS" not in variables:
+        _use_threads(job.threads, framework)
+    os.environ.update(variables)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(job.devices) if isinstance(job, TrialJob) else ""
+    work = directory / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)
+
+
+def _use_threads(threads: int, framework: str) -> None:
+    for name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"):
+        os.environ[name] = str(threads)
+    if framework == "torch" and "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+
+
+def _redirect_output(path: Path) -> None:
+    """Send standard output and error to a file, line by line, and give standard input an end."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.dup2(nothing, 0)
+    os.close(output)
+    os.close(nothing)
+    for stream in (sys.stdout, sys.stderr):
+        assert isinstance(stream, io.TextIOWrapper)
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as the process
+
+
+def installation_stamp(paths: Iterable[str] | None = None) -> Stamp:
+    """Return what changes when a package is installed, upgraded or removed in this interpreter.
+
+    Parameters
+    ----------
+    paths : iterable of str, optional
+        Where to look, ``sys.path`` by default; only folders of installed packages count.
+    """
+    stamp = []
+    for path in sys.path if paths is None else paths:
+        if Path(path).name in ("site-packages", "dist-packages"):
+            try:
+                stamp.append((path, os.stat(path).st_mtime_ns))
+            except FileNotFoundError:
+                continue
+    return tuple(stamp)
+
+
+def needs_fresh_process(variables: dict[str, str]) -> bool:
+    """Return whether a job's environment variables come too late for a process that has imported its framework."""
+    return any(
+        name.startswith(_IMPORT_TIME_PREFIXES) and os.environ.get(name) != value for name, value in variables.items()
+    )
+
+
+def start_over(line: bytes, variables: dict[str, str], status: int | None) -> None:
+    """Become a cold process, which has the job's variables from the start and sees what is installed now."""
+    handed = os.memfd_create("job")
+    with open(handed, "wb", closefd=False) as file:
+        file.write(line)
+    os.lseek(handed, 0, os.SEEK_SET)
+    os.dup2(handed, 0)
+    os.environ.update(variables)
+    if status is not None:
+        os.set_inheritable(status, True)
+    # Handlers of signals do not survive, but ignored ones would; Python ignores SIGPIPE and sets that anew.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "det_harness.worker.standby", *sys.argv[1:]])
+
+
+def remove_temporary_folder() -> None:
+    """Remove the folder that the launcher made for this process and would have removed itself."""
+    folder = Path(os.environ.get("TMPDIR", ""))
+    if "DET_WORKER" in os.environ and folder.name.startswith("det-"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def variables_of(job: Job) -> dict[str, str]:
+    """Return the environment variables that a job wants."""
+    return dict(job.variables) if isinstance(job, TrialJob) else {}
+
+
+def leave(code: int) -> NoReturn:
+    """End this process as the interpreter does, but for taking the frameworks apart: that takes them up to seconds."""
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for the user's threads; no public name
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # the disk is full, or the user closed it
+            stream.flush()
+    remove_temporary_folder()
+    os._exit(code)

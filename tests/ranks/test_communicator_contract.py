@@ -1,0 +1,115 @@
+"""What every communicator does, with real processes: each implementation, without the framework of another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from det_harness.ranks import signed
+from det_harness.ranks.communicator import OneProcess
+
+from det_native.errors import PeerLostError
+from det_native.frameworks import has_horovod
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = Path(__file__).with_name("communicator_program.py")
+SECONDS = 150.0
+
+
+def _horovod(part: str) -> Any:
+    why = f"Horovod for {part} is not installed here: sh tools/horovod.sh builds it."
+    return pytest.param(f"horovod.{part}", marks=pytest.mark.skipif(not has_horovod(part), reason=why))
+
+
+IMPLEMENTATIONS = ["torch", _horovod("torch"), _horovod("tensorflow")]
+IMPORTED = {
+    "torch": ["torch"],
+    "horovod.torch": ["torch", "horovod"],
+    "horovod.tensorflow": ["tensorflow", "horovod"],
+}
+
+Ranks = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture(params=IMPLEMENTATIONS)
+def implementation(request: pytest.FixtureRequest) -> str:
+    """The implementation."""
+    return str(request.param)
+
+
+@pytest.fixture
+def ranks(tmp_path: Path, implementation: str) -> Ranks:
+    """Run the program in processes; returns what each has found."""
+
+    def run(what: str, *, size: int = 2, codes: list[int] | None = None) -> list[dict[str, Any]]:
+        command = [sys.executable, str(PROGRAM), implementation, str(tmp_path)]
+        processes = [subprocess.Popen([*command, str(rank), str(size), what]) for rank in range(size)]
+        try:
+            assert [process.wait(timeout=SECONDS) for process in processes] == (codes or [0] * size)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+        paths = [tmp_path / f"found.{rank}.json" for rank in range(size)]
+        return [json.loads(path.read_text()) for path in paths if path.exists()]
+
+    return run
+
+
+def test_every_rank_has_the_same_answers(ranks: Ranks, implementation: str) -> None:
+    found = ranks("verbs", size=3)
+    assert [one.pop("place") for one in found] == [[rank, 3] for rank in range(3)]
+    assert [one.pop("imported") for one in found] == [IMPORTED[implementation]] * 3
+    assert found[0] == found[1] == found[2]
+    assert found[0] == {
+        "gathered": [0, 1, 2],
+        "lengths": [0, 100_000, 200_000],
+        "function": 2,
+        "nothing": [None] * 3,
+        "sent": ["of rank", 0],
+        "any": [True, True, False],
+        "meanwhile": [0, 1, 2],
+        "late answer": [True],
+        "many": sum(range(150)),
+    }
+
+
+def test_a_barrier_waits_for_the_last_rank(ranks: Ranks) -> None:
+    assert min(one["waited"] for one in ranks("barrier")) > 0.4
+
+
+def test_another_thread_has_a_group_of_its_own(ranks: Ranks) -> None:
+    for one in ranks("groups"):
+        assert one["own"] == [[-number, -number] for number in range(20)]
+        assert one["other"] == [[number, number] for number in range(20)]
+
+
+def test_who_loses_a_rank_says_so_at_once(ranks: Ranks) -> None:
+    begun = time.monotonic()
+    [left] = ranks("losing", codes=[0, 9])
+    assert time.monotonic() - begun < 100
+    assert left["lost"].startswith("Another process of this trial has ended or does not answer")
+    assert "\n" not in left["lost"]
+
+
+def test_one_process_answers_itself() -> None:
+    alone = OneProcess()
+    alone.barrier()
+    assert alone.all_gather_object("a") == ["a"]
+    assert alone.broadcast_object("a") == "a"
+    assert alone.all_reduce_any(True, False)() == [True, False]
+    assert alone.new_group() is alone
+
+
+def test_only_what_a_rank_has_signed_is_unpickled() -> None:
+    content = bytes(signed.packed({"a": 1}, b"secret"))
+    assert signed.unpacked(content, b"secret") == {"a": 1}
+    with pytest.raises(PeerLostError, match="no process of this trial"):
+        signed.unpacked(content, b"other")
