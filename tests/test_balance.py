@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from balance import DURATIONS, next_file, read_times
@@ -35,9 +34,3 @@ def test_times_that_are_not_noted_are_none(tmp_path: Path) -> None:
 def test_noted_files_are_there() -> None:
     gone = [file for file in read_times() if not (DURATIONS.parents[1] / file).exists()]
     assert not gone, f"write {DURATIONS.name} anew with --note-times"
-
-
-def test_every_folder_of_tests_has_noted_times() -> None:
-    noted = {file.split("/")[1] for file in json.loads(DURATIONS.read_text())}
-    folders = {path.parent.name for path in DURATIONS.parent.glob("*/test_*.py")}
-    assert folders <= noted | {"gpu"}
