@@ -23,8 +23,8 @@ FRONT_END := jupyter_ext
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
 	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs tools/build_hook.py
 
-.PHONY: help setup demo test quick-lane lanes soak check quick-tests lab bench static lint types openapi format clean \
-	front-end-check
+.PHONY: help setup demo test quick-lane lanes soak soaking properties check quick-tests lab bench static lint types \
+	openapi format clean front-end-check
 
 help:
 	@echo "make demo    run the quickstart notebook headless: in the kernel, on the cluster, and back"
@@ -59,10 +59,14 @@ quick-lane: setup $(HOROVOD)
 lanes: setup $(HOROVOD)
 	$(PYTEST) $(LANES)
 
-# Last, all tests of properties again, with ten thousand examples each where those are cheap.
-soak: setup $(HOROVOD)
+soak: soaking properties
+
+soaking: setup $(HOROVOD)
 	$(PYTEST) $(SOAK) --timeout 7200
-	$(PYTEST) -m "hypothesis" --hypothesis-profile soak --timeout 7200
+
+# Tests of properties again, with ten thousand examples each where those are cheap.
+properties: setup $(HOROVOD)
+	$(PYTEST) -m "hypothesis and not soak" --hypothesis-profile soak --timeout 7200
 
 # Side by side, as much of it leaves a core idle; each part's output in one piece, where this make can do that.
 TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)

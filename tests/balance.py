@@ -4,8 +4,8 @@ A file is never divided. A process stays in the folder that it has begun, becaus
 dear to start (a master, a JupyterLab, a browser) within a process. Where no folder is left that nobody has begun, it
 helps in the folder with the most work left. In all of these, what takes longest comes first.
 
-The times are those of ``durations.json``, which ``pytest --note-times`` writes anew. A file that is not in there yet
-counts with a guess, until somebody does.
+The times are those of ``durations.json``, by lane (what ``-m`` says) and file; ``pytest --note-times`` writes those of
+the lane that is run anew. A file that is not in there yet counts with a guess, until somebody does.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def next_file(waiting: Iterable[str], begun: Mapping[str, set[str]], process: st
     )
 
 
-def read_times(path: Path = DURATIONS) -> dict[str, float]:
-    """Return the seconds by file; of a file that is not there, none."""
+def read_times(path: Path = DURATIONS) -> dict[str, dict[str, float]]:
+    """Return the seconds by lane and file; of a file that is not there, none."""
     if not path.exists():
         return {}
-    times: dict[str, float] = json.loads(path.read_text())
+    times: dict[str, dict[str, float]] = json.loads(path.read_text())
     return times
 
 
@@ -83,7 +83,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByTime(LoadFileScheduling):  # type: ignore[misc]
         """Takes the files out of the queue in the order of `next_file`; never runs again what ended a process."""
 
-        times = read_times()
+        times = read_times().get(config.option.markexpr, {})
         begun: dict[str, set[str]] = {}
 
         def _assign_work_unit(self, node: Any) -> None:
@@ -111,7 +111,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 class _Times:
     """Adds up what the tests of each file took, in the process that shows the results."""
 
-    def __init__(self, write: bool) -> None:
+    def __init__(self, lane: str, write: bool) -> None:
+        self._lane = lane
         self._write = write
         self._seconds: Counter[str] = Counter()
 
@@ -127,13 +128,12 @@ class _Times:
                 terminalreporter.write_line(f"{seconds:7.1f}s {file}")
             terminalreporter.write_line(f"{sum(self._seconds.values()):7.1f}s in all files")
         if self._write:
-            times = {**read_times(), **{file: round(seconds, 1) for file, seconds in self._seconds.items()}}
-            root = DURATIONS.parents[1]
-            kept = {file: seconds for file, seconds in sorted(times.items()) if (root / file).exists()}
-            DURATIONS.write_text(json.dumps(kept, indent=0) + "\n")
+            times = {file: round(seconds, 1) for file, seconds in sorted(self._seconds.items())}
+            DURATIONS.write_text(json.dumps(read_times() | {self._lane: times}, indent=0) + "\n")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Add the times up, but not in each process of pytest-xdist."""
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Times(config.getoption("--note-times")), "times of files")
+        times = _Times(config.option.markexpr, config.getoption("--note-times"))
+        config.pluginmanager.register(times, "times of files")
