@@ -22,29 +22,28 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pydantic import TypeAdapter
 
+from det_harness.frameworks.base import harness_of
 from det_native._version import PROTOCOL, __version__
 from det_native.errors import ProtocolMismatchError
-from det_native.imports import collector_waits, load_optimizers
+from det_native.frameworks import find_framework, read_frameworks
+from det_native.imports import collector_waits
 from det_native.schema.job import CheckJob, TrialJob
 
 Job = CheckJob | TrialJob
 Stamp = tuple[tuple[str, int], ...]
 
-# Read by the interpreter, the C libraries or a framework when they load: too late for a process that has loaded them.
+# Read by the interpreter or C libraries when they load: too late for a process that has loaded them. Descriptions of
+# frameworks name those that a framework reads.
 _IMPORT_TIME_PREFIXES = (
     *("PYTHON", "LD_", "MALLOC_", "OMP_", "KMP_", "GOMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_"),
-    *("TF_", "XLA_", "KERAS_", "TORCH", "PYTORCH_", "CUBLAS_", "CUDNN_", "NVIDIA_"),
+    *("CUBLAS_", "CUDNN_", "NVIDIA_"),
 )
-_OURS = {
-    "torch": ("det_native.pytorch", "det_harness.frameworks.torch.controller", "det_harness.program.check"),
-    "keras": ("det_native.keras.context", "det_harness.frameworks.keras.controller", "det_harness.program.check"),
-    "estimator": ("det_native.estimator", "det_harness.program.check"),
-    "python": (),
-}
+# For ``--framework``: a process that imports none before it has its job.
+NO_FRAMEWORK = "python"
 
 
 def main() -> None:
@@ -127,7 +126,7 @@ def warm_up(framework: str, device: str, imports: Iterable[str] = ()) -> None:
     Parameters
     ----------
     framework : str
-        ``"torch"``, ``"keras"``, ``"estimator"``, or ``"python"`` for none.
+        Its name, or `NO_FRAMEWORK`.
     device : str
         ``"cuda"`` keeps to what touches no GPU.
     imports : iterable of str
@@ -144,61 +143,9 @@ def warm_up(framework: str, device: str, imports: Iterable[str] = ()) -> None:
 
 
 def _warm_framework(framework: str, device: str) -> None:
-    if framework == "torch":
-        _warm_torch()
-    elif framework in ("keras", "estimator"):
-        _warm_tensorflow(framework, device)
-    for name in _OURS[framework]:
-        import_module(name)
-
-
-def _warm_torch() -> None:
-    import torch
-
-    load_optimizers()
-    # No backward pass here: it would start a thread for each GPU, and with that fix which GPUs this process sees.
-    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
-
-
-def _warm_tensorflow(framework: str, device: str) -> None:
-    import tensorflow as tf
-
-    if framework == "estimator":
-        # Nothing is built: V1 behaviour can only be chosen before that.
-        _ = tf.estimator.Estimator
-        return
-    _ = tf.keras.Model
-    if device == "cuda":
-        _step_in_graph(tf)
-    else:
-        _fit_once(tf)
-        gc.collect()  # its model refers to itself, and main() would keep it for good
-
-
-def _fit_once(tf: Any) -> None:
-    """Take a training step, and leave no trace of it."""
-    import numpy as np
-
-    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(2,))])
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
-    model.fit(np.zeros((2, 2)), np.zeros(2), epochs=1, verbose=0)
-    # The user's first layer is called "dense" again, and the counters of seeds start afresh.
-    tf.keras.backend.clear_session()
-    tf.random.set_seed(0)
-
-
-def _step_in_graph(tf: Any) -> None:
-    """Import what a first training step imports; anything built eagerly would fix which GPUs this process sees."""
-    with tf.Graph().as_default():
-        layer = tf.keras.layers.Dense(2)
-        loss = tf.reduce_mean(layer(tf.zeros((1, 2))))
-        tf.gradients(loss, layer.trainable_variables)  # not a tape: that asks for the devices
-        tf.keras.optimizers.Adam().build(layer.trainable_variables)
-        tf.autograph.to_graph(_identity)
-
-
-def _identity(value: Any) -> Any:
-    return value
+    if framework != NO_FRAMEWORK:
+        harness_of(framework).warm_up(device)
+        import_module("det_harness.program.check")
 
 
 def read_job(line: bytes) -> Job:
@@ -236,8 +183,8 @@ def take_place(job: Job, framework: str) -> None:
 def _use_threads(threads: int, framework: str) -> None:
     for name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"):
         os.environ[name] = str(threads)
-    if framework == "torch" and "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(threads)
+    if framework != NO_FRAMEWORK and find_framework(framework) is not None:
+        harness_of(framework).use_threads(threads)
 
 
 def _redirect_output(path: Path) -> None:
@@ -277,9 +224,8 @@ def installation_stamp(paths: Iterable[str] | None = None) -> Stamp:
 
 def needs_fresh_process(variables: dict[str, str]) -> bool:
     """Return whether a job's environment variables come too late for a process that has imported its framework."""
-    return any(
-        name.startswith(_IMPORT_TIME_PREFIXES) and os.environ.get(name) != value for name, value in variables.items()
-    )
+    prefixes = (*_IMPORT_TIME_PREFIXES, *(prefix for one in read_frameworks() for prefix in one.variables))
+    return any(name.startswith(prefixes) and os.environ.get(name) != value for name, value in variables.items())
 
 
 def start_over(line: bytes, variables: dict[str, str], status: int | None) -> None:
@@ -310,7 +256,7 @@ def _variables(job: Job) -> dict[str, str]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="det_harness.worker.standby", description=__doc__)
-    parser.add_argument("--framework", required=True, choices=["torch", "keras", "estimator", "python"])
+    parser.add_argument("--framework", required=True, metavar="NAME")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--entry", default="det_harness.worker.job:run_job", metavar="MODULE:FUNCTION")
     parser.add_argument("--import", action="append", default=[], dest="imports", metavar="MODULE")
