@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from det_native.capture.document_calls import CONTEXT_CALLS, CREATES, FITS, INITS, MODE_CLASSES
+from det_native.capture.document_calls import (
+    CONTEXT_CALLS,
+    CREATES,
+    FITS,
+    MODE_CLASSES,
+    framework_of_init,
+    is_context_call,
+)
 from det_native.capture.document_expressions import FAILURES, ExpressionReader, Scope
 from det_native.capture.document_values import (
     FUNCTIONS,
@@ -111,8 +118,9 @@ class CallReader(ExpressionReader):
 
     def _imported(self, node: ast.Call, target: Symbol, given: Given) -> Any:
         path = str(target)
-        if path in INITS:
-            more = {"complete": given.complete, "framework": INITS[path]}
+        framework = framework_of_init(path)
+        if framework is not None:
+            more = {"complete": given.complete, "framework": framework}
             return Context(self.note("init", node, given.positional, given.keywords, **more))
         if path in CREATES:
             self.note("create", node, given.positional, given.keywords, complete=given.complete)
@@ -171,8 +179,8 @@ class CallReader(ExpressionReader):
             wrapped = Wrapped(owner)
             self._replace(given.values[0], wrapped)
             return wrapped
-        if isinstance(owner, Context) and owner.call.framework == "torch" and name in CONTEXT_CALLS:
-            more = {"complete": given.complete, "init": owner.call, "framework": "torch"}
+        if isinstance(owner, Context) and is_context_call(owner.call.framework, name):
+            more = {"complete": given.complete, "init": owner.call, "framework": owner.call.framework}
             self.note(CONTEXT_CALLS[name], node, given.positional, given.keywords, **more)
             return self.unknown(node)
         if name in FITS and (isinstance(owner, Wrapped) or not is_plain(owner)):

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from det_native.capture.document_values import CONTAINERS, Symbol, Unknown
+from det_native.frameworks import find_framework, known_frameworks
 from det_native.schema.manifests import CallKind, Framework
 
 _EXPERIMENTAL = "det_native.experimental"
-INITS: dict[str, Framework] = {f"{_EXPERIMENTAL}.keras.init": "keras", f"{_EXPERIMENTAL}.pytorch.init": "torch"}
-#: Training calls of a context itself.
+#: Training calls of a context itself, of the frameworks whose contexts have them.
 CONTEXT_CALLS: dict[str, CallKind] = {"fit": "fit", "train": "train"}
 CREATES = frozenset({f"{_EXPERIMENTAL}.create", f"{_EXPERIMENTAL}.creation.create"})
 FITS = frozenset({"fit", "fit_generator"})
@@ -24,6 +24,17 @@ MODES = {
     for name in ("LOCAL", "CLUSTER", "Mode.LOCAL", "Mode.CLUSTER")
 }
 MODE_CLASSES = frozenset({"det_native.Mode", f"{_EXPERIMENTAL}.Mode", f"{_EXPERIMENTAL}.arguments.Mode"})
+
+
+def framework_of_init(path: str) -> Framework | None:
+    """Return the framework whose ``init()`` is at the dotted path, None if none is."""
+    return next((one.name for one in known_frameworks() if one.init and path == f"{one.init}.init"), None)
+
+
+def is_context_call(framework: Framework | None, name: str) -> bool:
+    """Return whether a method of a framework's context is a training call."""
+    described = find_framework(framework) if framework is not None else None
+    return described is not None and name in described.context_calls and name in CONTEXT_CALLS
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +65,7 @@ class FoundCall:
         Line of the loop that it stands in.
     occurrence : int
         How many times this very place was reached while the cell runs, this time included.
-    framework : {'torch', 'keras'} or None
+    framework : str or None
         None where another call tells it.
     """
 

@@ -81,7 +81,7 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
         ``https://host:port``, or ``http://127.0.0.1:port`` for one on this machine.
     start : bool
         Whether to start one where none runs.
-    framework : {"torch", "keras", "estimator"}, optional
+    framework : str, optional
         What will be trained: a master that is started here has it imported by the time it is needed.
 
     Raises

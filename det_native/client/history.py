@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from det_native.frameworks import find_framework
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.rest import ExperimentDetail, MetricRow
 
@@ -43,16 +44,16 @@ def history_of(
     completed : bool
         Whether the trial has trained as long as the configuration says.
     """
-    keras = experiment.framework == "keras"
+    framework = find_framework(experiment.framework)
     ends = epoch_ends(
         training,
         validation,
         records_per_epoch=int(experiment.config.get("records_per_epoch") or 0),
         batch_size=_batch_size(experiment.config, hparams),
         epochs=_epochs(experiment.config) if completed else None,
-        whole_batches=keras,
+        whole_batches=framework is not None and framework.whole_epochs,
     )
-    return keras_history(training, validation, ends=ends, running=keras)
+    return keras_history(training, validation, ends=ends, running=framework is not None and framework.running_means)
 
 
 def keras_history(

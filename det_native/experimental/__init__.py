@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.errors import show_without_ours
 from det_native.experimental.arguments import Mode
+from det_native.frameworks import framework_with_init
 from det_native.imports import load
 from det_native.later import refuse
 
@@ -60,8 +61,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("keras", "pytorch"):
-        return load(f"det_native.experimental.{name}")
     if name in _NAMES:
         # Handles show themselves by what display registers; nothing else of it is loaded here.
         load("det_native.display")
@@ -69,7 +68,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(load(module), attribute)
         globals()[name] = value
         return value
-    _later(name)
+    framework = framework_with_init(name)
+    return load(framework.init) if framework is not None else _later(name)
 
 
 def __dir__() -> list[str]:

@@ -62,7 +62,7 @@ def submit(
         What is trained.
     config : ExperimentConfig
         Complete.
-    framework : {"torch", "keras", "estimator"}
+    framework : str
     settings : Settings
     origin : Origin
 

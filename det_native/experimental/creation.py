@@ -18,6 +18,7 @@ from det_native.experimental.settings import ConfigInput, check_settings, refuse
 from det_native.experimental.trials import find_trial_class, framework_of
 from det_native.runtime import active_host
 from det_native.schema.loading import load_config
+from det_native.schema.manifests import Framework
 from det_native.trial import Trial
 
 
@@ -40,7 +41,7 @@ def create(
     Parameters
     ----------
     trial_def : type or str
-        A subclass of ``det.pytorch.PyTorchTrial``, or ``"module:Class"``.
+        A subclass of a framework's Trial class, such as ``det.pytorch.PyTorchTrial``, or ``"module:Class"``.
     config, mode, local, test, context_dir, command, master_url, values, include
         See ``det.experimental.keras.init()``.
 
@@ -73,7 +74,7 @@ def create(
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
     trial_class = find_trial_class(trial_def, settings.context_dir)
     framework = framework_of(trial_class)
-    _check(trial_class)
+    _check(trial_class, framework)
     loaded = load_config(settings.config, local=settings.place.local, framework=framework)
     refuse(loaded, settings, framework, searches=True)
     if settings.place.notice:
@@ -91,14 +92,11 @@ def create(
     return document_place.done(submit("create", trial_class, loaded, framework, settings, Origin(record)))
 
 
-def _check(trial_class: type[Trial]) -> None:
+def _check(trial_class: type[Trial], framework: Framework) -> None:
     """Refuse a class that could not be trained, as the worker would."""
-    from det_harness.frameworks.torch.controller import check_trial_class
+    from det_harness.frameworks.base import harness_of
 
-    from det_native.pytorch import PyTorchTrial
-
-    if issubclass(trial_class, PyTorchTrial):
-        check_trial_class(trial_class)
+    harness_of(framework).check(trial_class)
 
 
 def create_trial_instance(

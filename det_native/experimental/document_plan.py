@@ -12,20 +12,15 @@ from det_native.capture.document_values import Class, Unknown, parts
 from det_native.capture.request import Request
 from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
 from det_native.experimental.arguments import NAMES, Place, arrange, check_names, resolve
+from det_native.experimental.document_framework import call_text, framework_of
 from det_native.experimental.document_place import with_slots
 from det_native.experimental.settings import Settings, check_before_fit, check_settings, left_to_fit, refuse
+from det_native.frameworks import known_frameworks, trial_class_names
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import CallKind, Framework
 
 _PLACE_ARGUMENTS = ("mode", "local", "test")
-_FIT = (
-    *("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data", "shuffle"),
-    *("class_weight", "sample_weight", "initial_epoch", "steps_per_epoch"),
-)
-_TORCH_FIT = ("train_loader", "validation_loader", "train_batch", "evaluate_batch", "epochs", "callbacks")
-_TORCH_TRAIN = ("train_loader", "epochs")
-_FIT_GENERATOR = ("x", "steps_per_epoch", "epochs", "verbose", "callbacks", "validation_data")
 
 
 @dataclass
@@ -35,7 +30,7 @@ class Plan:
     Attributes
     ----------
     kind : {'fit', 'train', 'create'}
-    framework : {'keras', 'torch'}
+    framework : str
     settings : Settings
     config : ExperimentConfig or None
         Complete; None if running the cells has to tell.
@@ -97,7 +92,7 @@ class _Planner:
         self.document, self.slots = document, slots
         self.call = document.call
         place = Place(local=False, test=test)
-        self.framework = framework = _framework_of(document)
+        self.framework = framework = framework_of(document)
         self.result = Plan(self.call.kind, framework, Settings({}, place))
 
     def plan(self) -> Plan:
@@ -156,11 +151,11 @@ class _Planner:
         return {**first, **arranged}
 
     def _check_trial(self, call: FoundCall, trial: Class) -> None:
-        roots = list(trial.roots)
-        for framework in ("keras", "estimator"):
-            if any(root.startswith(f"det_native.{framework}.") for root in roots):
-                what = f"{trial.name}: trial classes of {framework} come with a later version of det_native."
-                self.result.problems.append(Problem(self._where(call), what, "create() takes a PyTorchTrial now."))
+        for one in known_frameworks():
+            if not one.trial_class and any(root.startswith(f"{one.api}.") for root in trial.roots):
+                what = f"{trial.name}: trial classes of {one.name} come with a later version of det_native."
+                remedy = f"create() takes a {trial_class_names()} now."
+                self.result.problems.append(Problem(self._where(call), what, remedy))
 
     def _settings(self, arguments: Mapping[str, Any]) -> Settings:
         kept: dict[str, Any] = {}
@@ -231,7 +226,10 @@ class _Planner:
         if self.call.kind == "create":
             return load_config(settings.config, warn=False)
         open_fields = left_to_fit(settings)
-        said = _TorchArguments(self.call) if self.framework == "torch" else _FitArguments(self.call)
+        said = call_text(self.call, self.framework)
+        if said is None:
+            self.result.reasons.append("what its training call asks for shows when it runs")
+            return None
         unknown = [(path, reason) for path in sorted(open_fields) if (reason := said.unknown(path)) is not None]
         for path, reason in unknown:
             told = self._shown(reason) if isinstance(reason, Unknown) else reason
@@ -246,95 +244,6 @@ class _Planner:
             self.result.problems.extend(Problem(one.where or where, one.what, one.remedy) for one in error.problems)
         else:
             self.result.problems.append(Problem(where, str(error)))
-
-
-class _FitArguments:
-    """The arguments of a call of ``fit()`` that say something about the configuration; see ``FitCall``."""
-
-    def __init__(self, call: FoundCall) -> None:
-        attribute = getattr(call.node.func, "attr", "fit")
-        names = _FIT_GENERATOR if attribute == "fit_generator" else _FIT
-        self.given = dict(zip(names, call.positional, strict=False)) | dict(call.keywords)
-        self.complete = call.complete
-        self.epochs = self.given.get("epochs", 1)
-        self.initial = self.given.get("initial_epoch", 0)
-        self.steps = self.given.get("steps_per_epoch")
-        self.batch_size = self.given.get("batch_size")
-        self.validated = self.given.get("validation_data") is not None or bool(self.given.get("validation_split"))
-        # With y given, x is no Dataset or generator, which make their batches themselves.
-        self.indexed = self.given.get("y") is not None
-
-    def unknown(self, path: str) -> str | Unknown | None:
-        """Return why the call does not tell a field of the configuration; None if it does."""
-        if not self.complete:
-            return "the arguments of fit() are given by * or **"
-        if path == "searcher.max_length":
-            return next((one for one in (self.epochs, self.initial) if isinstance(one, Unknown)), None)
-        if path == "searcher.metric":
-            return None
-        if isinstance(self.batch_size, Unknown):
-            return self.batch_size
-        sized = isinstance(self.batch_size, int) and self.indexed
-        if path == "hyperparameters.global_batch_size":
-            return None if sized else "the data tell the batch size"
-        if isinstance(self.steps, Unknown):
-            return self.steps
-        return None if sized and isinstance(self.steps, int) else "the length of the data tells it"
-
-    def fills(self) -> dict[str, Any]:
-        """Return what the call says, by dotted path."""
-        fills: dict[str, Any] = {}
-        if self.given.keys() & {"epochs", "initial_epoch"} and not self.unknown("searcher.max_length"):
-            fills["searcher.max_length"] = {"epochs": self.epochs - self.initial}
-        if isinstance(self.batch_size, int) and self.indexed:
-            fills["hyperparameters.global_batch_size"] = self.batch_size
-            if isinstance(self.steps, int):
-                fills["records_per_epoch"] = self.steps * self.batch_size
-        return fills
-
-    def defaults(self) -> dict[str, Any]:
-        """Return what holds if neither the configuration nor the call says anything."""
-        return {"searcher.metric": "val_loss" if self.validated else "loss", "searcher.max_length": {"epochs": 1}}
-
-
-class _TorchArguments:
-    """The arguments of ``context.fit()`` and ``context.train()`` that say something; see ``TorchCall``."""
-
-    def __init__(self, call: FoundCall) -> None:
-        names = _TORCH_FIT if call.kind == "fit" else _TORCH_TRAIN
-        self.given = dict(zip(names, call.positional, strict=False)) | dict(call.keywords)
-        self.complete = call.complete
-        self.kind = call.kind
-        self.epochs = self.given.get("epochs")
-
-    def unknown(self, path: str) -> str | Unknown | None:
-        """Return why the call does not tell a field of the configuration; None if it does."""
-        if not self.complete:
-            return f"the arguments of {self.kind}() are given by * or **"
-        if path == "searcher.max_length":
-            return self.epochs if isinstance(self.epochs, Unknown) else None
-        return None if path == "searcher.metric" else "the loader tells it"
-
-    def fills(self) -> dict[str, Any]:
-        """Return what the call says, by dotted path."""
-        known = self.epochs is not None and not isinstance(self.epochs, Unknown)
-        return {"searcher.max_length": {"epochs": self.epochs}} if known else {}
-
-    def defaults(self) -> dict[str, Any]:
-        """Return what holds if neither the configuration nor the call says anything."""
-        metric = "val_loss" if self.given.get("evaluate_batch") is not None else "loss"
-        return {
-            "searcher.metric": metric,
-            "searcher.max_length": {"epochs": 1},
-            "min_validation_period": {"epochs": 1},
-        }
-
-
-def _framework_of(document: Document) -> Framework:
-    call, init = document.call, document.init
-    if call.kind == "create":
-        return "torch"
-    return call.framework or (init.framework if init is not None else None) or "keras"
 
 
 def _unknown_parts(config: Any) -> Iterator[tuple[str, Unknown]]:

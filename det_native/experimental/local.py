@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from det_native.client import rendering
 from det_native.client.handles import Experiment
@@ -17,6 +17,7 @@ from det_native.experimental.local_program import keep_program
 from det_native.experimental.local_source import LocalSource
 from det_native.experimental.local_store import LocalStore, now, trial_row
 from det_native.experimental.settings import Settings, complete_for_fit
+from det_native.frameworks import get_framework
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from det_harness.trial.services import Controller, Services
 
     from det_native.experimental.origin import Origin
-    from det_native.pytorch import PyTorchTrial
     from det_native.trial import Trial
 
 BuildController = Callable[["Services"], "Controller"]
@@ -47,16 +47,16 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     settings : Settings
     origin : Origin
     """
-    from det_harness.frameworks.keras.controller import KerasController
+    from det_harness.frameworks.base import harness_of
 
     config = config_of_one_trial(settings, call)
     environment: TrialEnvironment = call.context.env
-    experiment = LocalExperiment(config, "keras", whole_epochs=True)
+    experiment = LocalExperiment(config, call.framework, whole_epochs=True)
     experiment.keep_program("fit", call, settings, origin)
     call.context.experiment = experiment.handle(call)
     with experiment.running(), working_directory.inside(settings.context_dir):
         return experiment.run_trial(
-            lambda services: KerasController(call, services),
+            lambda services: harness_of(call.framework).controller(call, services),
             hparams=sample_hyperparameters(config.hyperparameters, environment.trial_seed) | environment.hparams,
             seed=environment.trial_seed,
             test=settings.place.test,
@@ -93,7 +93,7 @@ def create_here(
     Ctrl-C ends the trial under way with a checkpoint, and the search with it. Without a seed in the configuration one
     is drawn, which stands in the experiment's own.
     """
-    from det_harness.frameworks.torch.controller import PyTorchTrialController
+    from det_harness.frameworks.base import harness_of
 
     config = config.with_some_seed()
     experiment = LocalExperiment(config, framework)
@@ -102,7 +102,7 @@ def create_here(
     with experiment.running(planned=len(samples)), working_directory.inside(settings.context_dir):
         for hparams, seed in samples:
             experiment.run_trial(
-                lambda services: PyTorchTrialController(cast("type[PyTorchTrial]", trial_class), services),
+                lambda services: harness_of(framework).controller(trial_class, services),
                 hparams=hparams,
                 seed=seed,
                 test=settings.place.test,
@@ -132,7 +132,7 @@ class LocalExperiment:
     Parameters
     ----------
     config : ExperimentConfig
-    framework : {"torch", "keras", "estimator"}
+    framework : str
     whole_epochs : bool
         Whether epochs end with a smaller batch, which a length in records does not know.
     """
@@ -232,9 +232,7 @@ class LocalExperiment:
         self._store.write_trial(trial)
         if self._planned > 1:
             print(f"Trial {trial.id} of {self._planned}: {hparams}")
-        progress = (
-            None if test or self._framework == "keras" else _Progress(trial, self._metric)
-        )  # Keras has a bar of its own
+        progress = None if test or get_framework(self._framework).own_progress else _Progress(trial, self._metric)
         reporter = LocalReporter(
             self._metric or None,
             smaller_is_better=self._smaller_is_better,

@@ -36,7 +36,7 @@ def keep_program(
     kind : {"fit", "create", "train_and_evaluate"}
     payload : FitCall or type
         What is trained.
-    framework : {"torch", "keras", "estimator"}
+    framework : str
     settings : Settings
     origin : Origin
     """

@@ -40,10 +40,10 @@ def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Exper
     settings : Settings
     origin : Origin
     """
-    from det_harness.frameworks.torch.controller import NativeTorchController
+    from det_harness.frameworks.base import harness_of
 
     with _running(call, config_of_one_trial(settings, call), settings, origin) as run:
-        run.outcome = NativeTorchController(call, run.services).run()
+        run.outcome = harness_of(call.framework).controller(call, run.services).run()
     experiment: Experiment = call.context.experiment
     return experiment
 
@@ -63,11 +63,11 @@ def batches_here(call: TorchCall, settings: Settings, origin: Origin) -> Iterato
 
 
 def _batches(call: TorchCall, settings: Settings, origin: Origin) -> Generator[Any, None, None]:
-    from det_harness.frameworks.torch.loop import TorchLoopController
+    from det_harness.frameworks.base import harness_of
 
     try:
         with _running(call, config_of_one_trial(settings, call), settings, origin) as run:
-            controller = TorchLoopController(call, run.services)
+            controller = harness_of(call.framework).loop(call, run.services)
             try:
                 yield from controller.batches()
             except GeneratorExit:
@@ -102,7 +102,7 @@ def _running(call: TorchCall, config: ExperimentConfig, settings: Settings, orig
     complete = replace(environment, config=config.model_dump(mode="json"), hparams=hparams)
     call.check(complete)
     call.context.begin_training(call.kind)
-    experiment = LocalExperiment(config, "torch", whole_epochs=True)
+    experiment = LocalExperiment(config, call.framework, whole_epochs=True)
     experiment.keep_program(call.kind, call, settings, origin)
     call.context.experiment = experiment.handle(call)
     with (

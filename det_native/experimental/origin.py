@@ -39,7 +39,7 @@ class Origin:
         kind : {"fit", "create", "train_and_evaluate"}
         payload : FitCall or type
             What is trained.
-        framework : {"torch", "keras", "estimator"}
+        framework : str
         settings : Settings
             The call's arguments.
 

@@ -180,7 +180,7 @@ def refuse(config: ExperimentConfig, settings: Settings, framework: Framework | 
     ----------
     config : ExperimentConfig
     settings : Settings
-    framework : {"torch", "keras", "estimator"} or None
+    framework : str or None
         What is trained with; None if that is not known yet.
     searches : bool
         Whether a local run of this kind runs the trials of a search; if not, one trial is all it runs, and the searcher

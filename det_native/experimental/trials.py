@@ -7,15 +7,9 @@ from pathlib import Path
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.experimental.directory import WorkingDirectory
-from det_native.frameworks import translated
+from det_native.frameworks import framework_taking, known_frameworks, translated, trial_class_names, trial_class_titles
 from det_native.schema.manifests import Framework
 from det_native.trial import Trial
-
-_BASES: dict[str, Framework] = {
-    "det_native.pytorch": "torch",
-    "det_native.keras": "keras",
-    "det_native.estimator": "estimator",
-}
 
 
 def find_trial_class(trial_def: object, context_dir: Path | None) -> type[Trial]:
@@ -40,7 +34,7 @@ def find_trial_class(trial_def: object, context_dir: Path | None) -> type[Trial]
         raise TrialDefinitionError(f'create() takes a Trial class, or "module:Class"; this is {what}.')
     if not issubclass(found, Trial) or found is Trial:
         raise TrialDefinitionError(
-            f"{found.__qualname__} is not a subclass of det.pytorch.PyTorchTrial; create() takes a Trial class."
+            f"{found.__qualname__} is not a subclass of {trial_class_titles()}; create() takes a Trial class."
         )
     return found
 
@@ -55,15 +49,15 @@ def framework_of(trial_class: type[Trial]) -> Framework:
     UnsupportedFeatureError
         If this version does not train classes of that framework.
     """
+    framework = framework_taking(trial_class)
+    if framework is not None:
+        return framework.name
     for base in trial_class.__mro__:
-        framework = _BASES.get(".".join(base.__module__.split(".")[:2]))
-        if framework == "torch":
-            return framework
-        if framework is not None:
+        if any(f"{base.__module__}.".startswith(f"{one.api}.") for one in known_frameworks()):
             raise UnsupportedFeatureError(
-                f"{base.__name__} comes with a later version of det_native; create() takes a PyTorchTrial now."
+                f"{base.__name__} comes with a later version of det_native; create() takes a {trial_class_names()} now."
             )
-    raise TrialDefinitionError(f"{trial_class.__qualname__} must derive from det.pytorch.PyTorchTrial.")
+    raise TrialDefinitionError(f"{trial_class.__qualname__} must derive from {trial_class_titles()}.")
 
 
 def _imported(name: str, context_dir: Path | None) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from det_native.frameworks import FRAMEWORKS, missing, translated
+from det_native.frameworks import get_framework, missing, translated
 from det_native.later import refuse
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["FitCall", "TFKerasNativeContext"]
 
 if find_spec("tensorflow") is None:
-    raise missing(FRAMEWORKS["tensorflow"], __name__)
+    raise missing(get_framework("keras"), __name__)
 
 _HOMES = {"TFKerasNativeContext": "det_native.keras.context", "FitCall": "det_native.keras.native"}
 _refuse = refuse(

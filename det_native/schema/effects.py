@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from det_native.errors import UnsupportedFeatureError
+from det_native.frameworks import find_framework, get_framework, trial_class_names
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import Framework
 
@@ -13,7 +14,6 @@ _CONTAINERS = "trials run as processes, not in containers"
 _MANAGERS = "there are no resource pools or workload managers"
 _HOROVOD = "it tunes Horovod, which distributed.backend: horovod uses on several slots"
 _AUTO_TUNED = "optimizations.auto_tune_tensor_fusion finds it out"
-_KERAS = "for Keras: its optimizer makes a step of every batch"
 _NO_EFFECT = {
     "environment.image": _CONTAINERS,
     "environment.force_pull_image": _CONTAINERS,
@@ -68,13 +68,6 @@ _NO_EFFECT_HERE = {
     "checkpoint_storage.storage_path": _HERE,
     "environment.environment_variables": "a local run has the environment of this process",
 }
-_NO_EFFECT_FOR: dict[Framework, dict[str, str]] = {
-    "keras": {
-        "optimizations.aggregation_frequency": _KERAS,
-        "optimizations.average_aggregated_gradients": _KERAS,
-        "optimizations.torch_compile": "for Keras: it is for the models of a PyTorchTrial",
-    },
-}
 
 
 def fields_without_effect(
@@ -85,13 +78,14 @@ def fields_without_effect(
     Parameters
     ----------
     config : ExperimentConfig
-    framework : {"torch", "keras", "estimator"}, optional
+    framework : str, optional
         What is trained with: some fields are without effect for one framework only.
     local : bool
         Whether it is trained in the caller's process.
     """
     found = {}
-    of_framework = _NO_EFFECT_FOR.get(framework, {}) if framework is not None else {}
+    described = find_framework(framework) if framework is not None else None
+    of_framework = dict(described.without_effect) if described is not None else {}
     of_slots = _NO_EFFECT_ON_ONE_SLOT if config.resources.slots_per_trial == 1 else {}
     here = _NO_EFFECT_HERE if local else {}
     for path, reason in (_NO_EFFECT | of_slots | _of_horovod(config) | of_framework | here).items():
@@ -122,13 +116,15 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
     Parameters
     ----------
     config : ExperimentConfig
-    framework : {"torch", "keras", "estimator"}, optional
+    framework : str, optional
         What is trained with, as far as that is known: it says what runs.
 
     Raises
     ------
     UnsupportedFeatureError
         Naming every such field with its value.
+    MissingDependencyError
+        If it is to run on several slots, and nothing is known of the framework.
     """
     found = list(_unsupported(config, framework))
     if found:
@@ -144,9 +140,10 @@ def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Itera
         yield f"searcher.source_trial_id: {searcher.source_trial_id} (trials start from scratch now)"
     if searcher.source_checkpoint_uuid is not None:
         yield f"searcher.source_checkpoint_uuid: {searcher.source_checkpoint_uuid} (trials start from scratch now)"
-    if config.resources.slots_per_trial > 1 and framework not in (None, "torch"):
+    if config.resources.slots_per_trial > 1 and framework is not None and not get_framework(framework).gradient_means:
         slots = config.resources.slots_per_trial
-        yield f"resources.slots_per_trial: {slots} (1 slot now for {framework}; a PyTorchTrial runs on several)"
+        several = f"a {trial_class_names(several_slots=True)} runs on several"
+        yield f"resources.slots_per_trial: {slots} (1 slot now for {framework}; {several})"
     if config.checkpoint_storage.type not in (None, "shared_fs"):
         yield f"checkpoint_storage.type: {config.checkpoint_storage.type} (shared_fs and the master's own work now)"
     if config.optimizations.mixed_precision != "O0":

@@ -55,7 +55,7 @@ def load_config(
         is silent. Where both speak and differ the configuration wins, with one warning for all such fields.
     defaults : mapping, optional
         Like `fills`, but nobody said so: where the configuration speaks there is no warning. `fills` win over them.
-    framework : {"torch", "keras", "estimator"}, optional
+    framework : str, optional
         What is trained with, where that is known: some fields are without effect for one framework only.
     warn : bool
         Whether to warn about contradicting `fills` and about fields without effect.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,7 +13,9 @@ from det_native.schema.cell_titles import cell_title
 Sha256 = str
 Codec = Literal["cloudpickle", "npy", "parquet", "safetensors"]
 CallKind = Literal["fit", "train", "create", "train_and_evaluate", "init"]
-Framework = Literal["torch", "keras", "estimator"]
+# The name of a framework, by which its description is found. Whether there is one, hangs on the Python that is asked.
+FRAMEWORK_NAME = "^[a-z][a-z0-9_]{0,15}$"
+Framework = Annotated[str, Field(pattern=FRAMEWORK_NAME)]
 
 
 class _Model(BaseModel):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
-from det_native.master.flow.jobs import check_horovod, checkpoint_uri, target_batches, testing_config
+from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri, target_batches, testing_config
 from det_native.master.flow.pace import Pace
 from det_native.master.search import (
     CreateTrial,
@@ -59,7 +59,7 @@ def create(
     ArgumentError
         If a trial needs more slots than there are.
     MissingDependencyError
-        If it needs Horovod, and there is none.
+        If it needs Horovod or a framework, and there is none.
     ProtocolMismatchError
         If the client speaks another protocol.
     NotFoundError
@@ -80,6 +80,7 @@ def create(
             if known is not None:
                 return experiments.get(transaction.connection, known, owner), False
         bundle = bundles.get(transaction.connection, body.bundle_id)
+        check_framework(bundle)
         refuse_unsupported(config, bundle.program.framework)
         _refuse_too_large(config, len(context.places.slots))
         check_horovod(config, bundle)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from det_native._version import PROTOCOL
 from det_native.errors import UnsupportedFeatureError
-from det_native.frameworks import has_horovod, missing_horovod
+from det_native.frameworks import find_framework, get_framework, has_horovod, missing_horovod
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.slots import device_of
 from det_native.schema import rest
@@ -97,12 +97,13 @@ def target_batches(config: ExperimentConfig, hparams: dict[str, object], framewo
     if length.unit is Unit.BATCHES:
         return length.units
     environment = TrialEnvironment(config=config.model_dump(mode="json"), hparams=hparams)
+    described = find_framework(framework) if framework is not None else None
     try:
         batch_size = environment.global_batch_size
         return length.to_batches(
             global_batch_size=batch_size,
             records_per_epoch=config.records_per_epoch,
-            whole_epochs=framework == "keras",
+            whole_epochs=described is not None and described.whole_epochs,
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return 0
@@ -114,6 +115,17 @@ def worker_kind(bundle: BundleManifest) -> WorkerKind:
     usable = interpreter.executable and interpreter.executable != sys.executable
     executable = interpreter.executable if usable and os.access(interpreter.executable, os.X_OK) else ""
     return WorkerKind(bundle.program.framework, executable, interpreter.fingerprint)
+
+
+def check_framework(bundle: BundleManifest) -> None:
+    """Refuse an experiment if the Python that will run its trials does not know its framework, as far as can be told.
+
+    Raises
+    ------
+    MissingDependencyError
+    """
+    if not worker_kind(bundle).executable:
+        get_framework(bundle.program.framework)
 
 
 def check_horovod(config: ExperimentConfig, bundle: BundleManifest) -> None:

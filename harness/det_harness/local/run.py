@@ -214,7 +214,7 @@ def run_local(
     trial_seed : int
     directory : Path
         Where the checkpoints go, a folder for each.
-    framework : {"torch", "keras", "estimator"}
+    framework : str
     test : bool
         One minimal loop only: one batch of training, one batch of validation, one checkpoint.
     bundle_id : str, optional

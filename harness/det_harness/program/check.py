@@ -16,6 +16,7 @@ from det_harness.program.user_errors import describe
 from det_harness.program.values import decode
 from det_native.capture.names import check_bundle_names
 from det_native.errors import DetError, Problem, ProblemsError
+from det_native.frameworks import get_framework
 from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
@@ -31,6 +32,7 @@ def check_bundle(job: CheckJob) -> BundleChecked:
     work = Path(job.directory) / "work"
     blobs = BlobStore(job.blobs)
     try:
+        get_framework(job.bundle.program.framework)
         check_versions(job.bundle)
         unpack_bundle(job.bundle, blobs, work)
     except ProblemsError as error:

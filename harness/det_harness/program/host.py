@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-import sys
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from det_harness.frameworks.base import harness_for
 from det_harness.program.calls import CallMatcher
 from det_harness.program.null_handle import NullHandle
 from det_harness.program.runner import ProgramStop, WentOnError, swallowed
 from det_harness.trial import rng
 from det_harness.trial.services import Controller, Outcome, Services
 from det_native.callsite import came_through
-from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
+from det_native.errors import TrialDefinitionError
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_harness")
@@ -86,9 +86,7 @@ class WorkerHost:
         def begin() -> Iterator[Any]:
             if not recorded and (self._calls.cell == cell or not self._takes(kind)):
                 return iter(())
-            from det_harness.frameworks.torch.loop import TorchLoopController
-
-            batches = self._batches(lambda: TorchLoopController(payload, self._services))
+            batches = self._batches(lambda: harness_for(payload).loop(payload, self._services))
             self._loop = _Loop(weakref.ref(batches), self._calls.last_place)
             return batches
 
@@ -190,7 +188,7 @@ class WorkerHost:
             self._loop.leave(batches, on_purpose=True)
 
     def _controller(self, payload: Any) -> Controller:
-        return make_controller(payload, self._services)
+        return harness_for(payload).controller(payload, self._services)
 
 
 @dataclass
@@ -222,42 +220,3 @@ class _Loop:
         """Return whether an error left the loop that seemed to be left in order: an iterator around it raised it."""
         place = self.controller.left_at if self.controller is not None else None
         return place is not None and came_through(error, place)
-
-
-def make_controller(payload: Any, services: Services) -> Controller:
-    """Return the controller for what a training call hands over: a Trial class, or a captured ``fit``.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-        If there is no controller for it.
-    """
-    native_keras = sys.modules.get("det_native.keras.native")
-    if native_keras is not None and isinstance(payload, native_keras.FitCall):
-        from det_harness.frameworks.keras.controller import KerasController
-
-        return KerasController(payload, services)
-    if is_native_torch(payload):
-        from det_harness.frameworks.torch.controller import NativeTorchController
-
-        return NativeTorchController(payload, services)
-    if is_torch_trial(payload):
-        from det_harness.frameworks.torch.controller import PyTorchTrialController
-
-        return PyTorchTrialController(payload, services)
-    name = payload.__name__ if isinstance(payload, type) else type(payload).__name__
-    raise UnsupportedFeatureError(
-        f"This version of det_native cannot train {name}: create() takes a subclass of det.pytorch.PyTorchTrial."
-    )
-
-
-def is_torch_trial(payload: Any) -> bool:
-    """Return whether `payload` is a subclass of PyTorchTrial; without importing torch to find out."""
-    room = sys.modules.get("det_native.pytorch.trial")
-    return room is not None and isinstance(payload, type) and issubclass(payload, room.PyTorchTrial)
-
-
-def is_native_torch(payload: Any) -> bool:
-    """Return whether `payload` is a call of ``det.experimental.pytorch``; without importing torch to find out."""
-    room = sys.modules.get("det_native.pytorch.native_call")
-    return room is not None and isinstance(payload, room.TorchCall)

@@ -9,23 +9,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from det_harness.frameworks.base import harness_for
 from det_harness.program.calls import CallMatcher
-from det_harness.program.host import is_native_torch, is_torch_trial
 from det_harness.program.null_handle import NullHandle
 from det_harness.program.runner import ProgramRunner, ProgramStop
 from det_harness.program.suppress import suppressed_output
 from det_native.errors import CheckpointError, TrialDefinitionError
+from det_native.frameworks import framework_taking
 from det_native.runtime import hosted
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import BundleManifest, CheckpointManifest
 from det_native.schema.rest import Checkpoint
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import check_relative
-
-if TYPE_CHECKING:
-    from det_native.pytorch import PyTorchTrial
 
 ReadBlob = Callable[[str], bytes]
 
@@ -142,16 +140,9 @@ def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -
     PyTorchTrial, tf.keras.Model, torch.nn.Module or list of torch.nn.Module
         Of several wrapped models the list of all, in the order in which they were wrapped.
     """
-    if is_native_torch(payload):
-        return _load_native_torch(payload, directory)
-    if is_torch_trial(payload):
-        return _load_torch_trial(payload, directory, environment)
-    native_keras = sys.modules.get("det_native.keras.native")
-    if native_keras is not None and isinstance(payload, native_keras.FitCall):
-        from det_harness.frameworks.keras import model_state
-
-        return model_state.load_weights(payload, directory)
-    raise TrialDefinitionError(f"A checkpoint cannot be loaded into {payload!r}.")
+    if framework_taking(payload) is None:
+        raise TrialDefinitionError(f"A checkpoint cannot be loaded into {payload!r}.")
+    return harness_for(payload).load(payload, directory, environment)
 
 
 def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
@@ -168,33 +159,6 @@ def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
 def delete_checkpoint(checkpoint: Checkpoint) -> None:
     """Remove the files of a checkpoint of this machine's, if they are there."""
     CheckpointStorage(checkpoint.location.rpartition("/")[0]).delete(checkpoint.uuid)
-
-
-def _load_torch_trial(trial_class: type[PyTorchTrial], directory: Path, environment: TrialEnvironment) -> PyTorchTrial:
-    from det_harness.frameworks.torch import trial_state
-    from det_harness.frameworks.torch.controller import check_trial_class, check_wrapped
-    from det_harness.trial import rng
-    from det_native.pytorch import PyTorchTrialContext
-    from det_native.tensorboard.place import writing_to
-
-    check_trial_class(trial_class)
-    # What the trial opens for event files belongs to no run: it is closed and thrown away.
-    with rng.preserved(), tempfile.TemporaryDirectory(prefix="det-events-") as events, writing_to(Path(events)):
-        rng.seed_all(environment.trial_seed)
-        context = PyTorchTrialContext(environment, owner=trial_class.__name__)
-        trial = trial_class(context)
-    check_wrapped(trial_class.__name__, context)
-    trial_state.load_models(directory, context)
-    for model in context.models:
-        model.eval()
-    return trial
-
-
-def _load_native_torch(call: Any, directory: Path) -> Any:
-    from det_harness.frameworks.torch import trial_state
-
-    models = trial_state.loaded_copies(directory, call.context, f"the program before {call.name}()")
-    return models[0] if len(models) == 1 else models
 
 
 def _mentions_determined(bundle: BundleManifest, folder: Path) -> bool:

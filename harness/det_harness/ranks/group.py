@@ -18,6 +18,7 @@ from det_harness.ranks.deadlock import LONG_SECONDS, DeadlockDetection
 from det_harness.ranks.meeting import LOOPBACK, MEETING_SECONDS, Meeting, loopback_interface, variables
 from det_harness.ranks.torch_communicator import COLLECTIVE_TIMEOUT, TorchCommunicator
 from det_native.errors import PeerLostError, UnsupportedFeatureError
+from det_native.frameworks import get_framework, known_frameworks
 from det_native.schema.job import Gang
 from det_native.schema.manifests import Framework
 
@@ -40,7 +41,7 @@ def joined(
     ----------
     gang : Gang or None
         None, or a gang of one: there is nobody to join.
-    framework : {"torch", "keras", "estimator"}
+    framework : str
     config : mapping, optional
         The experiment configuration: it says whether Horovod is wanted too.
     source : ProgramSource, optional
@@ -62,9 +63,10 @@ def joined(
     if gang is None or gang.size == 1:
         yield OneProcess()
         return
-    if framework != "torch":
+    if not get_framework(framework).gradient_means:
+        titles = " and ".join(one.title for one in known_frameworks() if one.gradient_means)
         raise UnsupportedFeatureError(
-            f"resources.slots_per_trial: {gang.size} works for PyTorch; for {framework} it comes with a later version."
+            f"resources.slots_per_trial: {gang.size} works for {titles}; for {framework} it comes with a later version."
         )
     if gang.cross_size > 1:
         raise UnsupportedFeatureError("A trial on several machines comes with a later version; use the slots of one.")

@@ -20,11 +20,10 @@ from det_harness.trial.services import Reporter
 from det_harness.trial.throttle import Throttle
 from det_native._version import __version__
 from det_native.errors import CheckpointError, DetError, StorageError
+from det_native.frameworks import get_framework
 from det_native.schema.manifests import CheckpointManifest, Framework
 
 logger = logging.getLogger("det_harness")
-
-_FRAMEWORK_MODULES = {"torch": "torch", "keras": "tensorflow", "estimator": "tensorflow"}
 
 
 class Storage(Protocol):
@@ -223,7 +222,7 @@ class TrialCheckpoints:
 
     def _manifest(self, uuid: str, batch: int, metadata: Mapping[str, Any] | None) -> CheckpointManifest:
         owner = self._owner
-        module = sys.modules.get(_FRAMEWORK_MODULES[owner.framework])
+        module = sys.modules.get(get_framework(owner.framework).module)
         return CheckpointManifest(
             uuid=uuid,
             framework=owner.framework,

@@ -38,6 +38,7 @@ from det_native.errors import (
     PeerLostError,
     StorageError,
 )
+from det_native.frameworks import get_framework
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import EXIT_PEER_FAILED, TrialJob
 from det_native.schema.rest import UserErrorInfo
@@ -54,7 +55,6 @@ EXIT_HARNESS_ERROR = 3
 
 CLOSE_SECONDS = 5.0
 
-_FRAMEWORKS = {"torch": "torch", "keras": "tensorflow", "estimator": "tensorflow"}
 # Not the user's, unless the user's code has raised them.
 _RARELY_THE_USERS = (
     BundleCheckError,
@@ -123,7 +123,7 @@ class TrialRun:
         check_versions(job.bundle)
         unpack_bundle(job.bundle, blobs, self._work)
         importlib.import_module("det_native.compat")
-        importlib.import_module(_FRAMEWORKS[job.bundle.program.framework])
+        importlib.import_module(get_framework(job.bundle.program.framework).module)
         self._runner = runner = ProgramRunner(job.bundle, blobs.read, self._work)
         self._schedule = Schedule(periods_of(self._environment))
         with joined(job.gang, job.bundle.program.framework, job.config, source=runner.source) as communicator:

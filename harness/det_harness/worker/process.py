@@ -14,16 +14,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
+from det_harness.frameworks.base import harness_of
+from det_native.frameworks import find_framework, read_frameworks
 from det_native.schema.job import CheckJob, TrialJob
 
 Job = CheckJob | TrialJob
 Stamp = tuple[tuple[str, int], ...]
 
-# Read by the interpreter, the C libraries or a framework when they load: too late for a process that has loaded them.
+# Read by the interpreter or C libraries when they load: too late for a process that has loaded them. Descriptions of
+# frameworks name those that a framework reads.
 _IMPORT_TIME_PREFIXES = (
     *("PYTHON", "LD_", "MALLOC_", "OMP_", "KMP_", "GOMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_"),
-    *("TF_", "XLA_", "KERAS_", "TORCH", "PYTORCH_", "CUBLAS_", "CUDNN_", "NVIDIA_"),
+    *("CUBLAS_", "CUDNN_", "NVIDIA_"),
 )
+# For ``--framework``: a process that imports none before it has its job.
+NO_FRAMEWORK = "python"
 
 
 def take_place(job: Job, framework: str) -> None:
@@ -43,8 +48,8 @@ def take_place(job: Job, framework: str) -> None:
 def _use_threads(threads: int, framework: str) -> None:
     for name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"):
         os.environ[name] = str(threads)
-    if framework == "torch" and "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(threads)
+    if framework != NO_FRAMEWORK and find_framework(framework) is not None:
+        harness_of(framework).use_threads(threads)
 
 
 def _redirect_output(path: Path) -> None:
@@ -84,9 +89,8 @@ def installation_stamp(paths: Iterable[str] | None = None) -> Stamp:
 
 def needs_fresh_process(variables: dict[str, str]) -> bool:
     """Return whether a job's environment variables come too late for a process that has imported its framework."""
-    return any(
-        name.startswith(_IMPORT_TIME_PREFIXES) and os.environ.get(name) != value for name, value in variables.items()
-    )
+    prefixes = (*_IMPORT_TIME_PREFIXES, *(prefix for one in read_frameworks() for prefix in one.variables))
+    return any(name.startswith(prefixes) and os.environ.get(name) != value for name, value in variables.items())
 
 
 def start_over(line: bytes, variables: dict[str, str], status: int | None) -> None:

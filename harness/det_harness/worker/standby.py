@@ -15,11 +15,12 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 from pydantic import TypeAdapter
 
+from det_harness.frameworks.base import harness_of
 from det_harness.worker.process import (
+    NO_FRAMEWORK,
     Job,
     installation_stamp,
     leave,
@@ -31,14 +32,7 @@ from det_harness.worker.process import (
 )
 from det_native._version import PROTOCOL, __version__
 from det_native.errors import ProtocolMismatchError
-from det_native.imports import collector_waits, load_optimizers
-
-_OURS = {
-    "torch": ("det_native.pytorch", "det_harness.frameworks.torch.controller", "det_harness.program.check"),
-    "keras": ("det_native.keras.context", "det_harness.frameworks.keras.controller", "det_harness.program.check"),
-    "estimator": ("det_native.estimator", "det_harness.program.check"),
-    "python": (),
-}
+from det_native.imports import collector_waits
 
 
 def main() -> None:
@@ -110,7 +104,7 @@ def warm_up(framework: str, device: str, imports: Iterable[str] = ()) -> None:
     Parameters
     ----------
     framework : str
-        ``"torch"``, ``"keras"``, ``"estimator"``, or ``"python"`` for none.
+        Its name, or `NO_FRAMEWORK`.
     device : str
         ``"cuda"`` keeps to what touches no GPU.
     imports : iterable of str
@@ -127,61 +121,9 @@ def warm_up(framework: str, device: str, imports: Iterable[str] = ()) -> None:
 
 
 def _warm_framework(framework: str, device: str) -> None:
-    if framework == "torch":
-        _warm_torch()
-    elif framework in ("keras", "estimator"):
-        _warm_tensorflow(framework, device)
-    for name in _OURS[framework]:
-        import_module(name)
-
-
-def _warm_torch() -> None:
-    import torch
-
-    load_optimizers()
-    # No backward pass here: it would start a thread for each GPU, and with that fix which GPUs this process sees.
-    torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
-
-
-def _warm_tensorflow(framework: str, device: str) -> None:
-    import tensorflow as tf
-
-    if framework == "estimator":
-        # Nothing is built: V1 behaviour can only be chosen before that.
-        _ = tf.estimator.Estimator
-        return
-    _ = tf.keras.Model
-    if device == "cuda":
-        _step_in_graph(tf)
-    else:
-        _fit_once(tf)
-        gc.collect()  # its model refers to itself, and main() would keep it for good
-
-
-def _fit_once(tf: Any) -> None:
-    """Take a training step, and leave no trace of it."""
-    import numpy as np
-
-    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(2,))])
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
-    model.fit(np.zeros((2, 2)), np.zeros(2), epochs=1, verbose=0)
-    # The user's first layer is called "dense" again, and the counters of seeds start afresh.
-    tf.keras.backend.clear_session()
-    tf.random.set_seed(0)
-
-
-def _step_in_graph(tf: Any) -> None:
-    """Import what a first training step imports; anything built eagerly would fix which GPUs this process sees."""
-    with tf.Graph().as_default():
-        layer = tf.keras.layers.Dense(2)
-        loss = tf.reduce_mean(layer(tf.zeros((1, 2))))
-        tf.gradients(loss, layer.trainable_variables)  # not a tape: that asks for the devices
-        tf.keras.optimizers.Adam().build(layer.trainable_variables)
-        tf.autograph.to_graph(_identity)
-
-
-def _identity(value: Any) -> Any:
-    return value
+    if framework != NO_FRAMEWORK:
+        harness_of(framework).warm_up(device)
+        import_module("det_harness.program.check")
 
 
 def read_job(line: bytes) -> Job:
@@ -204,7 +146,7 @@ def read_job(line: bytes) -> Job:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="det_harness.worker.standby", description=__doc__)
-    parser.add_argument("--framework", required=True, choices=["torch", "keras", "estimator", "python"])
+    parser.add_argument("--framework", required=True, metavar="NAME")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--entry", default="det_harness.worker.job:run_job", metavar="MODULE:FUNCTION")
     parser.add_argument("--import", action="append", default=[], dest="imports", metavar="MODULE")

@@ -803,11 +803,8 @@ export interface components {
        * @constant
        */
       format: 1;
-      /**
-       * Framework
-       * @enum {string}
-       */
-      framework: 'torch' | 'keras' | 'estimator';
+      /** Framework */
+      framework: string;
       /** Framework Version */
       framework_version: string;
       /** Hparams */
@@ -917,11 +914,8 @@ export interface components {
        * @default 0
        */
       failed_trials: number;
-      /**
-       * Framework
-       * @enum {string}
-       */
-      framework: 'torch' | 'keras' | 'estimator';
+      /** Framework */
+      framework: string;
       /** Id */
       id: number;
       /** Metric */
@@ -989,11 +983,8 @@ export interface components {
        * @default 0
        */
       failed_trials: number;
-      /**
-       * Framework
-       * @enum {string}
-       */
-      framework: 'torch' | 'keras' | 'estimator';
+      /** Framework */
+      framework: string;
       /** Id */
       id: number;
       /** Metric */
@@ -1253,11 +1244,8 @@ export interface components {
        * @default []
        */
       command: string[];
-      /**
-       * Framework
-       * @enum {string}
-       */
-      framework: 'torch' | 'keras' | 'estimator';
+      /** Framework */
+      framework: string;
       init?: components['schemas']['CallSite'] | null;
       /**
        * Kind

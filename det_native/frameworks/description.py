@@ -1,0 +1,98 @@
+"""What is to be known of one framework, as plain data: what needs the framework itself is named, and loaded on use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from det_native.imports import load
+
+
+@dataclass(frozen=True)
+class Description:
+    """One framework that trials train with.
+
+    A reference is text such as ``"package.module:name"``. The module that holds a description imports no framework.
+
+    Attributes
+    ----------
+    name : str
+        As manifests and the REST interface have it; it matches ``schema.manifests.FRAMEWORK_NAME``.
+    title : str
+        As messages have it.
+    module : str
+        What is imported for it; its ``__version__`` goes into checkpoints.
+    install : str
+        What ``pip install`` takes to bring `module`.
+    api : str
+        The package that users import.
+    harness : str
+        Reference of its ``det_harness.frameworks.base.FrameworkHarness``: how it is warmed up, trains, loads
+        checkpoints, and keeps its streams of random numbers.
+    trial_class : str
+        Reference of the base of its trial classes; empty where it has none.
+    calls : tuple of str
+        References of the classes of training calls that its native contexts hand over.
+    init : str
+        Module whose ``init()`` makes a native context, also found as ``det.experimental.<its last name>``.
+    context_calls : frozenset of str
+        Training calls that are methods of that context; without any, they are methods of the model.
+    call_text : str
+        Reference of what reads a native training call in the text of a document; see ``experimental.document_calls``.
+    variables : tuple of str
+        Beginnings of the names of environment variables that it reads while it is imported.
+    gradient_means : tuple of str
+        Values of ``distributed.backend`` by which ranks can average its gradients; without any it trains on one slot.
+    without_effect : mapping
+        Fields of the configuration that change nothing with it, each with the reason.
+    whole_epochs : bool
+        Whether an epoch ends with a smaller batch, where it does not come out even.
+    running_means : bool
+        Whether a row of training metrics has the means over the epoch so far, not the values of its batch; validation
+        metrics then are named ``val_...``.
+    own_progress : bool
+        Whether it shows the progress of a local run by itself.
+    """
+
+    name: str
+    title: str
+    module: str
+    install: str
+    api: str
+    harness: str = ""
+    trial_class: str = ""
+    calls: tuple[str, ...] = ()
+    init: str = ""
+    context_calls: frozenset[str] = frozenset()
+    call_text: str = ""
+    variables: tuple[str, ...] = ()
+    gradient_means: tuple[str, ...] = ()
+    without_effect: Mapping[str, str] = field(default_factory=dict)
+    whole_epochs: bool = False
+    running_means: bool = False
+    own_progress: bool = False
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is anything yet that it trains."""
+        return bool(self.trial_class or self.calls)
+
+    @property
+    def trial_class_title(self) -> str:
+        """The base of its trial classes as users write it: ``"det.pytorch.PyTorchTrial"``."""
+        api = self.api.removeprefix("det_native.")
+        owner = api if api == self.api else f"det.{api}"
+        return f"{owner}.{self.trial_class.partition(':')[2]}"
+
+    def takes(self, payload: object) -> bool:
+        """Return whether `payload`, a trial class or a captured call, is one of its; nothing is imported for it."""
+        kinds = payload.__mro__ if isinstance(payload, type) else type(payload).__mro__
+        wanted = (self.trial_class,) if isinstance(payload, type) else self.calls
+        return any(f"{kind.__module__}:{kind.__qualname__}" in wanted for kind in kinds)
+
+
+def resolve(reference: str) -> object:
+    """Return what a reference names, imported if need be."""
+    module, _, name = reference.partition(":")
+    found: object = getattr(load(module), name)
+    return found

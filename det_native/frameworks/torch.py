@@ -1,0 +1,21 @@
+"""PyTorch."""
+
+from __future__ import annotations
+
+from det_native.frameworks.description import Description
+
+DESCRIPTION = Description(
+    name="torch",
+    title="PyTorch",
+    module="torch",
+    install="det-native[torch]",
+    api="det_native.pytorch",
+    harness="det_harness.frameworks.torch.harness:TorchHarness",
+    trial_class="det_native.pytorch.trial:PyTorchTrial",
+    calls=("det_native.pytorch.native_call:TorchCall",),
+    init="det_native.experimental.pytorch",
+    context_calls=frozenset({"fit", "train"}),
+    call_text="det_native.experimental.document_pytorch:ContextCallText",
+    variables=("TORCH", "PYTORCH_"),
+    gradient_means=("torch", "horovod"),
+)

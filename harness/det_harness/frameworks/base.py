@@ -1,0 +1,128 @@
+"""What the harness does with a framework, and where it is found: each has a subclass, which its description names.
+
+The module of a subclass imports its framework, and the rest of its folder, only inside functions: a description says
+where it is, and whoever asks for one thing of it (its random numbers, say) must not pay for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from det_native.errors import UnsupportedFeatureError
+from det_native.frameworks import framework_taking, get_framework, trial_class_titles
+from det_native.schema.environment import TrialEnvironment
+
+if TYPE_CHECKING:
+    from det_harness.trial.services import Controller, Outcome, Services
+
+
+class LoopController(Protocol):
+    """Runs one trial in a loop of the user's, which asks for its batches."""
+
+    outcome: Outcome | None
+    left_at: tuple[CodeType, int] | None
+    on_purpose: bool
+
+    def batches(self) -> Iterator[Any]:
+        """Yield the batches, and do between them what is due."""
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Say in the block what an exception of the loop's body means."""
+
+
+class RandomStreams:
+    """The global random number generators of a framework; by default it has none."""
+
+    def seed(self, seed: int, *, own_process: bool) -> None:
+        """Seed them. What cannot be put back is seeded only in a process that is a worker's own."""
+
+    def capture(self) -> dict[str, Any]:
+        """Return their states, by names that no other framework uses: plain values, and arrays of numpy."""
+        return {}
+
+    def apply(self, state: dict[str, Any]) -> None:
+        """Put back what `capture` returned; `state` may lack some, and has those of other frameworks too."""
+
+
+class FrameworkHarness:
+    """What the harness asks of a framework. A framework overrides what it does differently, or at all."""
+
+    streams = RandomStreams()
+
+    def warm_up(self, device: str) -> None:
+        """Import what every worker needs, and leave no trace of it.
+
+        Parameters
+        ----------
+        device : str
+            ``"cuda"`` keeps to what touches no GPU.
+        """
+
+    def use_threads(self, threads: int) -> None:
+        """Compute with so many threads from now on."""
+
+    def check(self, trial_class: type) -> None:
+        """Refuse a trial class that cannot be trained.
+
+        Raises
+        ------
+        TrialDefinitionError
+        """
+
+    def controller(self, payload: Any, services: Services) -> Controller:
+        """Return what trains a trial class, or a captured call, in a loop that is not the user's."""
+        raise untrainable(payload)
+
+    def loop(self, call: Any, services: Services) -> LoopController:
+        """Return what trains a captured call in the user's own loop."""
+        raise untrainable(call)
+
+    def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
+        """Return what a trial class or a captured call makes, with the weights of the checkpoint in `directory`."""
+        raise untrainable(payload)
+
+
+def harness_of(name: str) -> FrameworkHarness:
+    """Return the harness of a framework by its name.
+
+    Raises
+    ------
+    MissingDependencyError
+        If this Python does not know the framework.
+    """
+    return _made(get_framework(name).harness)
+
+
+def harness_for(payload: Any) -> FrameworkHarness:
+    """Return the harness of the framework that a trial class or a captured call is of.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If it is of none.
+    """
+    description = framework_taking(payload)
+    if description is None:
+        raise untrainable(payload)
+    return _made(description.harness)
+
+
+@cache
+def _made(reference: str) -> FrameworkHarness:
+    module, _, name = reference.partition(":")
+    harness: FrameworkHarness = getattr(import_module(module), name)()
+    return harness
+
+
+def untrainable(payload: Any) -> UnsupportedFeatureError:
+    """Return the error for what no framework trains in this version."""
+    name = payload.__name__ if isinstance(payload, type) else type(payload).__name__
+    return UnsupportedFeatureError(
+        f"This version of det_native cannot train {name}: create() takes a subclass of {trial_class_titles()}."
+    )

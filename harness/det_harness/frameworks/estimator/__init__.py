@@ -1,0 +1,1 @@
+"""Training with Estimator: comes with a later version."""

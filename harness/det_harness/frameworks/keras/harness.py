@@ -1,0 +1,37 @@
+"""What the harness does with Keras."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from det_harness.frameworks.base import FrameworkHarness
+from det_harness.frameworks.keras.random_streams import TensorFlowStreams
+from det_native.schema.environment import TrialEnvironment
+
+if TYPE_CHECKING:
+    from det_harness.trial.services import Controller, Services
+
+
+class KerasHarness(FrameworkHarness):
+    """See ``FrameworkHarness``."""
+
+    streams = TensorFlowStreams()
+
+    def warm_up(self, device: str) -> None:
+        """Import TensorFlow, and what its first training step imports."""
+        from det_harness.frameworks.keras.warm_up import warm_up
+
+        warm_up(device)
+
+    def controller(self, payload: Any, services: Services) -> Controller:
+        """Return what trains a captured call of ``model.fit()``."""
+        from det_harness.frameworks.keras.controller import KerasController
+
+        return KerasController(payload, services)
+
+    def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
+        """Return the model of a captured call, with the weights of a checkpoint."""
+        from det_harness.frameworks.keras import model_state
+
+        return model_state.load_weights(payload, directory)

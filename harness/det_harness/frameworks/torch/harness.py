@@ -1,0 +1,65 @@
+"""What the harness does with PyTorch."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from det_harness.frameworks.base import FrameworkHarness, LoopController
+from det_harness.frameworks.torch.random_streams import TorchStreams
+from det_native.imports import load_optimizers
+from det_native.schema.environment import TrialEnvironment
+
+if TYPE_CHECKING:
+    from det_harness.trial.services import Controller, Services
+
+
+class TorchHarness(FrameworkHarness):
+    """See ``FrameworkHarness``."""
+
+    streams = TorchStreams()
+
+    def warm_up(self, device: str) -> None:
+        """Import PyTorch, and what its first optimizer imports."""
+        import torch
+
+        load_optimizers()
+        # No backward pass here: it would start a thread for each GPU, and with that fix which GPUs this process sees.
+        torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+        for name in ("det_native.pytorch", "det_harness.frameworks.torch.controller"):
+            import_module(name)
+
+    def use_threads(self, threads: int) -> None:
+        """Set the threads of a PyTorch that has been imported; another takes them from the environment."""
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(threads)
+
+    def check(self, trial_class: type) -> None:
+        """Refuse a trial class that cannot be trained."""
+        from det_harness.frameworks.torch.checks import check_trial_class
+
+        check_trial_class(trial_class)
+
+    def controller(self, payload: Any, services: Services) -> Controller:
+        """Return what trains a PyTorchTrial, or a captured call of ``context.fit()``."""
+        from det_harness.frameworks.torch.controller import NativeTorchController, PyTorchTrialController
+
+        if isinstance(payload, type):
+            return PyTorchTrialController(payload, services)
+        return NativeTorchController(payload, services)
+
+    def loop(self, call: Any, services: Services) -> LoopController:
+        """Return what trains in a loop over ``context.train()``."""
+        from det_harness.frameworks.torch.loop import TorchLoopController
+
+        return TorchLoopController(call, services)
+
+    def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
+        """Return an instance of a PyTorchTrial, or copies of the models of a captured call: one model, or a list."""
+        from det_harness.frameworks.torch import loading
+
+        if isinstance(payload, type):
+            return loading.load_trial(payload, directory, environment)
+        return loading.load_models(payload, directory)

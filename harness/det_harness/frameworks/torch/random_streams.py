@@ -1,0 +1,39 @@
+"""PyTorch's global generators of random numbers."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from det_harness.frameworks.base import RandomStreams
+
+
+class TorchStreams(RandomStreams):
+    """``torch`` (uint8) of the CPU, and ``cuda_0`` and so on (uint8) of each GPU that is in use."""
+
+    def seed(self, seed: int, *, own_process: bool) -> None:
+        """Seed all of them."""
+        import torch
+
+        torch.manual_seed(seed)
+
+    def capture(self) -> dict[str, Any]:
+        """Return their states."""
+        torch: Any = sys.modules["torch"]
+        state: dict[str, Any] = {"torch": torch.get_rng_state().numpy().copy()}
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            generators = torch.cuda.get_rng_state_all()
+            state |= {f"cuda_{device}": generator.numpy().copy() for device, generator in enumerate(generators)}
+        return state
+
+    def apply(self, state: dict[str, Any]) -> None:
+        """Put their states back, of as many GPUs as there are."""
+        import torch
+
+        if "torch" in state:
+            torch.set_rng_state(torch.from_numpy(state["torch"].copy()))
+        if "cuda_0" in state and torch.cuda.is_available():
+            for device in range(torch.cuda.device_count()):
+                generator = state.get(f"cuda_{device}")
+                if generator is not None:
+                    torch.cuda.set_rng_state(torch.from_numpy(generator.copy()), device)

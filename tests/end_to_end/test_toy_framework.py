@@ -1,0 +1,104 @@
+"""A framework that another package brings: it trains here and on the cluster, survives a kill, and loads back."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from faults import GATE_CELL, Cluster, Gate, Kernel, assert_complete_rows, checkpoint_at, ended
+from installed_toy import install_toy
+
+from det_native.schema.states import ExperimentState
+
+pytestmark = pytest.mark.slow
+
+BATCHES = 12
+SETUP = """
+import det_native as det
+from toy_framework.trial import ToyTrial
+"""
+TRIAL = """
+class Counting(ToyTrial):
+    def train_batch(self, batch_idx):
+        if str(batch_idx + 1) in self.context.get_hparam("stops").split():
+            gate(self.context.get_hparam("port"), batch_idx + 1)
+        return super().train_batch(batch_idx)
+"""
+CONFIG = f"""
+def configuration(**settings):
+    return {{
+        "hyperparameters": {{"global_batch_size": 1, "stops": "", "port": 0}} | settings,
+        "searcher": {{"name": "single", "metric": "val_loss", "max_length": {{"batches": {BATCHES}}}}},
+        "scheduling_unit": 1,
+        "checkpoint_policy": "none",
+        "min_validation_period": {{"batches": 5}},
+        "min_checkpoint_period": {{"batches": 3}},
+        "reproducibility": {{"experiment_seed": 11}},
+    }}
+"""
+STATE = """
+def state(experiment):
+    trial = experiment.trials[0].checkpoints[-1].load()
+    return [type(trial).__name__, trial.count, trial.steps]
+"""
+
+
+@pytest.fixture(scope="module")
+def framework(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """What the module trains with, on the import path of kernel, master and workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        before = os.environ.get("PYTHONPATH")
+        packages = str(install_toy(tmp_path_factory.mktemp("toy")))
+        patch.setenv("PYTHONPATH", packages if before is None else f"{packages}{os.pathsep}{before}")
+        yield "toy"
+
+
+def test_it_trains_here_and_there_survives_a_kill_and_loads_back(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+    for cell in (SETUP, GATE_CELL, CONFIG, TRIAL, STATE):
+        kernel.run(cell)
+    kernel.run("here = det.experimental.create(Counting, configuration(), local=True)")
+    there = cluster.attach(kernel.submit("experiment = det.experimental.create(Counting, configuration())"))
+    call = f'experiment = det.experimental.create(Counting, configuration(stops="8", port={gate.port}))'
+    killed = cluster.attach(kernel.submit(call))
+    visitor = gate.next()
+    checkpoint_at(killed, 6)
+    visitor.die(signal.SIGKILL)
+    gate.next().go()
+    for experiment, restarts in ((there, 0), (killed, 1)):
+        assert ended(experiment, ExperimentState.COMPLETED).restarts == restarts
+        assert_complete_rows(experiment, BATCHES)
+    assert "at batch 6." in str(killed.logs())
+
+    name, count, steps = kernel.value("state(here)")
+    assert (name, len(steps)) == ("Counting", 4)
+    assert count > sum(steps)
+    for number in (there.id, killed.id):
+        assert kernel.value(f"state(det.attach({number}))") == [name, count, steps]
+    assert killed.detail().framework == "toy"
+    kernel.run("folder = experiment.trials[0].checkpoints[-1].download()")
+    manifest = kernel.value("json.loads(__import__('pathlib').Path(folder, 'manifest.json').read_text())")
+    assert (manifest["framework"], manifest["framework_version"]) == ("toy", "1.0")
+
+
+def test_nothing_of_another_framework_is_imported_for_it(kernel: Kernel) -> None:
+    assert kernel.value("[name for name in ('torch', 'tensorflow') if name in __import__('sys').modules]") == []
+
+
+def test_an_error_of_its_code_has_cell_and_line(kernel: Kernel, cluster: Cluster) -> None:
+    kernel.run("import det_native as det\nfrom toy_framework.trial import ToyTrial")
+    kernel.run(CONFIG)
+    kernel.run("class Failing(ToyTrial):\n    def train_batch(self, batch_idx):\n        return [][batch_idx]")
+    failed = cluster.attach(kernel.submit("experiment = det.experimental.create(Failing, configuration())"))
+    ended(failed, ExperimentState.ERROR)
+    error = failed.detail().error
+    assert error is not None
+    assert (error.type, error.line) == ("IndexError", 3)
+
+
+def test_a_class_that_it_refuses_is_refused_in_the_kernel(kernel: Kernel) -> None:
+    kernel.run("class Wrong(ToyTrial):\n    train_batch = None")
+    for place in ("True", "False"):
+        done = kernel.run(f"det.experimental.create(Wrong, configuration(), local={place})", fails=True)
+        assert done.error == "TrialDefinitionError: Wrong.train_batch must be a method."

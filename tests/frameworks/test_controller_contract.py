@@ -1,0 +1,177 @@
+"""The contract of controllers, kept by every framework that there is. Another one adds a subject here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from controller_contract import BATCH_SIZE, RECORDS, ControllerContract, InBatch, Subject
+from det_harness.frameworks.base import harness_of
+from installed_toy import toy_in_this_process
+
+from det_native.schema.environment import TrialEnvironment
+
+pytestmark = pytest.mark.slow
+
+
+class Torch(Subject):
+    """A PyTorchTrial with dropout."""
+
+    framework = "torch"
+
+    def payload(self, environment: TrialEnvironment, in_batch: InBatch) -> Any:
+        import torch
+
+        from det_native.pytorch import DataLoader, PyTorchTrial
+
+        records = torch.randn(RECORDS, 6, generator=torch.Generator().manual_seed(3))
+        data = torch.utils.data.TensorDataset(records, records[:, :3].argmax(1))
+
+        class Small(PyTorchTrial):
+            def __init__(self, context: Any) -> None:
+                self.context = context
+                layers = (torch.nn.Linear(6, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 3))
+                self.model = context.wrap_model(torch.nn.Sequential(*layers))
+                self.optimizer = context.wrap_optimizer(torch.optim.Adam(self.model.parameters()))
+
+            def build_training_data_loader(self) -> DataLoader:
+                return DataLoader(data, batch_size=BATCH_SIZE, shuffle=True)
+
+            def build_validation_data_loader(self) -> DataLoader:
+                return DataLoader(data, batch_size=BATCH_SIZE)
+
+            def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+                in_batch(batch_idx + 1, self.context)
+                loss = torch.nn.functional.cross_entropy(self.model(batch[0]), batch[1])
+                self.context.backward(loss)
+                self.context.step_optimizer(self.optimizer)
+                return {"loss": loss}
+
+            def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+                return {"val_loss": torch.nn.functional.cross_entropy(self.model(batch[0]), batch[1])}
+
+        return Small
+
+    def state(self, loaded: Any) -> Any:
+        return {name: value.tolist() for name, value in loaded.model.state_dict().items()}
+
+
+class NativeTorch(Torch):
+    """A call of ``context.fit()``."""
+
+    def payload(self, environment: TrialEnvironment, in_batch: InBatch) -> Any:
+        import torch
+
+        from det_native.pytorch.native import PyTorchNativeContext
+
+        records = torch.randn(RECORDS, 6, generator=torch.Generator().manual_seed(3))
+        data = torch.utils.data.TensorDataset(records, records[:, :3].argmax(1))
+        context = PyTorchNativeContext(
+            environment, on_fit=lambda call: call, on_train=lambda call: call, role="local", length_of=lambda _: 0
+        )
+        layers = (torch.nn.Linear(6, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 3))
+        model = context.wrap_model(torch.nn.Sequential(*layers))
+        optimizer = context.wrap_optimizer(torch.optim.Adam(model.parameters()))
+
+        def train_batch(batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+            in_batch(batch_idx + 1, context)
+            loss = torch.nn.functional.cross_entropy(model(batch[0]), batch[1])
+            context.backward(loss)
+            context.step_optimizer(optimizer)
+            return {"loss": loss}
+
+        def evaluate_batch(batch: Any) -> dict[str, Any]:
+            return {"val_loss": torch.nn.functional.cross_entropy(model(batch[0]), batch[1])}
+
+        return context.fit(
+            torch.utils.data.DataLoader(data, batch_size=BATCH_SIZE, shuffle=True),
+            torch.utils.data.DataLoader(data, batch_size=BATCH_SIZE),
+            train_batch=train_batch,
+            evaluate_batch=evaluate_batch,
+            epochs=3,
+        )
+
+    def state(self, loaded: Any) -> Any:
+        return {name: value.tolist() for name, value in loaded.state_dict().items()}
+
+
+class Keras(Subject):
+    """A call of ``fit()`` of a model with dropout."""
+
+    framework = "keras"
+
+    def payload(self, environment: TrialEnvironment, in_batch: InBatch) -> Any:
+        import numpy as np
+        import tensorflow as tf
+
+        from det_native.keras import TFKerasNativeContext
+
+        class Visits(tf.keras.callbacks.Callback):
+            def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+                in_batch(int(self.model.optimizer.iterations) + 1, context)
+
+        context = TFKerasNativeContext(environment, on_fit=lambda call: call, role="local")
+        tf.keras.backend.clear_session()
+        layers = [tf.keras.layers.Dense(8, input_shape=(6,)), tf.keras.layers.Dropout(0.3), tf.keras.layers.Dense(3)]
+        model = context.wrap_model(tf.keras.Sequential(layers))
+        model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        records = np.random.default_rng(3).normal(size=(RECORDS, 6)).astype("float32")
+        labels = records[:, :3].argmax(1)
+        return model.fit(
+            records,
+            labels,
+            batch_size=BATCH_SIZE,
+            epochs=3,
+            verbose=0,
+            validation_data=(records, labels),
+            validation_freq=1000,  # not after each epoch: what the schedule asks for is looked at
+            callbacks=[Visits()],
+        )
+
+    def state(self, loaded: Any) -> Any:
+        return [value.tolist() for value in loaded.get_weights()]
+
+
+class Toy(Subject):
+    """A counter."""
+
+    framework = "toy"
+
+    def payload(self, environment: TrialEnvironment, in_batch: InBatch) -> Any:
+        base: Any = import_module("toy_framework.trial").ToyTrial
+
+        class Counting(base):  # type: ignore[misc]
+            def train_batch(self, batch_idx: int) -> Any:
+                in_batch(batch_idx + 1, self.context)
+                return super().train_batch(batch_idx)
+
+        return Counting
+
+    def state(self, loaded: Any) -> Any:
+        return loaded.count, loaded.steps
+
+
+@pytest.fixture(scope="module")
+def loaded_frameworks() -> None:
+    """Load both frameworks before a test is watched: what they leave behind is theirs."""
+    for name in ("torch", "keras"):
+        harness_of(name).warm_up("cpu")
+
+
+@pytest.fixture(params=[Torch, NativeTorch, Keras, Toy], ids=lambda kind: kind.__name__)
+def subject(
+    loaded_frameworks: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Subject]:
+    """Each of the frameworks."""
+    made: Subject = request.param()
+    if made.framework == "toy":
+        with toy_in_this_process(tmp_path_factory.mktemp("toy")):
+            yield made
+    else:
+        yield made
+
+
+class TestControllers(ControllerContract):
+    """All of them."""

@@ -1,0 +1,3 @@
+"""A framework whose models are counters."""
+
+__version__ = "1.0"
