@@ -18,6 +18,7 @@ CHECK := -m "not slow"
 QUICK := -m "not long and not soak"
 LANES := -m "long and not soak"
 SOAK := -m "soak"
+PATIENT := --timeout 7200 -o faulthandler_timeout=0
 
 FRONT_END := jupyter_ext
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
@@ -62,11 +63,11 @@ lanes: setup $(HOROVOD)
 soak: soaking properties
 
 soaking: setup $(HOROVOD)
-	$(PYTEST) $(SOAK) --timeout 7200
+	$(PYTEST) $(SOAK) $(PATIENT)
 
 # Tests of properties again, with ten thousand examples each where those are cheap.
 properties: setup $(HOROVOD)
-	$(PYTEST) -m "hypothesis and not soak" --hypothesis-profile soak --timeout 7200
+	$(PYTEST) -m "hypothesis and not soak" --hypothesis-profile soak $(PATIENT)
 
 # Side by side, as much of it leaves a core idle; each part's output in one piece, where this make can do that.
 TOGETHER := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
