@@ -79,7 +79,7 @@ def create(
     if settings.place.notice:
         print(settings.place.notice)
     if settings.place.local:
-        from det_native.experimental.local import create_here
+        from det_native.experimental.local.calls import create_here
 
         try:
             return document_place.done(create_here(trial_class, framework, loaded, settings, Origin(record)))
