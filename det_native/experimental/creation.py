@@ -48,7 +48,7 @@ def create(
     -------
     Experiment
         At once for the cluster; after the training for ``local=True``, with all trials of a random or grid search run
-        one after the other.
+        one after the other, each on several slots as that many processes on this machine.
 
     Raises
     ------
@@ -74,7 +74,9 @@ def create(
     trial_class = find_trial_class(trial_def, settings.context_dir)
     framework = framework_of(trial_class)
     _check(trial_class)
-    loaded = load_config(settings.config, local=settings.place.local, framework=framework)
+    loaded = load_config(
+        settings.config, local=settings.place.local, processes=not settings.place.test, framework=framework
+    )
     refuse(loaded, settings, framework, searches=True)
     if settings.place.notice:
         print(settings.place.notice)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.client.handles import Experiment
 from det_native.experimental.directory import working_directory
+from det_native.experimental.local.own_processes import ProcessFailedError, train_in_processes, wants_processes
 from det_native.experimental.local.program import keep_program
 from det_native.experimental.local.progress import Progress
 from det_native.experimental.local.record import Record
@@ -64,6 +65,7 @@ class LocalExperiment:
         import det_native.display  # noqa: F401 (handles show themselves by what it registers)
 
         self._payload = payload
+        self._complete = config
         self._config = config.model_dump(mode="json")
         self._framework: Framework = framework
         self._settings = settings
@@ -93,7 +95,12 @@ class LocalExperiment:
             self._record.end(ExperimentState.CANCELED if self.interrupted else ExperimentState.COMPLETED)
 
     def run_trial(self, sample: Sample) -> Any:
-        """Run one trial to its end and return what the user's call returns."""
+        """Run one trial to its end and return what the user's call returns; None from processes of its own."""
+        if wants_processes(self._complete):
+            with self._recorded(sample, None) as (trial, reporter):
+                state, batches = train_in_processes(self._store, trial, self._complete, reporter)
+                self._record.end_trial(reporter, state, batches=batches)
+            return None
         from det_harness.program.host import make_controller
 
         with self.trial(sample) as run:
@@ -178,6 +185,8 @@ def _loader(store: LocalStore, config: dict[str, Any], payload: Any) -> Callable
 
 def describe(error: BaseException) -> rest.UserErrorInfo:
     """Return an exception of a local run as it is kept with the experiment."""
+    if isinstance(error, ProcessFailedError):
+        return error.info
     return rest.UserErrorInfo(
         type=type(error).__name__,
         message=str(error),
