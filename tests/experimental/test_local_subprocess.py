@@ -64,6 +64,12 @@ weights = experiment.top_checkpoint().load().model.weight
 print("done", experiment.id, weights.shape, len(experiment.history["loss"]))
 """
 
+SPREAD = """
+spreading = config(4) | {"resources": {"slots_per_trial": 2, "native_parallel": True}}
+experiment = det.experimental.create(Line, spreading, local=True)
+print("done", experiment.id, experiment.state)
+"""
+
 BROKEN = """
 class Broken(Line):
     def train_batch(self, batch, epoch_idx, batch_idx):
@@ -187,6 +193,13 @@ def test_trains_on_two_slots_and_gives_the_handle(kernel: Kernel) -> None:
     [trial] = experiment.source.trials(experiment.id)
     assert trial.batches == 8
     assert experiment.top_checkpoint().load().model.weight.shape == (1, 1)
+
+
+def test_one_process_with_all_slots_is_not_the_kernel_either(kernel: Kernel) -> None:
+    printed = kernel.run(SPREAD)
+    assert "rank 0 of 1, here: False" in printed, printed
+    assert "here: True" not in printed
+    assert re.search(r"done local-\d+ COMPLETED", printed), printed
 
 
 def test_error_of_one_rank_comes_back_with_cell_and_line(kernel: Kernel) -> None:

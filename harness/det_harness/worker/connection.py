@@ -7,7 +7,7 @@ from pathlib import Path
 
 from det_harness.trial.report import Connection
 from det_native.client.session import Session
-from det_native.errors import FencedError, StorageError
+from det_native.errors import FencedError, MasterError
 from det_native.schema.job import TrialJob
 from det_native.schema.rest import BestMetric, ReportsAccepted
 
@@ -95,19 +95,28 @@ class FolderConnection:
         ------
         FencedError
             If the process that wants them is gone.
-        StorageError
-            If they cannot be written.
+        MasterError
+            If they cannot be written; the file is then as before, and they may be sent again.
         """
         if os.getppid() != self._starter:
             raise FencedError("the process that started this run is gone")
         try:
-            with self._path.open("a", encoding="utf-8") as stream:
-                stream.writelines(f"{report}\n" for report in reports)
+            self._append("".join(f"{report}\n" for report in reports).encode())
         except OSError as error:
-            raise StorageError(f"Reports cannot be written to {self._path}: {error}.") from error
+            raise MasterError(f"Reports cannot be written to {self._path}: {error}.") from error
         self._through += len(reports)
         return ReportsAccepted(through=self._through)
 
     def best(self) -> float | None:
         """Return None: the validations of this run are all that count."""
         return None
+
+    def _append(self, content: bytes) -> None:
+        with self._path.open("ab", buffering=0) as stream:
+            before = stream.tell()
+            try:
+                while content:
+                    content = content[stream.write(content) :]
+            except OSError:
+                stream.truncate(before)
+                raise
