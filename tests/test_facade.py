@@ -148,7 +148,7 @@ def test_a_script_loads_neither_the_slicer_of_cells_nor_what_only_gpus_need() ->
         import sys
         import det_native as det
         det.experimental.create
-        import det_native.capture.call, det_native.experimental.local
+        import det_native.capture.call, det_native.experimental.local.calls
         import det_harness.frameworks.torch.controller
         print(*sorted(sys.modules))
         """

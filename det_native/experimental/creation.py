@@ -49,7 +49,7 @@ def create(
     -------
     Experiment
         At once for the cluster; after the training for ``local=True``, with all trials of a random or grid search run
-        one after the other.
+        one after the other, each on several slots as that many processes on this machine.
 
     Raises
     ------
@@ -75,12 +75,14 @@ def create(
     trial_class = find_trial_class(trial_def, settings.context_dir)
     framework = framework_of(trial_class)
     _check(trial_class, framework)
-    loaded = load_config(settings.config, local=settings.place.local, framework=framework)
+    loaded = load_config(
+        settings.config, local=settings.place.local, processes=not settings.place.test, framework=framework
+    )
     refuse(loaded, settings, framework, searches=True)
     if settings.place.notice:
         print(settings.place.notice)
     if settings.place.local:
-        from det_native.experimental.local import create_here
+        from det_native.experimental.local.calls import create_here
 
         try:
             return document_place.done(create_here(trial_class, framework, loaded, settings, Origin(record)))

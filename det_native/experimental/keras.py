@@ -113,8 +113,8 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> TFKerasNativeContext:
 
 
 def _fit_here(call: FitCall, settings: Settings, origin: Origin) -> Any:
-    from det_native.experimental.local import fit_here
-    from det_native.experimental.local_history import show_last_state
+    from det_native.experimental.local.calls import fit_here
+    from det_native.experimental.local.history import show_last_state
 
     history = fit_here(call, settings, origin)
     show_last_state(history, call.context.experiment)

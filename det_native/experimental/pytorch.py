@@ -160,7 +160,7 @@ def _batches(call: TorchCall, environment: TrialEnvironment) -> int:
 
 
 def _fit_here(call: TorchCall, settings: Settings, origin: Origin) -> Any:
-    from det_native.experimental.local_torch import fit_torch_here
+    from det_native.experimental.local.native_torch import fit_torch_here
 
     return fit_torch_here(call, settings, origin)
 
@@ -224,6 +224,6 @@ class _Beginning:
         if not settings.place.local:
             call.context.experiment = submit(call, settings, origin)
             return iter(())
-        from det_native.experimental.local_torch import batches_here
+        from det_native.experimental.local.native_torch import batches_here
 
         return batches_here(call, settings, origin)

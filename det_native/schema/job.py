@@ -64,6 +64,11 @@ class TrialJob(_Model):
         fsspec URI under which checkpoints are published, one folder per uuid.
     resume : CheckpointManifest or None
         The checkpoint to continue from, found under `checkpoints`.
+    master_url : str or None
+        None if there is no master: the reports go to ``reports.jsonl`` in `directory`, for the process that started
+        this one.
+    starter : int
+        Number of that process: when it is gone the run is to end. Only without a master.
     token : str
         Bearer token of this run; it is good for this run's routes only.
     config, hparams, trial_seed
@@ -84,8 +89,9 @@ class TrialJob(_Model):
     bundle_id: str
     checkpoints: str
     resume: CheckpointManifest | None = None
-    master_url: str
-    token: str
+    master_url: str | None = None
+    starter: int = 0
+    token: str = ""
     run_id: str
     experiment_id: int
     trial_id: int

@@ -36,6 +36,7 @@ def load_config(
     config: Mapping[str, Any] | str | Path | ExperimentConfig | None,
     *,
     local: bool = False,
+    processes: bool = False,
     fills: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
     framework: Framework | None = None,
@@ -48,8 +49,10 @@ def load_config(
     config : mapping, str, Path, ExperimentConfig or None
         A dictionary, YAML text, or a path (text ending in .yaml, .yml or .json is one). None is an empty configuration.
     local : bool
-        For a run in this process: metric and batch size may be missing, the length is 100 batches if there is none, and
-        the run has one slot.
+        For a run without a master: metric and batch size may be missing, the length is 100 batches if there is none,
+        and the run has one slot, unless there are `processes`.
+    processes : bool
+        Whether a local run can have a process for each slot.
     fills : mapping, optional
         What the caller says, by dotted path (``{"searcher.max_length": {"epochs": 5}}``): used where the configuration
         is silent. Where both speak and differ the configuration wins, with one warning for all such fields.
@@ -77,9 +80,10 @@ def load_config(
     found = [*reading.problems, *unreadable, *unsayable, *unusable, *modern.problems]
     loaded = _validated(modern, reading.title, found, local=local)
     notes = [_contradiction(loaded, contradicted)]
-    if local and loaded.resources.slots_per_trial > 1:
+    if local and not processes and loaded.resources.slots_per_trial > 1:
         notes.append(
-            f"resources.slots_per_trial: {loaded.resources.slots_per_trial} becomes 1: a local run has one slot."
+            f"resources.slots_per_trial: {loaded.resources.slots_per_trial} becomes 1: a local run has one slot, "
+            "unless create() begins it and test=True is not given."
         )
         loaded = loaded.model_copy(update={"resources": loaded.resources.model_copy(update={"slots_per_trial": 1})})
     notes.append(_no_effect(loaded, framework, local))

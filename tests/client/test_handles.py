@@ -19,8 +19,8 @@ from det_native.errors import (
     UnsupportedFeatureError,
     UserCodeError,
 )
-from det_native.experimental.local_source import LocalSource
-from det_native.experimental.local_store import LocalStore
+from det_native.experimental.local.source import LocalSource
+from det_native.experimental.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState

@@ -15,7 +15,7 @@ from det_native.display.curves import Curves
 from det_native.display.fallback import last_state
 from det_native.display.feed import BUCKETS
 from det_native.display.figure import CurvesFigure, draw
-from det_native.experimental.local_store import LocalStore
+from det_native.experimental.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExperimentState, TrialState

@@ -14,8 +14,8 @@ from det_native import PROTOCOL
 from det_native.capture.interpreter import current_interpreter
 from det_native.client.handles import Experiment
 from det_native.errors import NotFoundError
-from det_native.experimental import local_store
-from det_native.experimental.local_store import LocalStore
+from det_native.experimental.local import store as local_store
+from det_native.experimental.local.store import LocalStore
 from det_native.schema.manifests import BundleManifest, FileEntry, Program
 from det_native.schema.states import ExperimentState
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from det_native.errors import DetError
 from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import checkpoint_uri
-from det_native.master.launch.ranks import rank_folder
 from det_native.master.store import bundles, checkpoints, events, experiments, runs
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import BundleManifest
+from det_native.schema.ranks import rank_folder
 from det_native.schema.retention import superfluous
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import safe_join

@@ -14,13 +14,13 @@ from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, 
 from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
 from det_native.master.flow.thread import Waiter
 from det_native.master.launch.base import Exit
-from det_native.master.launch.last_word import run_word
 from det_native.master.store import bundles, checkpoints, experiments, logs, reports, trials
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.runs import Run
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.last_word import run_word
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import TrialState
 from det_native.storage.checkpoints import CheckpointStorage

@@ -50,8 +50,8 @@ class Launcher(Protocol):
     def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
         """Start `ranks` workers on `job`; return a JSON-able handle from which ``adopt`` finds them again.
 
-        Each gets its place, its share of devices and threads, and a folder of its own, by ``ranks.rank_jobs``. They
-        live and die together: once one has failed the others have a few seconds to end by themselves.
+        Each gets its place, its share of devices and threads, and a folder of its own, by ``rank_jobs``. They live and
+        die together: once one has failed the others have a few seconds to end by themselves.
         """
 
     def poll(self) -> list[Exit]:

@@ -17,9 +17,9 @@ from det_native.master.launch.output import read_output
 from det_native.master.launch.policy import Policy
 from det_native.master.launch.pool import StandbyPool
 from det_native.master.launch.process import WorkerProcess
-from det_native.master.launch.ranks import rank_folder, rank_jobs
 from det_native.master.launch.standby import Recipe, SpawnError, job_line, resolved
 from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.ranks import rank_folder, rank_jobs
 
 ENTRY = "det_harness.worker.job:run_job"
 _CANNOT_EXECUTE = 127

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from det_native.master.launch.base import Exit, WorkerKind
-from det_native.master.launch.last_word import last_word
 from det_native.master.launch.process import Ended, WorkerProcess
-from det_native.master.launch.ranks import rank_folder
 from det_native.master.launch.standby import Standby
 from det_native.schema.job import EXIT_PEER_FAILED
+from det_native.schema.last_word import last_word
+from det_native.schema.ranks import rank_folder
 
 logger = logging.getLogger(__name__)
 

@@ -54,6 +54,11 @@ def read_blob(folder: Path, sha256: Sha256) -> bytes:
     return _blobs(folder.parent).read(sha256)
 
 
+def blobs_of(folder: Path) -> str:
+    """Return the address of the blobs of the run in `folder`."""
+    return str(folder.parent / "blobs")
+
+
 def drop_unused_blobs(root: Path) -> None:
     """Delete the blobs that no run in `root` needs any more."""
     if not (root / "blobs").is_dir():

@@ -28,7 +28,7 @@ from det_harness.trial.publications import Publications
 from det_harness.trial.report import SpoolReporter, open_reporter
 from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Outcome, Services
-from det_harness.worker.connection import MasterConnection
+from det_harness.worker.connection import connection_of
 from det_native.errors import (
     BundleCheckError,
     BundleCorruptError,
@@ -110,7 +110,7 @@ class TrialRun:
     def _open_reporter(self) -> SpoolReporter:
         job = self._job
         return open_reporter(
-            MasterConnection(job.master_url, job.token, job.run_id),
+            connection_of(job),
             self._directory / "spool",
             metric=self._environment.metric,
             smaller_is_better=self._environment.smaller_is_better,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from det_native.schema.job import CheckJob, Gang, TrialJob
 
 RENDEZVOUS_NAME = "rendezvous"
+
+Job = TypeVar("Job", TrialJob, CheckJob, TrialJob | CheckJob)
 
 
 def rank_folder(run_folder: Path, rank: int) -> Path:
@@ -14,7 +17,7 @@ def rank_folder(run_folder: Path, rank: int) -> Path:
     return run_folder if rank == 0 else run_folder / f"rank-{rank}"
 
 
-def rank_jobs(job: TrialJob | CheckJob, size: int) -> list[TrialJob | CheckJob]:
+def rank_jobs(job: Job, size: int) -> list[Job]:
     """Return the job of each of `size` processes on this machine, by rank; of one alone it is `job` itself.
 
     Each gets one of the devices, and its share of the threads.

@@ -12,7 +12,7 @@ from filelock import Timeout
 from det_native.client.loading import load_checkpoint
 from det_native.client.source import Source
 from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
-from det_native.experimental.local_store import LocalStore
+from det_native.experimental.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
 

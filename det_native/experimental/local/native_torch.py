@@ -12,11 +12,10 @@ from det_native.client.handles import Experiment
 from det_native.errors import of_the_users
 from det_native.experimental import document_place
 from det_native.experimental.cell_end import at_the_end
-from det_native.experimental.directory import working_directory
-from det_native.experimental.local import LocalExperiment, config_of_one_trial
+from det_native.experimental.local.experiment import LocalExperiment
+from det_native.experimental.local.samples import config_of_one_trial, sample_of_call
 from det_native.experimental.settings import Settings
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.sampling import sample_hyperparameters
 
 if TYPE_CHECKING:
     from det_harness.local.run import LocalRun
@@ -97,22 +96,11 @@ def _close_at_the_end(batches: Generator[Any, None, None]) -> None:
 @contextmanager
 def _running(call: TorchCall, config: ExperimentConfig, settings: Settings, origin: Origin) -> Iterator[LocalRun]:
     """Record the one trial of a call, which is run in the block."""
-    environment = call.context.env
-    hparams = sample_hyperparameters(config.hyperparameters, environment.trial_seed) | environment.hparams
-    complete = replace(environment, config=config.model_dump(mode="json"), hparams=hparams)
+    sample = sample_of_call(config, call)
+    complete = replace(call.context.env, config=config.model_dump(mode="json"), hparams=sample.hparams)
     call.check(complete)
     call.context.begin_training(call.kind)
-    experiment = LocalExperiment(config, call.framework, whole_epochs=True)
-    experiment.keep_program(call.kind, call, settings, origin)
-    call.context.experiment = experiment.handle(call)
-    with (
-        experiment.running(),
-        working_directory.inside(settings.context_dir),
-        experiment.trial(
-            hparams=hparams,
-            seed=environment.trial_seed,
-            test=settings.place.test,
-            steps=call.steps_per_epoch(complete),
-        ) as run,
-    ):
+    experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin, whole_epochs=True)
+    call.context.experiment = experiment.handle
+    with experiment.running(), experiment.trial(sample, steps=call.steps_per_epoch(complete)) as run:
         yield run

@@ -1,0 +1,57 @@
+"""Training on this machine: one call of ``fit()``, or the trials of a Trial class one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from det_native.client.handles import Experiment
+from det_native.experimental.local.experiment import LocalExperiment
+from det_native.experimental.local.samples import config_of_one_trial, sample_of_call, samples_of_search
+from det_native.experimental.settings import Settings
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.manifests import Framework
+
+if TYPE_CHECKING:
+    from det_native.experimental.origin import Origin
+    from det_native.trial import Trial
+
+
+def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
+    """Run a captured call of ``fit()`` in this process and return Keras's ``History``.
+
+    Ctrl-C ends the training with a checkpoint; the history so far is returned.
+
+    Parameters
+    ----------
+    call : FitCall
+    settings : Settings
+    origin : Origin
+    """
+    config = config_of_one_trial(settings, call)
+    experiment = LocalExperiment("fit", call, config, call.framework, settings, origin, whole_epochs=True)
+    call.context.experiment = experiment.handle
+    with experiment.running():
+        return experiment.run_trial(sample_of_call(config, call))
+
+
+def create_here(
+    trial_class: type[Trial],
+    framework: Framework,
+    config: ExperimentConfig,
+    settings: Settings,
+    origin: Origin,
+) -> Experiment:
+    """Train a Trial class on this machine: every trial of the search, one after the other.
+
+    Ctrl-C ends the trial under way with a checkpoint, and the search with it. Without a seed in the configuration one
+    is drawn, which stands in the experiment's own.
+    """
+    config = config.with_some_seed()
+    experiment = LocalExperiment("create", trial_class, config, framework, settings, origin)
+    samples = list(samples_of_search(config, test=settings.place.test))
+    with experiment.running(planned=len(samples)):
+        for sample in samples:
+            experiment.run_trial(sample)
+            if experiment.interrupted:
+                break
+    return experiment.handle

@@ -1,0 +1,195 @@
+"""One experiment that runs on this machine: the block around its trials, and what each of them is given."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from det_native.client.handles import Experiment
+from det_native.experimental.directory import working_directory
+from det_native.experimental.local.own_processes import ProcessFailedError, train_in_processes, wants_processes
+from det_native.experimental.local.program import keep_program
+from det_native.experimental.local.progress import Progress
+from det_native.experimental.local.record import Record
+from det_native.experimental.local.samples import Sample
+from det_native.experimental.local.source import LocalSource
+from det_native.experimental.local.store import LocalStore
+from det_native.experimental.settings import Settings
+from det_native.frameworks import get_framework
+from det_native.schema import rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import CallKind, Framework
+from det_native.schema.states import ExperimentState, TrialState
+
+if TYPE_CHECKING:
+    from det_harness.local.run import LocalReporter, LocalRun
+
+    from det_native.experimental.origin import Origin
+
+
+class LocalExperiment:
+    """One experiment that runs here, its code kept with it, and its trials as they come.
+
+    Parameters
+    ----------
+    kind : {"fit", "train", "create", "train_and_evaluate"}
+    payload : FitCall, TorchCall or type
+        What is trained.
+    config : ExperimentConfig
+        Complete.
+    framework : str
+    settings : Settings
+    origin : Origin
+    whole_epochs : bool
+        Whether epochs end with a smaller batch, which a length in records does not know.
+
+    Attributes
+    ----------
+    handle : Experiment
+    """
+
+    def __init__(
+        self,
+        kind: CallKind,
+        payload: Any,
+        config: ExperimentConfig,
+        framework: Framework,
+        settings: Settings,
+        origin: Origin,
+        *,
+        whole_epochs: bool = False,
+    ) -> None:
+        import det_native.display  # noqa: F401 (handles show themselves by what it registers)
+
+        self._payload = payload
+        self._complete = config
+        self._config = config.model_dump(mode="json")
+        self._framework: Framework = framework
+        self._settings = settings
+        self._store = store = LocalStore.create()
+        bundle_id = keep_program(store, kind, payload, framework, settings, origin)
+        self._record = Record(store, config, framework, bundle_id, whole_epochs=whole_epochs)
+        self.handle = Experiment(LocalSource(store, _loader(store, self._config, payload)), store.id)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the last trial."""
+        return self._record.interrupted
+
+    @contextmanager
+    def running(self, planned: int = 1) -> Iterator[None]:
+        """Keep the record up to date around the trials, which run in the context directory."""
+        with self._store.lock:
+            self._record.begin(planned)
+            try:
+                with working_directory.inside(self._settings.context_dir):
+                    yield
+            except BaseException as error:
+                self._record.end(ExperimentState.ERROR, describe(error))
+                if self._record.trained:
+                    print(f"What was done before the error is kept: det.attach({self._store.id!r}).")
+                raise
+            self._record.end(ExperimentState.CANCELED if self.interrupted else ExperimentState.COMPLETED)
+
+    def run_trial(self, sample: Sample) -> Any:
+        """Run one trial to its end and return what the user's call returns; None from processes of its own."""
+        if wants_processes(self._complete):
+            with self._recorded(sample, None) as (trial, reporter):
+                state, batches = train_in_processes(self._store, trial, self._complete, reporter)
+                self._record.end_trial(reporter, state, batches=batches)
+            return None
+        from det_harness.frameworks.base import harness_of
+
+        with self.trial(sample) as run:
+            run.outcome = harness_of(self._framework).controller(self._payload, run.services).run()
+        return run.outcome.result
+
+    @contextmanager
+    def trial(self, sample: Sample, steps: int | None = None) -> Iterator[LocalRun]:
+        """Record the trial that is run in the block, which has to say its outcome.
+
+        Parameters
+        ----------
+        sample : Sample
+        steps : int, optional
+            Batches of an epoch, where the data tell them.
+        """
+        from det_harness.local.run import local_run
+
+        with self._recorded(sample, steps) as (trial, reporter):
+            with local_run(
+                config=self._config,
+                hparams=sample.hparams,
+                trial_seed=sample.seed,
+                directory=self._files(trial.id),
+                framework=self._framework,
+                test=self._settings.place.test,
+                reporter=reporter,
+            ) as run:
+                yield run
+            assert run.outcome is not None
+            self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
+
+    @contextmanager
+    def _recorded(self, sample: Sample, steps: int | None) -> Iterator[tuple[rest.Trial, LocalReporter]]:
+        """Begin a trial and show how far it is; an exception of the block ends it, else the block does."""
+        from det_harness.local.run import LocalReporter
+
+        trial = self._record.begin_trial(sample, self._length(sample, steps))
+        if self._record.planned > 1:
+            print(f"Trial {trial.id} of {self._record.planned}: {sample.hparams}")
+        searcher = self._config["searcher"]
+        own_bar = get_framework(self._framework).own_progress
+        progress = None if self._settings.place.test or own_bar else Progress(trial, searcher["metric"] or "")
+        reporter = LocalReporter(
+            searcher["metric"] or None,
+            smaller_is_better=searcher["smaller_is_better"],
+            observe=progress.observe if progress else None,
+        )
+        try:
+            with progress or nullcontext():
+                yield trial, reporter
+        except BaseException as error:
+            self._record.end_trial(reporter, TrialState.ERROR, describe(error))
+            raise
+
+    def _length(self, sample: Sample, steps: int | None) -> int:
+        from det_harness.trial.lengths import in_whole_epochs, one_of_each, periods_of
+
+        environment = TrialEnvironment(config=self._config, hparams=sample.hparams, trial_seed=sample.seed)
+        periods = one_of_each() if self._settings.place.test else periods_of(environment)
+        return (periods if steps is None else in_whole_epochs(periods, environment, steps)).length
+
+    def _files(self, trial_id: int) -> Path:
+        folder = self._store.trial_folder(trial_id) / "files"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+
+def _loader(store: LocalStore, config: dict[str, Any], payload: Any) -> Callable[[rest.Checkpoint, Path], Any]:
+    """Return what loads a checkpoint by what this process has."""
+
+    def load(checkpoint: rest.Checkpoint, directory: Path) -> Any:
+        from det_harness.program.load import load_weights
+
+        trial = next(trial for trial in store.trials() if trial.id == checkpoint.trial_id)
+        return load_weights(
+            payload, directory, TrialEnvironment(config=config, hparams=trial.hparams, trial_seed=trial.seed)
+        )
+
+    return load
+
+
+def describe(error: BaseException) -> rest.UserErrorInfo:
+    """Return an exception of a local run as it is kept with the experiment."""
+    if isinstance(error, ProcessFailedError):
+        return error.info
+    return rest.UserErrorInfo(
+        type=type(error).__name__,
+        message=str(error),
+        traceback="".join(traceback.format_exception(error)),
+    )

@@ -1,0 +1,156 @@
+"""What is kept of a local experiment and its trials while they run, in the form in which a master keeps it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from det_native.experimental.local.retention import delete_superfluous
+from det_native.experimental.local.store import LocalStore, now, trial_row
+from det_native.schema import rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.manifests import CheckpointManifest, Framework
+from det_native.schema.states import CheckpointState, ExperimentState, TrialState
+
+if TYPE_CHECKING:
+    from det_harness.local.run import LocalReporter
+
+    from det_native.experimental.local.samples import Sample
+
+
+class Record:
+    """The record of one experiment: its row and the rows of its trials, written to the store as they change.
+
+    Parameters
+    ----------
+    store : LocalStore
+    config : ExperimentConfig
+    framework : str
+    bundle_id : str or None
+    whole_epochs : bool
+        Whether epochs end with a smaller batch, which a length in records does not know.
+    """
+
+    def __init__(
+        self,
+        store: LocalStore,
+        config: ExperimentConfig,
+        framework: Framework,
+        bundle_id: str | None,
+        *,
+        whole_epochs: bool,
+    ) -> None:
+        self._store = store
+        self._config = config
+        self._whole_epochs = whole_epochs
+        self._planned = 1
+        self._trials: list[rest.Trial] = []
+        self._detail = rest.ExperimentDetail(
+            id=store.number,
+            name=config.name or config.description or f"local {framework} experiment",
+            state=ExperimentState.ACTIVE,
+            config=config.model_dump(mode="json"),
+            bundle_id=bundle_id,
+            framework=framework,
+            metric=config.searcher.metric or "",
+            smaller_is_better=config.searcher.smaller_is_better,
+            progress=0.0,
+            trials=0,
+            best_validation=None,
+            error=None,
+            created=now(),
+            started=now(),
+            ended=None,
+        )
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the last trial."""
+        return bool(self._trials) and self._trials[-1].state is TrialState.CANCELED
+
+    @property
+    def planned(self) -> int:
+        """How many trials there will be."""
+        return self._planned
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is a batch done."""
+        return any(trial.batches for trial in self._trials)
+
+    def begin(self, planned: int) -> None:
+        """Begin the experiment."""
+        self._planned = planned
+        self._store.write_experiment(self._detail)
+
+    def begin_trial(self, sample: Sample, target: int) -> rest.Trial:
+        """Begin the next trial, of so many batches."""
+        trial = trial_row(self._store, len(self._trials) + 1, sample.hparams, sample.seed, target)
+        self._trials.append(trial)
+        self._store.write_trial(trial)
+        return trial
+
+    def end_trial(
+        self, reporter: LocalReporter, state: TrialState, error: rest.UserErrorInfo | None = None, batches: int = 0
+    ) -> None:
+        """End the trial that was begun last.
+
+        Parameters
+        ----------
+        reporter : LocalReporter
+            It has what the trial reported.
+        state : TrialState
+        error : UserErrorInfo, optional
+        batches : int
+            How many were done; by default as many as were reported.
+        """
+        trial = self._trials[-1]
+        self._write_reports(trial.id, reporter)
+        reported = (*reporter.training_rows[-1:], *reporter.validation_rows[-1:])
+        done = batches or max((row.batch for row in reported), default=0)
+        changes: dict[str, Any] = {"state": state, "batches": done, "error": error, "ended": now()}
+        if state is TrialState.COMPLETED and self._whole_epochs and batches:
+            # fit() counts the smaller last batch of each epoch, which a length in records does not know.
+            changes["target_batches"] = batches
+        trial = trial.model_copy(update={"best_validation": reporter.best_metric()} | changes)
+        self._trials[-1] = trial
+        self._store.write_trial(trial)
+        self._update(progress=len(self._trials) / self._planned)
+
+    def end(self, state: ExperimentState, error: rest.UserErrorInfo | None = None) -> None:
+        """End the experiment; the checkpoints that the configuration does not keep go."""
+        delete_superfluous(self._store, self._config)
+        done = {"progress": 1.0} if state is ExperimentState.COMPLETED else {}
+        self._update(state=state, error=error, ended=now(), **done)
+
+    def _write_reports(self, trial_id: int, reporter: LocalReporter) -> None:
+        store = self._store
+        store.write_rows(trial_id, "training", reporter.training_rows)
+        store.write_rows(trial_id, "validation", reporter.validation_rows)
+        validated = {row.batch: row.metrics for row in reporter.validation_rows}
+        checkpoints = [
+            self._checkpoint(trial_id, location, manifest, validated.get(manifest.batch, {}))
+            for location, manifest in reporter.checkpoints
+        ]
+        store.write_checkpoints(trial_id, checkpoints)
+
+    def _checkpoint(
+        self, trial_id: int, location: str, manifest: CheckpointManifest, metrics: dict[str, Any]
+    ) -> rest.Checkpoint:
+        return rest.Checkpoint(
+            uuid=manifest.uuid,
+            trial_id=trial_id,
+            experiment_id=self._store.number,
+            batch=manifest.batch,
+            state=CheckpointState.COMPLETED,
+            size=manifest.size,
+            metrics=metrics,
+            location=location,
+            created=manifest.created,
+            manifest=manifest,
+        )
+
+    def _update(self, **changes: Any) -> None:
+        values = [trial.best_validation for trial in self._trials if trial.best_validation is not None]
+        best = (min(values) if self._detail.smaller_is_better else max(values)) if values else None
+        self._detail = self._detail.model_copy(update={"trials": len(self._trials), "best_validation": best} | changes)
+        self._store.write_experiment(self._detail)

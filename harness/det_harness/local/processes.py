@@ -1,0 +1,195 @@
+"""One trial in processes of its own on this machine, without a master: they run the job that a worker runs.
+
+What they report, print and say last lies in their folders; the process that started them reads it there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from pydantic import TypeAdapter
+
+from det_harness.trial.report import AnyReport
+from det_harness.trial.services import Reporter
+from det_harness.worker.connection import REPORTS_NAME
+from det_native.schema.job import EXIT_PEER_FAILED, TrialJob
+from det_native.schema.last_word import run_word
+from det_native.schema.ranks import rank_jobs
+from det_native.schema.rest import CheckpointReport, ExitReport, MetricsReport, Report
+from det_native.schema.states import MetricKind
+
+OUTPUT_NAME = "output.log"
+
+_POLL_SECONDS = 0.05
+# Once one process has failed the others cannot go on; this is for what they write at the moment.
+_PEER_GRACE_SECONDS = 8.0
+_REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
+
+
+def run_in_processes(
+    job: TrialJob, size: int, reporter: Reporter, stop_requested: Callable[[], bool]
+) -> ExitReport | None:
+    """Run a trial in `size` processes, to the end, and return its last word; None if there was none.
+
+    Whatever ends this call, all processes and what they have begun are gone after it, and so is the folder that
+    holds that of the job.
+
+    Parameters
+    ----------
+    job : TrialJob
+        Of all of them; without a master.
+    size : int
+    reporter : Reporter
+        Is told what they report.
+    stop_requested : callable
+        Whether they are to end, with a checkpoint.
+    """
+    folder = Path(job.directory)
+    try:
+        with _Processes(rank_jobs(job, size)) as processes:
+            reports = _Lines(folder / REPORTS_NAME)
+            stopped = False
+            while True:
+                alive = processes.alive()
+                processes.show_output()
+                for line in reports.new():
+                    _pass_on(line, reporter)
+                if not alive:
+                    return run_word(folder, size)
+                if not stopped and stop_requested():
+                    stopped = True
+                    processes.signal(signal.SIGTERM)
+                time.sleep(_POLL_SECONDS)
+    finally:
+        shutil.rmtree(folder.parent, ignore_errors=True)  # with the notes of checkpoints under way beside the job's
+
+
+class _Processes:
+    """The processes of the ranks; leaving the block kills those that are left."""
+
+    def __init__(self, jobs: list[TrialJob]) -> None:
+        self._jobs = jobs
+        self._temporary: list[str] = []
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._outputs = [_Output(Path(job.directory) / OUTPUT_NAME, job) for job in jobs]
+        self._kill_at: float | None = None
+
+    def __enter__(self) -> _Processes:
+        try:
+            for job in self._jobs:
+                self._start(job)
+        except BaseException:
+            self._clear_away()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._clear_away()
+
+    def alive(self) -> bool:
+        """Whether any is; those that stay on after another one has failed are killed."""
+        codes = [child.poll() for child in self._children]
+        failed = [code for code in codes if code not in (None, 0, EXIT_PEER_FAILED)]
+        now = time.monotonic()
+        if failed and self._kill_at is None:
+            self._kill_at = now + _PEER_GRACE_SECONDS
+        if self._kill_at is not None and now >= self._kill_at:
+            self.signal(signal.SIGKILL)
+        return None in codes
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to each that lives: SIGKILL to all that it has started too."""
+        for child in self._children:
+            if child.poll() is None:
+                with suppress(ProcessLookupError):
+                    (os.killpg if number is signal.SIGKILL else os.kill)(child.pid, number)
+
+    def show_output(self) -> None:
+        """Print what they have written since."""
+        for output in self._outputs:
+            output.show()
+
+    def _start(self, job: TrialJob) -> None:
+        folder = Path(job.directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = tempfile.mkdtemp(prefix="det-")
+        self._temporary.append(temporary)
+        framework = job.bundle.program.framework
+        command = [sys.executable, "-P", "-m", "det_harness.worker.standby", "--framework", framework]
+        with (folder / OUTPUT_NAME).open("ab") as output:
+            child = subprocess.Popen(
+                [*command, "--device", "cuda" if job.devices else "cpu"],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                cwd=folder,
+                env={**os.environ, "DET_WORKER": str(os.getpid()), "TMPDIR": temporary},
+                start_new_session=True,  # Ctrl-C in a terminal is for the process that started it
+            )
+        self._children.append(child)
+        assert child.stdin is not None
+        with suppress(BrokenPipeError), child.stdin:  # it has ended: its output says why
+            child.stdin.write(job.model_dump_json().encode() + b"\n")
+
+    def _clear_away(self) -> None:
+        self.signal(signal.SIGKILL)
+        for child in self._children:
+            child.wait()
+            with suppress(ProcessLookupError, PermissionError):  # what it had started and left
+                os.killpg(child.pid, signal.SIGKILL)
+        for folder in self._temporary:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Lines:
+    """Complete lines of a file that grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def new(self) -> Iterator[bytes]:
+        """Yield those that were not there before."""
+        with suppress(FileNotFoundError), self._path.open("rb") as stream:
+            stream.seek(self._offset)
+            for line in stream:
+                if not line.endswith(b"\n"):
+                    return
+                self._offset += len(line)
+                yield line
+
+
+class _Output(_Lines):
+    """What one process writes, printed here line by line; from all but the first with the rank before it."""
+
+    def __init__(self, path: Path, job: TrialJob) -> None:
+        super().__init__(path)
+        rank = job.gang.rank if job.gang is not None else 0
+        self._before = f"[rank {rank}] " if rank else ""
+
+    def show(self) -> None:
+        """Print the new lines."""
+        for line in self.new():
+            print(f"{self._before}{line.decode(errors='backslashreplace').rstrip()}")
+
+
+def _pass_on(line: bytes, reporter: Reporter) -> None:
+    report = _REPORT.validate_json(line)
+    if isinstance(report, CheckpointReport):
+        reporter.checkpoint(report.location, report.manifest)
+    elif isinstance(report, MetricsReport) and report.kind is MetricKind.TRAINING:
+        reporter.training(report.batches, report.metrics)
+    elif isinstance(report, MetricsReport):
+        reporter.validation(report.batches[0], {name: column[0] for name, column in report.metrics.items()})
