@@ -7,7 +7,17 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from faults import GATE_CELL, Cluster, Gate, Kernel, assert_complete_rows, checkpoint_at, ended
+from faults import (
+    GATE_CELL,
+    Cluster,
+    Gate,
+    Kernel,
+    assert_complete_rows,
+    checkpoint_at,
+    ended,
+    running_cluster,
+    running_kernel,
+)
 from installed_toy import install_toy
 
 from det_native.schema.states import ExperimentState
@@ -46,13 +56,29 @@ def state(experiment):
 
 
 @pytest.fixture(scope="module")
-def framework(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """What the module trains with, on the import path of kernel, master and workers."""
+def toy_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master of its own: the framework is on the import path of kernel, master and workers."""
     with pytest.MonkeyPatch.context() as patch:
         before = os.environ.get("PYTHONPATH")
         packages = str(install_toy(tmp_path_factory.mktemp("toy")))
         patch.setenv("PYTHONPATH", packages if before is None else f"{packages}{os.pathsep}{before}")
-        yield "toy"
+        with running_cluster(tmp_path_factory.mktemp("toy-cluster"), "toy") as started:
+            yield started
+
+
+@pytest.fixture(scope="module")
+def kernel(toy_cluster: Cluster) -> Iterator[Kernel]:
+    """A kernel beside that master."""
+    with running_kernel(toy_cluster, "notebook") as opened:
+        yield opened
+
+
+@pytest.fixture
+def cluster(toy_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The master, which is also the one that handles in this process find."""
+    monkeypatch.setenv("DET_HOME", str(toy_cluster.home.path))
+    with toy_cluster.clearing() as cleared:
+        yield cleared
 
 
 def test_it_trains_here_and_there_survives_a_kill_and_loads_back(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
