@@ -199,7 +199,7 @@ def test_one_clear_error_at_once(typed: Notebook, empty_home: Path, name: str) -
     if kind != "TypeError":
         assert "/det_native/" not in ran.traceback
         assert "/det_harness/" not in ran.traceback
-    assert ran.seconds < 10
+    assert ran.seconds < 60, "it waits for nothing"
     assert not (empty_home / "runtime.json").exists(), "no master was started for this"
 
 

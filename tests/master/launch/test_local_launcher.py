@@ -303,7 +303,7 @@ class TestWait:
         thread.start()
         try:
             for run_id in ("check", "trial"):  # one right after the other, as a submit has it
-                thread.call(lambda run_id=run_id: start(run_id)).result(10)  # type: ignore[misc]
+                thread.call(lambda run_id=run_id: start(run_id)).result(60)  # type: ignore[misc]
             assert complete.wait(60)
         finally:
             thread.close()
