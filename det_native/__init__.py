@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
     from det_native.trial import DistributedContext, Trial, TrialContext
 
-_ROOMS = ("errors", "estimator", "experimental", "keras", "pytorch", "tensorboard")
+_PACKAGES = ("errors", "estimator", "experimental", "keras", "pytorch", "tensorboard")
 
 _NAMES = {
     "CLUSTER": "det_native.experimental",
@@ -38,7 +38,7 @@ _NAMES = {
     "__version__": "det_native._version",
 }
 
-__all__ = [  # noqa: RUF022 (rooms first, then names)
+__all__ = [  # noqa: RUF022 (packages first, then names)
     "errors",
     "estimator",
     "experimental",
@@ -65,8 +65,8 @@ __all__ = [  # noqa: RUF022 (rooms first, then names)
 
 
 def __getattr__(name: str) -> object:
-    if name in _ROOMS:
-        return _load_room(name)
+    if name in _PACKAGES:
+        return _load_package(name)
     if name in _NAMES:
         from det_native.imports import load
 
@@ -80,7 +80,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _load_room(name: str) -> "ModuleType":
+def _load_package(name: str) -> "ModuleType":
     from det_native.frameworks import translated
     from det_native.imports import load
 

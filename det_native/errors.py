@@ -245,7 +245,7 @@ class CheckpointCorruptError(CheckpointError):
     """A checkpoint's files do not match its manifest; the message names the file."""
 
 
-class PeerLostError(DetError):
+class RankLostError(DetError):
     """Another process of the same trial has ended, or does not answer: what went wrong is in its own output."""
 
 

@@ -1,4 +1,4 @@
-"""What the trial rooms (pytorch, keras, estimator) share: the Trial base class and their contexts' common part."""
+"""What the trial packages (pytorch, keras, estimator) share: the Trial base class and their contexts' common part."""
 
 from __future__ import annotations
 

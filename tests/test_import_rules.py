@@ -15,7 +15,13 @@ SOURCES = {"det_native": ROOT / "det_native", "det_harness": ROOT / "harness/det
 SOURCES["det_jupyter"] = ROOT / "jupyter_ext/det_jupyter"
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "horovod", "ray"}
-BASE = {"det_native._version", "det_native.errors", "det_native.frameworks", "det_native.imports", "det_native.later"}
+BASE = {
+    "det_native._version",
+    "det_native.errors",
+    "det_native.frameworks",
+    "det_native.imports",
+    "det_native.unsupported",
+}
 TRIAL = {"det_native.trial", "det_native.schema", "det_native.runtime"}
 
 # Room -> packages of ours it may import. What is listed after "call" may be imported inside functions only.
@@ -25,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.errors": set(),
     "det_native.frameworks": set(),
     "det_native.imports": set(),
-    "det_native.later": set(),
+    "det_native.unsupported": set(),
     "det_native.runtime": {"det_native.schema"},
     "det_native.callsite": set(),
     "det_native.trial": {"det_native.schema"},
@@ -86,7 +92,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.errors": set(),
     "det_native.frameworks": set(),
     "det_native.imports": set(),
-    "det_native.later": set(),
+    "det_native.unsupported": set(),
     "det_native.runtime": set(),
     "det_native.callsite": set(),
     "det_native.schema": {"pydantic", "pydantic_core", "yaml"},

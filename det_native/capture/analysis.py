@@ -202,7 +202,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
         names_before, self.names = self.names, []
         with self._flags(called=True):
             self.visit(node.iter)
-            self._looked(node.iter, *ITERATING_METHODS)
+            self._accessed(node.iter, *ITERATING_METHODS)
         names, self.names = frozenset(self.names), names_before
 
         def body() -> None:
@@ -231,7 +231,7 @@ class _Walker(ExpressionWalker, ast.NodeVisitor):
             before, names_before, self.names = len(self.codes), self.names, []
             with self._flags(called=True):
                 self.visit(item.context_expr)
-                self._looked(item.context_expr, "__enter__", "__exit__", "__aenter__", "__aexit__")
+                self._accessed(item.context_expr, "__enter__", "__exit__", "__aenter__", "__aexit__")
             names, self.names = frozenset(self.names), names_before
             if item.optional_vars is not None:
                 self._bind_target(item.optional_vars, item.context_expr, names, tuple(self.codes[before:]))

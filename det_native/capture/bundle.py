@@ -262,12 +262,12 @@ def _manifest(
 def _rows_of_others(capture: Capture, scan: DirectoryScan | None) -> Iterator[CaptureRow]:
     """Yield rows about what is not sent: of files left out for their name, those that the user did not ask for."""
     sent = {file.target for file in capture.files}
-    told: set[str] = set()
+    reported: set[str] = set()
     for row in (*capture.rows, *(scan.rows if scan else ())):
         if row.how == ENVIRONMENT_FILE:
-            if row.what in sent or row.what in told:
+            if row.what in sent or row.what in reported:
                 continue
-            told.add(row.what)
+            reported.add(row.what)
         yield row
 
 

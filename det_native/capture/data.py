@@ -61,8 +61,8 @@ def collect_data(
     arguments : sequence of str
         What the program is started with.
     """
-    told = {COMMAND_LINE: "The command line", **(titles or {})}
-    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, told)
+    all_titles = {COMMAND_LINE: "The command line", **(titles or {})}
+    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, all_titles)
     for source, _ in sources:
         for folder in changed_folders(source):
             collector.add_folder(folder)

@@ -73,9 +73,9 @@ class Code:
         return tuple(event for event in flat(self.events) if isinstance(event, Change | Call))
 
     @cached_property
-    def outward(self) -> tuple[Bind | Change | Look | Call, ...]:
+    def outward(self) -> tuple[Bind | Change | Access | Call, ...]:
         """Those among the events that may reach something else than what it is given."""
-        events = (event for event in flat(self.events) if isinstance(event, Bind | Change | Look | Call))
+        events = (event for event in flat(self.events) if isinstance(event, Bind | Change | Access | Call))
         return tuple(event for event in events if not _stays_within(event, frozenset(self.parameters)))
 
     @cached_property
@@ -190,8 +190,8 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Look:
-    """Something is looked at in a way that may run a method of it: ``d["a"]`` `__getitem__`, ``d.size`` a property."""
+class Access:
+    """Something is accessed in a way that may run a method of it: ``d["a"]`` `__getitem__`, ``d.size`` a property."""
 
     name: str
     line: int
@@ -223,7 +223,7 @@ class Branch:
     line: int
 
 
-def _stays_within(event: Bind | Change | Look | Call, names: frozenset[str]) -> bool:
+def _stays_within(event: Bind | Change | Access | Call, names: frozenset[str]) -> bool:
     """Whether something is done with values of these names only."""
     if isinstance(event, Call):
         return event.callee[0] in names and all(given <= names for _, given in event.arguments)
@@ -243,7 +243,7 @@ def called_for(name: str) -> str | None:
     return name.removesuffix(_RESULT) if name.endswith(_RESULT) else None
 
 
-Event = Read | Bind | Change | Look | Call | Delete | Star | Branch
+Event = Read | Bind | Change | Access | Call | Delete | Star | Branch
 
 
 def flat(events: Iterable[Event]) -> Iterator[Event]:

@@ -11,6 +11,7 @@ from det_native.capture.analysis import Statement
 from det_native.capture.argument_changes import call_changes, exposed
 from det_native.capture.bindings import ALWAYS_THERE, Binding, import_path, merge
 from det_native.capture.events import (
+    Access,
     Bind,
     Branch,
     Call,
@@ -18,7 +19,6 @@ from det_native.capture.events import (
     Code,
     Delete,
     Event,
-    Look,
     Origin,
     Read,
     Star,
@@ -198,7 +198,7 @@ class _Follower(LibraryFlow):
             self._event(event)
 
     def _event(self, event: Event) -> None:
-        if not isinstance(event, Read | Look | Change | Call) or self.bound:
+        if not isinstance(event, Read | Access | Change | Call) or self.bound:
             self.visited.clear()
             self.bound = False
         if isinstance(event, Read):
@@ -207,8 +207,8 @@ class _Follower(LibraryFlow):
             self._bind(event)
         elif isinstance(event, Change):
             self._change(event)
-        elif isinstance(event, Look):
-            self._look(event)
+        elif isinstance(event, Access):
+            self._accesses(event)
         elif isinstance(event, Call):
             self._call(event)
         elif isinstance(event, Delete):
@@ -286,8 +286,8 @@ class _Follower(LibraryFlow):
         for event in (settled for each in code.outward for settled in self._settled(each)):
             if isinstance(event, Change) and event.name not in code.parameters:
                 self._change(event, inside=True)
-            elif isinstance(event, Look) and event.name not in code.parameters:
-                self._look(event)
+            elif isinstance(event, Access) and event.name not in code.parameters:
+                self._accesses(event)
             elif isinstance(event, Bind):
                 before = self.environment.get(event.name)
                 self._bind(event)
@@ -328,8 +328,8 @@ class _Follower(LibraryFlow):
         apart = WITHOUT_GRADIENTS if event.how == "call" and event.chain[-1][1] == "backward" else frozenset()
         with self._in_doubt_if_failed() if out_of_sight else nullcontext():
             parts = reaches_parts(event, binding)
-            told = event.how != "call" or event.chain[-1][1] in CONTAINER_CHANGES
-            self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart, parts, told)
+            known = event.how != "call" or event.chain[-1][1] in CONTAINER_CHANGES
+            self._spread(event.name, binding, event.accumulates, event.how == "augmented", apart, parts, known)
 
     def _call_on(self, event: Change, binding: Binding, full: tuple[str, ...] | None) -> None:
         """What a call on a name does besides changing its value: it looks at classes, it sets up a library."""
@@ -347,7 +347,7 @@ class _Follower(LibraryFlow):
             for name in sorted(returned_names(event.name, self.environment, self.codes)):
                 self._spread(name, self.environment[name], accumulates=False)
 
-    def _look(self, event: Look) -> None:
+    def _accesses(self, event: Access) -> None:
         binding = self.environment.get(event.name)
         if binding is None or binding.origin.kind == "import":
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from det_native.capture.bindings import Binding
-from det_native.capture.events import Bind, Call, Change, Event, Look, called_for
+from det_native.capture.events import Access, Bind, Call, Change, Event, called_for
 from det_native.capture.flow_state import FlowState
 from det_native.capture.own_classes import returned_names, told_of_classes
 from det_native.capture.sharing import classes_in, copied_names, is_taken_over, kind_made, shared_names
@@ -21,7 +21,7 @@ class BindingFlow(FlowState):
 
     def _settled(self, event: Event) -> Iterator[Event]:
         """Yield the event, with names of what results of calls may be a part of in place of the results."""
-        if isinstance(event, Change | Look):
+        if isinstance(event, Change | Access):
             called = called_for(event.name)
             if called is None:
                 yield event

@@ -94,18 +94,18 @@ class FlowState:
         augmented: bool = False,
         apart: frozenset[str] = frozenset(),
         parts: bool = True,
-        told: bool = True,
+        known: bool = True,
     ) -> None:
         """The value of `name` changes, and with it whatever may share state with it (see ``with_state_of``).
 
-        Not `told`: a method was called that is not known. In a cell that failed it was one of a library's, most likely.
+        Not `known`: an unknown method was called. In a cell that failed it was one of a library's, most likely.
         """
         if binding.kind in {"immutable", "dataset"}:
             if augmented:
                 self._changed(name, binding, accumulates)
             return
         sharing = with_state_of(binding, self.environment, apart, parts=parts, still=self.still)
-        if self.step.failed and not told:
+        if self.step.failed and not known:
             sharing -= {other for other in sharing if self._is_library(other)}
         for other, present in list(self.environment.items()):
             if other == name or other in sharing:

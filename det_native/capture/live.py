@@ -108,19 +108,21 @@ def facts_of(executions: Sequence[Execution], namespace: Mapping[str, Any]) -> F
         for statement in execution.statements:
             _mentioned(statement.events, names, stars, modules)
     live = names & namespace.keys()
-    kinds = {name: kind for name in live if (kind := _look(kind_of, namespace[name])) is not None}
+    kinds = {name: kind for name in live if (kind := _answer(kind_of, namespace[name])) is not None}
     # Of a document's program nothing has run.
     kinds |= dict.fromkeys(set(_submodules(executions)) - live, "module")
     local = frozenset(module for module in modules if is_local(module))
     setters = setters_in(module for module in _imported(executions) if module.partition(".")[0] in local)
-    shallow = frozenset(name for name in live if _look(is_shallow, namespace[name]))
-    held = {name: found for name in live - kinds.keys() if (found := _look(own_classes, namespace[name]))}
-    held |= {n: found for n in live if kinds.get(n) in CONTAINER_KINDS and (found := _look(own_classes, namespace[n]))}
-    foreign = frozenset(name for name in live if _look(is_foreign, namespace[name]))
+    shallow = frozenset(name for name in live if _answer(is_shallow, namespace[name]))
+    held = {name: found for name in live - kinds.keys() if (found := _answer(own_classes, namespace[name]))}
+    held |= {
+        n: found for n in live if kinds.get(n) in CONTAINER_KINDS and (found := _answer(own_classes, namespace[n]))
+    }
+    foreign = frozenset(name for name in live if _answer(is_foreign, namespace[name]))
     return Facts(kinds, stars, local, setters, frozenset(live - kinds.keys()), shallow, held, foreign)
 
 
-def _look(question: Callable[[Any], Answer], value: Any) -> Answer | None:
+def _answer(question: Callable[[Any], Answer], value: Any) -> Answer | None:
     """Ask something about a live value; None if the value does not let itself be looked at, for whatever reason."""
     try:
         return question(value)

@@ -213,11 +213,11 @@ class ExecutionLog:
         execution.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")
         execution.tags |= frozenset(metadata.get("tags") or ())
         self._running.append(execution)
-        execution.seen = Seen(between=self._look().changed)
+        execution.seen = Seen(between=self._compare().changed)
         execution.started, execution.clock = time.time(), time.perf_counter()
 
-    def _look(self) -> Seen:
-        return self._watch.look(self.shell.user_ns, self.shell.user_ns_hidden)
+    def _compare(self) -> Seen:
+        return self._watch.compare(self.shell.user_ns, self.shell.user_ns_hidden)
 
     def changed_so_far(self) -> frozenset[str]:
         """Return names whose values the running execution has changed until now."""
@@ -231,7 +231,7 @@ class ExecutionLog:
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
         execution.succeeded = bool(result is not None and result.success)
-        execution.seen = self._look()._replace(between=execution.seen.between)
+        execution.seen = self._compare()._replace(between=execution.seen.between)
         if execution.succeeded or result is None:
             return
         execution.ran = result.error_before_exec is None

@@ -161,7 +161,7 @@ class _Collector:
             folder = _namespace_folder(top)
         place = (folder or file or Path()).resolve()
         if not self._may_send(place):
-            self._refuse(top, place)
+            self._reject(top, place)
             return
         self.found.names.append(top)
         if folder is not None:
@@ -174,7 +174,7 @@ class _Collector:
             return True
         return any(root in place.parents for root in self.roots)
 
-    def _refuse(self, top: str, place: Path) -> None:
+    def _reject(self, top: str, place: Path) -> None:
         if top in importlib.metadata.packages_distributions():
             self.found.rows.append(
                 CaptureRow(

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from det_native.capture.appearance import sight_of
 from det_native.capture.bindings import Binding
 from det_native.capture.facts import kind_of
+from det_native.capture.fingerprint import observe
 from det_native.capture.log import ExecutionLog
 from det_native.capture.modules import module_file
 
@@ -67,10 +67,10 @@ def _differ(kept: object, present: object) -> bool:
     if kind_of(kept) == kind_of(present) == "immutable":
         return kept != present
     try:
-        sights = sight_of(kept), sight_of(present)
+        seen = observe(kept), observe(present)
     except Exception:  # noqa: BLE001 (of what cannot be looked at nothing is known)
         return False
-    return all(sight.exact for sight in sights) and sights[0].appearance != sights[1].appearance
+    return all(one.exact for one in seen) and seen[0].fingerprint != seen[1].fingerprint
 
 
 def _brief(value: object) -> str:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from det_native.capture.events import Call, Change, Code, Event, Look, Read, flat, name_of, result_of
+from det_native.capture.events import Access, Call, Change, Code, Event, Read, flat, name_of, result_of
 from det_native.capture.expressions import chain_of, dotted, shared_names, sharing_of, target_names
 from det_native.capture.scopes import Frame, bound_names, declared_global, own_nodes
 from det_native.capture.vocabulary import (
@@ -161,20 +161,20 @@ class ExpressionWalker(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         self.visit(node.value)
-        self._looked(node.value, node.attr)
+        self._accessed(node.value, node.attr)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         self.visit(node.value)
         self.visit(node.slice)
-        self._looked(node.value, "__getitem__")
+        self._accessed(node.value, "__getitem__")
         if _is_namespace(node.value):
             self._named_in(node.slice, node)
 
-    def _looked(self, node: ast.expr, *methods: str) -> None:
+    def _accessed(self, node: ast.expr, *methods: str) -> None:
         """Note that methods of what `node` names may run without being called."""
         if isinstance(node, ast.Name):
             for name in sorted(self._roots(node.id)):
-                self.events.extend(Look(name, node.lineno, method) for method in methods)
+                self.events.extend(Access(name, node.lineno, method) for method in methods)
 
     def _named_in(self, text: ast.expr, node: ast.expr) -> None:
         """Note the names that a text is about, where the code has the text: ``globals()["x"]``."""
@@ -194,7 +194,7 @@ class ExpressionWalker(ast.NodeVisitor):
         path = dotted(node.func)
         if path and path[-1] in ITERATING_FUNCTIONS:
             for argument in node.args:
-                self._looked(argument, *ITERATING_METHODS)
+                self._accessed(argument, *ITERATING_METHODS)
         imported = self._frame_of(path[0]).imports.get(path[0]) if path else None
         if imported:
             self._call(node, (*imported, *path[1:]), imported=True)
@@ -248,7 +248,7 @@ class ExpressionWalker(ast.NodeVisitor):
         frame = Frame(local)
         with self._flags(called=True):
             self.visit(node.generators[0].iter)
-            self._looked(node.generators[0].iter, *ITERATING_METHODS)
+            self._accessed(node.generators[0].iter, *ITERATING_METHODS)
             self.frames.append(frame)
             for position, generator in enumerate(node.generators):
                 if position:

@@ -1,7 +1,7 @@
-"""Which values a cell has changed, whatever way it took: they look different after it.
+"""Which values a cell has changed, whatever way it took: their fingerprints differ after it.
 
 Reading the cells finds most of what they change; this finds the rest, where a value is small and plain enough to be
-looked at before and after every cell, see ``appearance``.
+looked at before and after every cell, see ``fingerprint``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from det_native.capture.appearance import Sight, sight_of
+from det_native.capture.fingerprint import Observation, observe
 from det_native.capture.random_streams import State, stream_states
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _SLOW = 0.02  # seconds of the processor for one value: it is not looked at again
 _SLOW_TOGETHER = 0.1  # for all values: then those that take the most are not looked at again
-_SLOW_LOOKS = 2  # once, something else may have taken the time
+_SLOW_OBSERVATIONS = 2  # once, something else may have taken the time
 _OF_THE_SHELL = re.compile(r"_+|_i+|_i?\d+|_[dios]h|In|Out|_exit_code")
 
 
 class Seen(NamedTuple):
-    """What two looks at the same names tell.
+    """What two observations of the same names tell.
 
     Attributes
     ----------
@@ -55,15 +55,15 @@ NOTHING_SEEN = Seen()
 
 
 class Watch:
-    """Compares the values of a namespace from one look to the next."""
+    """Compares the values of a namespace from one observation to the next."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, Sight] = {}
+        self._seen: dict[str, Observation] = {}
         self._streams: dict[Stream, State] = {}
-        self._slow: dict[str, list[int]] = {}  # name to the id of its value, for each look that was slow
+        self._slow: dict[str, list[int]] = {}  # name to the id of its value, for each observation that was slow
 
-    def look(self, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> Seen:
-        """Compare the values with those of the last look.
+    def compare(self, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> Seen:
+        """Compare the values with those of the last observation.
 
         Parameters
         ----------
@@ -71,16 +71,16 @@ class Watch:
         hidden : collection of str
             Names of it that are not the user's.
         """
-        before, self._seen = self._seen, {}  # an interrupted look is none
-        seen: dict[str, Sight] = {}
+        before, self._seen = self._seen, {}  # an interrupted observation is none
+        seen: dict[str, Observation] = {}
         took: dict[str, float] = {}
         for name, value in list(namespace.items()):
             if name in hidden or _OF_THE_SHELL.fullmatch(name) or self._is_slow(name, value):
                 continue
             begin = time.thread_time()
-            seen[name] = Sight(id(value), None, 0, exact=False)
+            seen[name] = Observation(id(value), None, 0, exact=False)
             with suppress(Exception):  # what cannot be looked at is left to the reading of the cells
-                seen[name] = sight_of(value)
+                seen[name] = observe(value)
             took[name] = time.thread_time() - begin
         self._note_slow(took, seen)
         self._seen = seen
@@ -93,12 +93,12 @@ class Watch:
         return Seen(changed, unchanged, drew=drew, seeded=seeded)
 
     def changed_since(self, namespace: Mapping[str, Any]) -> frozenset[str]:
-        """Return names whose values are others than at the last look; the next one compares with that, too."""
+        """Return names whose values are others than at the last observation; the next one compares with that, too."""
         watch = Watch()
         watch._seen, watch._slow = self._seen, dict(self._slow)
-        return watch.look(namespace).changed
+        return watch.compare(namespace).changed
 
-    def _note_slow(self, took: Mapping[str, float], seen: Mapping[str, Sight]) -> None:
+    def _note_slow(self, took: Mapping[str, float], seen: Mapping[str, Observation]) -> None:
         together = sum(took.values())
         for name in sorted(took, key=took.__getitem__, reverse=True):
             if took[name] <= _SLOW and together <= _SLOW_TOGETHER:
@@ -107,13 +107,13 @@ class Watch:
             self._slow.setdefault(name, []).append(seen[name].identity)
 
     def _is_slow(self, name: str, value: Any) -> bool:
-        looks = self._slow.get(name, [])
-        if looks and looks[-1] != id(value):
+        slow = self._slow.get(name, [])
+        if slow and slow[-1] != id(value):
             del self._slow[name]
-        return looks.count(id(value)) >= _SLOW_LOOKS
+        return slow.count(id(value)) >= _SLOW_OBSERVATIONS
 
 
-def _is_another(before: Sight, now: Sight) -> bool:
+def _is_another(before: Observation, now: Observation) -> bool:
     if before.identity != now.identity:
         return True
-    return None not in (before.appearance, now.appearance) and before.appearance != now.appearance
+    return None not in (before.fingerprint, now.fingerprint) and before.fingerprint != now.fingerprint

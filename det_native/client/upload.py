@@ -137,7 +137,7 @@ def _deliver(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[Sha25
     folder = _own_folder(session)
     if folder is not None:
         try:
-            return _deposit(bundle, hashes, folder)
+            return _put_directly(bundle, hashes, folder)
         except (StorageError, OSError) as error:
             logger.debug("The blobs are sent instead, since %s cannot be written: %s", folder, error)
     return _send_missing(session, bundle, hashes)
@@ -177,16 +177,16 @@ def _send(session: Session, bundle: Bundle, hashes: set[Sha256]) -> None:
         session.post("/blobs", data=body, headers={"Content-Type": CONTENT_TYPE})
 
 
-def _deposit(bundle: Bundle, hashes: set[Sha256], blob_folder: Path) -> set[Sha256]:
+def _put_directly(bundle: Bundle, hashes: set[Sha256], blob_folder: Path) -> set[Sha256]:
     """Put those of `hashes` that are missing into the master's own folder, and return them."""
     from det_native.storage.blobs import BlobStore
-    from det_native.storage.deposit import deposit
+    from det_native.storage.put_many import put_many
 
     store = BlobStore(str(blob_folder))
     missing = set(store.missing(hashes))
     contents = _contents(bundle, missing)
     with _naming_changes(contents):
-        deposit(contents, bundle.states, store)
+        put_many(contents, bundle.states, store)
     return missing
 
 

@@ -1,8 +1,8 @@
 """Trial API for ``tf.estimator``: comes with a later version; its names say so when they are used."""
 
-from det_native.later import refuse
+from det_native.unsupported import unsupported_names
 
-__getattr__ = refuse(
+__getattr__ = unsupported_names(
     __name__,
     frozenset(
         {

@@ -6,7 +6,7 @@ from det_native.errors import show_without_ours
 from det_native.experimental.arguments import Mode
 from det_native.frameworks import framework_with_init
 from det_native.imports import load
-from det_native.later import refuse
+from det_native.unsupported import unsupported_names
 
 if TYPE_CHECKING:
     from det_native.client.handles import Checkpoint, Experiment, Trial
@@ -35,7 +35,7 @@ _NAMES = {
     "test_one_batch": ("det_native.experimental.one_batch", "test_one_batch"),
 }
 
-_later = refuse(
+_unsupported = unsupported_names(
     "det_native.experimental",
     frozenset({"Model", "ModelOrderBy", "ModelSortBy", "estimator", "init_native"}),
     remedy="Now there are keras.init(), pytorch.init() and create(), with local=True, test=True for a minimal loop.",
@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value
         return value
     framework = framework_with_init(name)
-    return load(framework.init) if framework is not None else _later(name)
+    return load(framework.init) if framework is not None else _unsupported(name)
 
 
 def __dir__() -> list[str]:

@@ -86,7 +86,7 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
     try:
         shown.say("Starting a master ..." if locate(settings.master_url) is None else "Asking the master ...")
         session = connect(settings.master_url, framework=framework)
-        detail = _send_anew(session, config, bundle, shown, test=settings.place.test)
+        detail = _resend(session, config, bundle, shown, test=settings.place.test)
     except BaseException:
         shown.say("It ended here; the error says why.")
         raise
@@ -95,7 +95,7 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
     return Experiment(HttpSource(session), detail.id)
 
 
-def _send_anew(
+def _resend(
     session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool
 ) -> rest.Experiment:
     """Send, and once more if the master has lost what it had a moment ago."""

@@ -14,7 +14,7 @@ from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
 from det_native.experimental.origin import Origin
-from det_native.experimental.settings import ConfigInput, check_settings, refuse
+from det_native.experimental.settings import ConfigInput, check_settings, check_supported
 from det_native.experimental.trials import find_trial_class, framework_of
 from det_native.runtime import active_host
 from det_native.schema.loading import load_config
@@ -78,7 +78,7 @@ def create(
     loaded = load_config(
         settings.config, local=settings.place.local, processes=not settings.place.test, framework=framework
     )
-    refuse(loaded, settings, framework, searches=True)
+    check_supported(loaded, settings, framework, searches=True)
     if settings.place.notice:
         print(settings.place.notice)
     if settings.place.local:

@@ -65,7 +65,7 @@ class Reading:
         """Whether the cells have to run before the call can be submitted."""
         return bool(self.plan.reasons)
 
-    def refuse(self) -> None:
+    def raise_problems(self) -> None:
         """Raise what stands in the way.
 
         Raises
@@ -221,7 +221,7 @@ def _must_run(reading: Reading) -> list[dict[str, Any]]:
 def submit(request: Request, folder: Path) -> dict[str, Any]:
     """Submit a document; see ``det_native.experimental.document``."""
     reading = Reading(request, folder)
-    reading.refuse()
+    reading.raise_problems()
     experiment = _run(reading) if reading.must_run else _send(reading)
     return {"ok": True, "experiment": {"id": experiment.id, "name": experiment.name}}
 

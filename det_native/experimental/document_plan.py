@@ -14,7 +14,7 @@ from det_native.errors import ArgumentError, ConfigurationError, DetError, Probl
 from det_native.experimental.arguments import NAMES, Place, arrange, check_names, resolve
 from det_native.experimental.document_framework import call_text, framework_of
 from det_native.experimental.document_place import with_slots
-from det_native.experimental.settings import Settings, check_before_fit, check_settings, left_to_fit, refuse
+from det_native.experimental.settings import Settings, check_before_fit, check_settings, check_supported, left_to_fit
 from det_native.frameworks import known_frameworks, trial_class_names
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.loading import load_config
@@ -207,7 +207,7 @@ class _Planner:
             loaded = self._complete(settings)
             if loaded is None:
                 return
-            refuse(loaded, settings, self.framework if self.call.kind != "create" else None, searches=True)
+            check_supported(loaded, settings, self.framework if self.call.kind != "create" else None, searches=True)
         except DetError as error:
             self._refused(error)
             return
@@ -232,8 +232,8 @@ class _Planner:
             return None
         unknown = [(path, reason) for path in sorted(open_fields) if (reason := said.unknown(path)) is not None]
         for path, reason in unknown:
-            told = self._shown(reason) if isinstance(reason, Unknown) else reason
-            self.result.reasons.append(f"{path} is not in the configuration, and {told}")
+            explained = self._shown(reason) if isinstance(reason, Unknown) else reason
+            self.result.reasons.append(f"{path} is not in the configuration, and {explained}")
         if unknown:
             return None
         return load_config(settings.config, fills=said.fills(), defaults=said.defaults(), warn=False)

@@ -108,7 +108,7 @@ def check_before_fit(settings: Settings, framework: Framework = "keras") -> dict
         If it asks for what this version does not run yet.
     """
     loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
-    refuse(loaded, settings, framework, searches=False)
+    check_supported(loaded, settings, framework, searches=False)
     if settings.place.local:  # the master draws one for what it is sent
         loaded = loaded.with_some_seed()
     complete = loaded.model_dump(mode="json")
@@ -173,7 +173,9 @@ def complete_for_fit(settings: Settings, call: Any, *, warn: bool = True) -> Exp
     )
 
 
-def refuse(config: ExperimentConfig, settings: Settings, framework: Framework | None, *, searches: bool) -> None:
+def check_supported(
+    config: ExperimentConfig, settings: Settings, framework: Framework | None, *, searches: bool
+) -> None:
     """Refuse what this version does not run.
 
     Parameters

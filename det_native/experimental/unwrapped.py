@@ -18,11 +18,11 @@ def tell_of_unwrapped_models(context: TFKerasNativeContext) -> None:
     Keras calls nobody when a plain model begins to train. What is told is told once, and only until the context has
     wrapped a model, or another one has begun: after that, a model that is not wrapped is meant to train here.
     """
-    _Lookout(context).begin()
+    _UnwrappedCheck(context).begin()
 
 
-class _Lookout:
-    _latest: _Lookout | None = None
+class _UnwrappedCheck:
+    _latest: _UnwrappedCheck | None = None
 
     def __init__(self, context: TFKerasNativeContext) -> None:
         self._context = context
@@ -30,16 +30,16 @@ class _Lookout:
 
     def begin(self) -> None:
         type(self)._latest = self
-        at_the_end(self._look)
+        at_the_end(self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._context.wrapped or type(self)._latest is not self:
             return
         histories = _histories_of(_namespace())
         trained = [name for name, history in histories.items() if history is not self._histories.get(name)]
         if not trained:
             if running_shell() is not None:
-                at_the_end(self._look)
+                at_the_end(self._check)
             return
         name = trained[0]
         print(

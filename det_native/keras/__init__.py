@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from det_native.frameworks import get_framework, missing, translated
-from det_native.later import refuse
+from det_native.unsupported import unsupported_names
 
 if TYPE_CHECKING:
     from det_native.keras.context import TFKerasNativeContext
@@ -18,7 +18,7 @@ if find_spec("tensorflow") is None:
     raise missing(get_framework("keras"), __name__)
 
 _HOMES = {"TFKerasNativeContext": "det_native.keras.context", "FitCall": "det_native.keras.native"}
-_refuse = refuse(
+_unsupported = unsupported_names(
     __name__,
     {"SequenceAdapter", "TFKerasExperimentalContext", "TFKerasTrial", "TFKerasTrialContext", "callbacks"},
     remedy="Until then use det_native.experimental.keras.init() and model.fit().",
@@ -27,7 +27,7 @@ _refuse = refuse(
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        _refuse(name)
+        _unsupported(name)
     from importlib import import_module
 
     with translated(__name__):

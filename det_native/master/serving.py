@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 120
 _GRACEFUL_SECONDS = 5
-_LOOK_SECONDS = 3
+_CHECK_SECONDS = 3
 
 
 def listen(config: MasterConfig, last_port: int) -> socket.socket:
@@ -86,7 +86,7 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=_GRACEFUL_SECONDS,
                 ssl_certfile=config.certificate,
                 ssl_keyfile=str(config.key) if config.key else None,
-                timeout_notify=_LOOK_SECONDS,
+                timeout_notify=_CHECK_SECONDS,
                 callback_notify=self._stop_without_home,
             )
         )

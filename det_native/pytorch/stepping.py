@@ -222,11 +222,11 @@ class OptimizerSteps:
         )
 
     def _check_passes(self, optimizer: torch.optim.Optimizer, passes: int) -> None:
-        told = self._passes[id(optimizer)]
-        if passes != told:
+        declared = self._passes[id(optimizer)]
+        if passes != declared:
             raise ArgumentError(
                 f"{self._trainer} called step_optimizer(backward_passes_per_step={passes}), which "
-                f"contradicts wrap_optimizer(backward_passes_per_step={told}): set it in wrap_optimizer() only."
+                f"contradicts wrap_optimizer(backward_passes_per_step={declared}): set it in wrap_optimizer() only."
             )
 
     def _kept_gradients(self) -> str:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from det_native.schema.manifests import BundleManifest, CheckpointManifest
 
 # Exit code of a process that ended because another one of its trial had failed.
-EXIT_PEER_FAILED = 4
+EXIT_RANK_FAILED = 4
 
 
 class _Model(BaseModel):

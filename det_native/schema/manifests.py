@@ -144,12 +144,12 @@ class BundleManifest(_Model):
 
         The same cells run again have other numbers, and so another `id`; what they are is the same.
         """
-        told = self.model_dump(mode="json")
-        del told["program"]["prompts"]
-        for cell in told["program"]["cells"]:
+        content = self.model_dump(mode="json")
+        del content["program"]["prompts"]
+        for cell in content["program"]["cells"]:
             for name in ("number", "cell_id", "reason"):
                 del cell[name]
-        text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def hashes(self) -> set[Sha256]:

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
-from det_native.later import refuse
 from det_native.tensorboard.place import get_base_path
+from det_native.unsupported import unsupported_names
 
 if TYPE_CHECKING:
     from det_native.tensorboard import metric_writers
 
 __all__ = ["get_base_path", "metric_writers"]
 
-_later = refuse(
+_unsupported = unsupported_names(
     __name__,
     frozenset({"BatchMetricWriter", "MetricWriter", "TensorboardManager"}),
     remedy="Until then experiment.plot() and trial.metrics() have the curves.",
@@ -22,4 +22,4 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("det_native.tensorboard.metric_writers")
-    _later(name)
+    _unsupported(name)

@@ -200,11 +200,17 @@ class Screen:
         self.requests: list[Request] = []
         self.errors: list[str] = []
         self._before = ""
+        self._loads = int(bool(lab.kernel_states()))  # kernels that go on are those of a page before this one
+        self.page.on("domcontentloaded", lambda _: self._note_load())
         self.page.on("request", lambda request: self.requests.append(request))
         self.page.on("pageerror", lambda error: self._note_error(error.stack or str(error)))
 
+    def _note_load(self) -> None:
+        self._loads += 1
+
     def _note_error(self, error: str) -> None:
-        if not _REPLAYED.search(error):
+        comes_back = self._loads > 1
+        if not (comes_back and _REPLAYED.search(error)):
             self.errors.append(error)
 
     def open(self, notebook: Path | None = None, *, reset: bool = True) -> None:

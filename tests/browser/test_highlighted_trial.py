@@ -14,7 +14,7 @@ from view_parts import section
 from det_native.client.session import Session
 from det_native.schema.home import Home
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 RATES = [0.01, 0.1]
 

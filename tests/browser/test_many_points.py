@@ -129,7 +129,8 @@ def test_a_hundred_thousand_points_are_drawn_within_a_frame_and_the_peak_is_seen
     wait_until(lambda: screen.page.evaluate("window.drawings.length") >= UPDATES, f"{UPDATES} updates")
     took: list[float] = screen.page.evaluate("window.drawings")
     print(f"drawing {POINTS:,} points: {statistics.median(took):.1f} ms of {[round(each, 1) for each in took]}")
-    assert min(took) < FRAME_MILLISECONDS, "what else the machine does makes others longer, and none shorter"
+    quarter, *_ = statistics.quantiles(took, n=4)
+    assert quarter < FRAME_MILLISECONDS, "what else the machine does makes some longer, and none shorter"
 
     curve = loss_of(answers[-1])
     assert max(value for value in curve["maximum"] if value is not None) == PEAK

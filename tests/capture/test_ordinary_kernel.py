@@ -245,7 +245,7 @@ def test_what_is_looked_at_has_the_methods_of_its_own_class(kernel: Kernel, repl
 
 
 @pytest.mark.parametrize("look", ["first = next(iter(batches))", "for batch in batches:\n    break", "count(batches)"])
-def test_random_numbers_that_a_look_at_batches_draws_are_told(kernel: Kernel, look: str) -> None:
+def test_random_numbers_that_a_look_at_batches_draws_are_told(kernel: Kernel, replayed: Replayed, look: str) -> None:
     kernel.cells(
         "import torch\nfrom torch.utils.data import DataLoader\ntorch.manual_seed(1)",
         "batches = DataLoader([1, 2])\ndef count(loader):\n    return sum(1 for batch in loader)",
@@ -257,6 +257,8 @@ def test_random_numbers_that_a_look_at_batches_draws_are_told(kernel: Kernel, lo
     assert found.leaves_out(4)
     [warning] = found.warnings
     assert "Cell [2] seeds the random numbers of torch, of which cell [4] drew some" in warning
+    shown = ("net.weight.shape", "batches.dataset")  # the weights are others there, as the warning says
+    assert replayed(found, *shown) == kernel.live(*shown)
 
 
 def test_a_seed_after_the_draw_in_its_cell_is_not_that_of_the_draw(kernel: Kernel) -> None:

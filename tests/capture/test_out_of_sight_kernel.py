@@ -206,11 +206,13 @@ def test_a_look_that_changes_nothing_is_not_sent(
         (f"{TOKENS}\nd = tokens", "print(d.encode('a'))"),
     ],
 )
-def test_a_look_in_a_cell_that_failed_is_a_warning(kernel: Kernel, setup: str, look: str) -> None:
+def test_a_look_in_a_cell_that_failed_is_a_warning(kernel: Kernel, replayed: Replayed, setup: str, look: str) -> None:
     kernel.cells(setup, f"{look}\n1 / 0", "fit(d)")
     found = kernel.found()
     assert found.leaves_out(3)
     assert any("Cell [3] failed at line 2 while it was using `d`" in warning for warning in found.warnings)
+    shown = "type(d).__name__"  # what is in it may be another there, as the warning says
+    assert replayed(found, shown) == kernel.live(shown)
 
 
 def test_classes_that_are_asked_for_may_bind_names(kernel: Kernel, replayed: Replayed) -> None:
@@ -327,7 +329,7 @@ def test_a_variable_of_tensorflow_is_changed(kernel: Kernel, replayed: Replayed)
     assert replayed(found, "int(step)") == kernel.live("int(step)") == {"int(step)": "2"}
 
 
-def test_weights_that_cells_left_out_have_drawn_are_told(kernel: Kernel) -> None:
+def test_weights_that_cells_left_out_have_drawn_are_told(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import torch\ntorch.manual_seed(1)",
         "tried = torch.nn.Linear(2, 2)",
@@ -339,5 +341,8 @@ def test_weights_that_cells_left_out_have_drawn_are_told(kernel: Kernel) -> None
     assert found.leaves_out(3)
     [warning] = found.warnings
     assert "Cell [2] seeds the random numbers of torch, of which cell [3] drew some" in warning
+    assert replayed(found, "net.weight.shape") == kernel.live("net.weight.shape")
     kernel.run("torch.manual_seed(1)\nnet = build()\nfit(net)")
-    assert kernel.found().warnings == []
+    found = kernel.found()
+    assert found.warnings == []
+    assert replayed(found, "net.weight.tolist()") == kernel.live("net.weight.tolist()")

@@ -221,11 +221,12 @@ def test_what_a_failed_cell_did_not_reach_does_not_count(kernel: Kernel, replaye
     assert replayed(found, "x") == {"x": "1"}
 
 
-def test_a_name_that_was_changed_when_its_cell_failed_is_a_warning(kernel: Kernel) -> None:
+def test_a_name_that_was_changed_when_its_cell_failed_is_a_warning(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("model = Model()", "model.add(1 / 0)", "fit(model)")
     found = kernel.found()
     assert found.leaves_out(3)
     assert any("Cell [3] failed at line 1 while it was using `model`" in warning for warning in found.warnings)
+    assert replayed(found, "model.layers") == kernel.live("model.layers")
 
 
 def test_a_training_call_that_was_refused_has_changed_nothing(kernel: Kernel, replayed: Replayed) -> None:
@@ -271,6 +272,7 @@ def test_the_same_cell_run_again_after_a_fresh_start_is_no_question(kernel: Kern
         kernel.run("x = [x, 2]", cell="b")
     kernel.run("fit(x)")
     found = kernel.found()
+    assert found.leaves_out(2, 3)
     assert replayed(found, "x") == kernel.live("x")
 
 

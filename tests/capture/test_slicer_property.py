@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from det_native.capture.analysis import analyse
@@ -18,6 +18,7 @@ from det_native.capture.slicer import Execution, slice_log
 NAMES = ["a", "b", "c", "d"]
 FUNCTIONS = ["f", "g"]
 COPIES = ["list({})", "sorted({}, key=str)", "{}[:]"]
+EXAMPLES, QUICK = settings.default.max_examples, settings.get_profile("quick").max_examples
 name = st.sampled_from(NAMES)
 number = st.integers(min_value=0, max_value=9)
 
@@ -97,6 +98,7 @@ def runs(cells: list[str], order: list[int]) -> tuple[list[str], list[Execution]
 
 
 @pytest.mark.parametrize("look", [False, True], ids=["by the code alone", "with a look at the values"])
+@settings(max_examples=EXAMPLES if EXAMPLES <= QUICK else max(300, EXAMPLES))  # they are cheap
 @given(drawn=program)
 def test_running_the_slice_gives_the_values_of_the_kernel(look: bool, drawn: tuple[list[str], list[int]]) -> None:
     sources, log, live = runs(*drawn)

@@ -27,10 +27,10 @@ from det_native.capture.watch import Watch
 def noted(value: Any, change: Callable[[Any], object]) -> bool:
     """Whether a look at a value after a change tells that it is another; without one it must not."""
     watch, namespace = Watch(), {"value": value}
-    assert not watch.look(namespace).changed
-    assert not watch.look(namespace).changed
+    assert not watch.compare(namespace).changed
+    assert not watch.compare(namespace).changed
     change(value)
-    return watch.look(namespace).changed == {"value"}
+    return watch.compare(namespace).changed == {"value"}
 
 
 class Mode(enum.IntEnum):
@@ -212,19 +212,19 @@ def test_looking_at_functions_and_classes_tells_that_they_are_the_same(monkeypat
     for one in (Config, Owner, Slots, Kept, noted, Owner.remember, Kept.__init__, Kept.__get__, Kept.__set__):
         monkeypatch.setattr(one, "__module__", "__main__")
     watch, namespace = Watch(), {"kind": Owner, "function": noted, "both": {"a": noted, "b": Owner()}, "c": Config()}
-    watch.look(namespace)
+    watch.compare(namespace)
     copy.copy(Slots())
-    assert watch.look(namespace)[:2] == (set(), set(namespace))
+    assert watch.compare(namespace)[:2] == (set(), set(namespace))
 
 
 def test_an_equal_value_that_others_keep_too_is_no_change_and_not_nothing_either() -> None:
     watch, settings = Watch(), {"rate": 0.1}
     namespace = {"trainer": {"settings": {"rate": 0.1}, "x": np.zeros(2)}}
-    watch.look(namespace)
-    assert watch.look(namespace)[:2] == (set(), {"trainer"})
+    watch.compare(namespace)
+    assert watch.compare(namespace)[:2] == (set(), {"trainer"})
     namespace["trainer"]["settings"] = settings
-    assert watch.look(namespace)[:2] == (set(), set())
-    assert watch.look(namespace)[:2] == (set(), {"trainer"})
+    assert watch.compare(namespace)[:2] == (set(), set())
+    assert watch.compare(namespace)[:2] == (set(), {"trainer"})
 
 
 def test_no_look_takes_long() -> None:
@@ -237,7 +237,7 @@ def test_no_look_takes_long() -> None:
         "tokens": [list(range(1_000)) for _ in range(5_000)],
     }
     begin = time.thread_time()
-    Watch().look(namespace)
+    Watch().compare(namespace)
     assert time.thread_time() - begin < 0.3
 
 
@@ -251,17 +251,17 @@ def test_many_values_do_not_take_long_together(monkeypatch: pytest.MonkeyPatch) 
     clock = (number / 128 for number in range(10_000))  # each value takes as long
     monkeypatch.setattr(time, "thread_time", lambda: next(clock))
     watch, namespace = Watch(), {f"value{number}": [number] for number in range(30)}
-    watch.look(namespace)
-    assert len(watch.look(namespace).unchanged) == 30
-    assert len(watch.look(namespace).unchanged) == 12
+    watch.compare(namespace)
+    assert len(watch.compare(namespace).unchanged) == 30
+    assert len(watch.compare(namespace).unchanged) == 12
     namespace["value0"] = [5]
-    assert watch.look(namespace).changed <= {"value0"}
+    assert watch.compare(namespace).changed <= {"value0"}
 
 
 def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:
     watch, first, second = Watch(), [1], [1]
-    watch.look({"a": first, "gone": 1})
-    assert watch.look({"a": second, "new": 2})[:2] == ({"a"}, set())
+    watch.compare({"a": first, "gone": 1})
+    assert watch.compare({"a": second, "new": 2})[:2] == ({"a"}, set())
 
 
 def test_after_a_look_that_was_interrupted_nothing_is_said_to_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,22 +269,22 @@ def test_after_a_look_that_was_interrupted_nothing_is_said_to_have_changed(monke
         raise KeyboardInterrupt
 
     watch, namespace = Watch(), {"value": [1]}
-    watch.look(namespace)
+    watch.compare(namespace)
     namespace["value"].append(2)
     with monkeypatch.context() as patch:
-        patch.setattr("det_native.capture.watch.sight_of", interrupted)
+        patch.setattr("det_native.capture.watch.observe", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            watch.look(namespace)
-    assert watch.look(namespace)[:2] == (set(), set())
+            watch.compare(namespace)
+    assert watch.compare(namespace)[:2] == (set(), set())
 
 
 def test_names_of_the_shell_are_left_out() -> None:
     watch = Watch()
     for run in (1, 2):
         names = ("_", "__", "_i", "_i7", "_7", "_dh", "In", "Out", "hidden")
-        assert watch.look(dict.fromkeys(names, run), {"hidden"})[:2] == (set(), set())
-    assert not watch.look({"_config": [1]}).changed
-    assert watch.look({"_config": [2]}).changed == {"_config"}
+        assert watch.compare(dict.fromkeys(names, run), {"hidden"})[:2] == (set(), set())
+    assert not watch.compare({"_config": [1]}).changed
+    assert watch.compare({"_config": [2]}).changed == {"_config"}
 
 
 class Touchy:
@@ -363,8 +363,8 @@ def test_what_is_too_large_or_of_another_kind_is_left_alone(value: Any) -> None:
 )
 def test_it_is_known_whether_all_was_seen(value: Any, exact: bool) -> None:
     watch = Watch()
-    watch.look({"value": value})
-    assert watch.look({"value": value})[:2] == (set(), {"value"} if exact else set())
+    watch.compare({"value": value})
+    assert watch.compare({"value": value})[:2] == (set(), {"value"} if exact else set())
 
 
 @pytest.mark.parametrize("stream", ["random", "numpy", "torch"])
@@ -376,30 +376,30 @@ def test_it_is_seen_from_which_stream_was_drawn(stream: str) -> None:
         "torch": lambda: libraries["torch"].rand(1),
     }
     watch = Watch()
-    watch.look({})
-    assert watch.look({}).drew == set()
+    watch.compare({})
+    assert watch.compare({}).drew == set()
     draws[stream]()
-    assert watch.look({}).drew == {stream}
-    assert not watch.look({}).seeded
+    assert watch.compare({}).drew == {stream}
+    assert not watch.compare({}).seeded
     seeds = {
         "random": libraries["random"].seed,
         "numpy": libraries["numpy"].random.seed,
         "torch": libraries["torch"].manual_seed,
     }
     seeds[stream](1)
-    seeded = watch.look({})
+    seeded = watch.compare({})
     assert (seeded.drew, seeded.seeded) == ({stream}, {stream})
     draws[stream]()
-    assert watch.look({}).seeded == set()
+    assert watch.compare({}).seeded == set()
     libraries["numpy"].random.default_rng(1).normal()
-    assert watch.look({}).drew == set()
+    assert watch.compare({}).drew == set()
 
 
 def test_a_mapped_file_is_not_read(tmp_path: Path) -> None:
     mapped = np.memmap(tmp_path / "data", dtype="f8", mode="w+", shape=(1 << 14,))
     namespace = {"mapped": mapped, "view": mapped[1:], "plain": np.asarray(mapped), "kept": [mapped[:9]]}
     watch = Watch()
-    watch.look(namespace)
+    watch.compare(namespace)
     (tmp_path / "data").write_bytes(b"")
-    assert watch.look(namespace)[:2] == (set(), set())
+    assert watch.compare(namespace)[:2] == (set(), set())
     namespace.clear()

@@ -72,9 +72,13 @@ def test_a_failed_cell_that_changed_a_value_is_an_error(kernel: Kernel) -> None:
     assert "`state`, used in cell [4], was changed by cell [3], which failed at line 2" in kernel.found().error
 
 
-def test_a_cell_that_trains_here_does_not_count_for_what_the_training_changed(kernel: Kernel) -> None:
+def test_a_cell_that_trains_here_does_not_count_for_what_the_training_changed(
+    kernel: Kernel, replayed: Replayed
+) -> None:
     kernel.cells(SETUP, "table['more'](state)\nfit(state, local=True)", "fit(history)")
-    assert kernel.found().leaves_out(3)
+    found = kernel.found()
+    assert found.leaves_out(3)
+    assert replayed(found, "history") == kernel.live("history")
 
 
 LOOKS = (
@@ -113,7 +117,9 @@ def test_what_a_cell_changes_and_the_next_changes_back_is_sent(kernel: Kernel, r
         ("import random\nrandom.seed(1)", "picked = pick([1, 2, 3])"),
     ],
 )
-def test_random_numbers_that_a_library_draws_are_told(kernel: Kernel, seed: str, drawn: str) -> None:
+def test_random_numbers_that_a_library_draws_are_told(
+    kernel: Kernel, replayed: Replayed, seed: str, drawn: str
+) -> None:
     kernel.cells(
         "import functools, random\nfrom sklearn.ensemble import RandomForestClassifier\npick = random.choice",
         seed,
@@ -125,6 +131,8 @@ def test_random_numbers_that_a_library_draws_are_told(kernel: Kernel, seed: str,
     assert found.leaves_out(4)
     [warning] = found.warnings
     assert "of which cell [4] drew some" in warning
+    shown = "type(start).__name__"  # the numbers are others there, as the warning says
+    assert replayed(found, shown) == kernel.live(shown)
 
 
 @pytest.mark.parametrize(

@@ -137,4 +137,4 @@ def test_a_disk_that_is_full_is_no_error_of_the_users_on_any_slot(tmp_path: Path
     kind, text = ended.error(rank)
     assert kind == "StorageError", text
     assert text.startswith("The checkpoint of batch 4 cannot be written to /")
-    assert ended.error(1 - rank)[0] == "PeerLostError"
+    assert ended.error(1 - rank)[0] == "RankLostError"

@@ -17,7 +17,7 @@ from det_harness.ranks.group import joined
 from det_harness.ranks.torch_communicator import TorchCommunicator
 from rank_rig import NEEDS_HOROVOD, SECONDS, largest_difference, run_ranks
 
-from det_native.errors import PeerLostError, UnsupportedFeatureError
+from det_native.errors import RankLostError, UnsupportedFeatureError
 from det_native.schema.job import Gang
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ def test_who_loses_a_peer_says_so_at_once(tmp_path: Path, how: str, code: int, s
     ended = run_ranks(tmp_path, {"dying": {"trial": "Dying", "made": made}}, backend=backend, **limits)
     assert ended.codes == [3, code], "\n".join(ended.outputs)
     kind, text = ended.error(0)
-    assert kind == "PeerLostError"
+    assert kind == "RankLostError"
     assert text.startswith("Another process of this trial has ended or does not answer")
     assert "\n" not in text
     assert "caused by" not in text  # Horovod guesses at reasons
@@ -60,7 +60,7 @@ def test_a_slot_that_leaves_out_the_step_of_a_batch_is_told_in_the_next(tmp_path
     errors = [ended.error(rank) for rank in range(2)]
     assert "TrialDefinitionError" in [kind for kind, _ in errors]
     for kind, text in errors:
-        assert kind == "PeerLostError" or "met that of another batch on another slot" in text
+        assert kind == "RankLostError" or "met that of another batch on another slot" in text
 
 
 def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path)
     step = Path(rank_trials.__file__).read_text().splitlines().index(STEP) + 1
     places = f"slot 0 in step_optimizer() of rank_trials.py, line {step}; slot 1 between two batches"
     for kind, text in errors:
-        assert kind == "PeerLostError" or places in text
+        assert kind == "RankLostError" or places in text
 
 
 def test_a_slot_that_is_only_slow_is_waited_for(tmp_path: Path) -> None:
@@ -83,12 +83,12 @@ def test_a_slot_that_is_only_slow_is_waited_for(tmp_path: Path) -> None:
 
 def test_the_first_process_does_not_wait_for_ever(tmp_path: Path) -> None:
     ended = run_ranks(tmp_path, {"plain": {"trial": "PlainTrial"}}, deadline=1.0, ranks=[0])
-    assert ended.error(0)[0] == "PeerLostError"
+    assert ended.error(0)[0] == "RankLostError"
     assert "Not all 2 processes of the trial were there within 1 seconds" in ended.error(0)[1]
 
 
 def test_the_others_do_not_wait_for_ever_for_the_first(tmp_path: Path) -> None:
-    patience = pytest.raises(PeerLostError, match=r"did not say within 0\.05 seconds where to meet \(in .*meeting\)")
+    patience = pytest.raises(RankLostError, match=r"did not say within 0\.05 seconds where to meet \(in .*meeting\)")
     with patience, joined(gang(tmp_path, 1), deadline=0.05):
         pass
 
@@ -123,7 +123,7 @@ class Trap:
 def test_nothing_is_unpickled_that_no_rank_has_signed(tmp_path: Path) -> None:
     path = str(tmp_path / "trapped")
     known, stranger = TorchCommunicator(0, 2, b"secret"), TorchCommunicator(0, 2, b"other")
-    with pytest.raises(PeerLostError, match="no process of this trial"):
+    with pytest.raises(RankLostError, match="no process of this trial"):
         known._unpacked(stranger._packed(Trap(path)))
     assert not Path(path).exists()
     assert known._unpacked(known._packed({"a": torch.ones(2).tolist()})) == {"a": [1, 1]}
@@ -132,7 +132,7 @@ def test_nothing_is_unpickled_that_no_rank_has_signed(tmp_path: Path) -> None:
 
 
 def test_the_meeting_point_is_on_loopback_and_private(tmp_path: Path) -> None:
-    with pytest.raises(PeerLostError), joined(gang(tmp_path, 0), deadline=1.0):
+    with pytest.raises(RankLostError), joined(gang(tmp_path, 0), deadline=1.0):
         pass
     place = tmp_path / "meeting"
     address, _, secret = place.read_text().partition(" ")

@@ -39,6 +39,7 @@ class Cluster:
     def __init__(self, folder: Path, slots: str = "2") -> None:
         self.folder = folder
         self.slots = slots
+        self.framework: str | None = None
         self.home = Home(folder / "home")
         self.temporary = folder / "temporary"
         self.temporary.mkdir(parents=True)
@@ -76,6 +77,7 @@ class Cluster:
 
     def start(self, framework: str | None = None) -> None:
         """Start the master as a submit does; with a framework, standbys of it get warm."""
+        self.framework = framework or self.framework
         self.command(
             "-c", f"from det_native.client.connect import connect; print(connect(framework={framework!r}).url)"
         )
@@ -122,7 +124,7 @@ class Cluster:
         before = self.running()
         yield self
         if read_runtime(self.home) is None:
-            self.start("torch")
+            self.start(self.framework)
         for experiment in self.running() - before:
             connect(start=False).post(f"/experiments/{experiment}/kill")
 

@@ -12,7 +12,7 @@ from shown_errors import assert_told, wait_while_the_second_attempt_stands
 
 from det_native.schema.states import ExperimentState
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 IN_CALLBACK = """
 class Watch(tf.keras.callbacks.Callback):
@@ -23,6 +23,7 @@ class Watch(tf.keras.callbacks.Callback):
 """
 
 
+@pytest.mark.long
 def test_pauses_change_nothing(keras_kernel: Kernel, keras_end: Any, keras_cluster: Cluster, gate: Gate) -> None:
     call = KERAS_FIT.replace("settings)", "settings, max_restarts=0)")
     check_that_pauses_change_nothing(keras_kernel, keras_cluster, gate, call, keras_end)

@@ -242,6 +242,6 @@ def test_a_slot_that_is_lost_while_the_loop_exchanges_something_itself_is_told_i
     experiment = submit(native_kernel, cluster, f"once = {str(once)!r}", LOST, **TWO)
     assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
     assert once.exists()
-    assert "[rank 0] PeerLostError: Another process of this trial has ended" in str(experiment.logs()).replace(
+    assert "[rank 0] RankLostError: Another process of this trial has ended" in str(experiment.logs()).replace(
         "det_native.errors.", ""
     )

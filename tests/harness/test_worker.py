@@ -230,7 +230,7 @@ class Loads(Digits):
         one.send_signal(signal.SIGTERM)
     assert process.wait() == 0, worker.output(job)
     assert worker.exit(job).reason is ExitReason.STOPPED
-    assert psutil.wait_procs(loaders, timeout=10)[1] == []
+    assert psutil.wait_procs(loaders, timeout=60)[1] == []
 
 
 def test_the_master_can_ask_for_the_end(worker: Worker, master: ReportsMaster) -> None:

@@ -162,7 +162,7 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
     ),
     "a name of a later version": (
         "det.experimental.init_native",
-        "LaterVersionError",
+        "UnsupportedNameError",
         ["comes with a later version"],
     ),
 }
@@ -199,7 +199,7 @@ def test_one_clear_error_at_once(typed: Notebook, empty_home: Path, name: str) -
     if kind != "TypeError":
         assert "/det_native/" not in ran.traceback
         assert "/det_harness/" not in ran.traceback
-    assert ran.seconds < 10
+    assert ran.seconds < 60, "it waits for nothing"
     assert not (empty_home / "runtime.json").exists(), "no master was started for this"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from det_jupyter import programs
 from det_jupyter.documents import DocumentRequest, run_document
 from det_jupyter.kernels import Interpreter
 from jupyter_parts import PATIENCE, Jupyter, MasterProcess
@@ -224,14 +225,22 @@ async def test_a_process_that_breaks_shows_its_last_words(jupyter: Jupyter, inst
 
 @pytest.mark.parametrize("extension_settings", [{"document_seconds": 4}], indirect=True)
 async def test_a_process_that_takes_too_long_is_ended_with_what_it_started(
-    jupyter: Jupyter, install_kernel: Any, tmp_path: Path
+    jupyter: Jupyter, install_kernel: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    processes = await _hanging(jupyter, install_kernel, tmp_path, leave=False)
+    start, known = programs._start, asyncio.Event()
+
+    async def start_until_known(*given: Any) -> asyncio.subprocess.Process:
+        process = await start(*given)
+        await known.wait()  # it is ended after its time, but not before it has told of itself, however late that is
+        return process
+
+    monkeypatch.setattr(programs, "_start", start_until_known)
+    processes = await _hanging(jupyter, install_kernel, tmp_path, known)
     await _are_gone(processes)
 
 
 async def test_a_process_that_nobody_waits_for_is_ended(jupyter: Jupyter, install_kernel: Any, tmp_path: Path) -> None:
-    processes = await _hanging(jupyter, install_kernel, tmp_path, leave=True)
+    processes = await _hanging(jupyter, install_kernel, tmp_path)
     await _are_gone(processes)
 
 
@@ -256,8 +265,13 @@ async def test_one_that_is_left_while_it_starts_is_ended_with_all_that_it_starte
     await _are_gone(processes)
 
 
-async def _hanging(jupyter: Jupyter, install_kernel: Any, folder: Path, *, leave: bool) -> dict[int, str]:
-    """Have a process hang that does not listen to SIGTERM, and one that it started; return both."""
+async def _hanging(
+    jupyter: Jupyter, install_kernel: Any, folder: Path, known: asyncio.Event | None = None
+) -> dict[int, str]:
+    """Have a process hang that does not listen to SIGTERM, and one that it started; return both.
+
+    The request is left once they are known, or with `known`, which is then set, waited for until its time is over.
+    """
     told = folder / "told"
     os.mkfifo(told)
     install_kernel("hanging", f"trap '' TERM; sleep 600 & echo $$ $! > {told}; wait; wait")
@@ -266,11 +280,12 @@ async def _hanging(jupyter: Jupyter, install_kernel: Any, folder: Path, *, leave
     marks = {int(number): start_mark(int(number)) for number in numbers.split()}
     processes = {pid: mark for pid, mark in marks.items() if mark is not None}
     assert len(processes) == 2
-    if leave:
+    if known is None:
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
     else:
+        known.set()
         answer = await asked
         assert answer.status_code == 504
         assert "document_seconds" in answer.json()["error"]

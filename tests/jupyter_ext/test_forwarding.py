@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import httpx
 import psutil
@@ -14,6 +16,26 @@ from jupyter_parts import PATIENCE, Jupyter, MasterProcess, until
 pytestmark = pytest.mark.slow
 
 EVENTS_OF_EXPERIMENT = 4  # at least; more, if its trial is faster than its end
+# Has a master send no line into a stream that is idle: such a line would push out an event that is held on the way.
+WITHOUT_PINGS = """
+import pathlib, sys
+if "det_native.master" in sys.orig_argv:
+    from det_native.master.api.routes import events
+    events.PING_SECONDS = 3600
+    pathlib.Path(__file__).with_name("silent").touch()
+"""
+
+
+@pytest.fixture
+def silent_master(
+    jupyter: Jupyter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> MasterProcess:
+    """A master of the test's own that streams events and nothing else."""
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_PINGS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)  # Jupyter's fixtures have set it
+    master: MasterProcess = request.getfixturevalue("own_master")
+    assert (tmp_path / "silent").exists()
+    return master
 
 
 async def test_answers_are_the_masters_own(jupyter: Jupyter, master: MasterProcess) -> None:
@@ -63,14 +85,14 @@ async def test_what_is_not_for_a_user_interface_is_not_passed_on(jupyter: Jupyte
 
 
 async def test_an_event_arrives_when_it_happens_and_nothing_else_waits_for_it(
-    jupyter: Jupyter, master: MasterProcess
+    jupyter: Jupyter, silent_master: MasterProcess
 ) -> None:
-    last = await newest_event(jupyter, master)
+    last = await newest_event(jupyter, silent_master)
     async with jupyter.events(after=last) as events:
         assert events.answer.status_code == 200
         assert events.answer.headers["Content-Type"].startswith("text/event-stream")
         for _ in range(3):
-            number = await asyncio.to_thread(master.experiment)
+            number = await asyncio.to_thread(silent_master.experiment)
             await events.take_until_canceled(number)
             assert (await jupyter.status())["state"] == "running"
 

@@ -9,7 +9,7 @@ import pytest
 from master_parts import Master, MemoryLauncher, Worker, running_master
 
 from det_native.schema.job import CheckJob, TrialJob
-from det_native.schema.last_word import run_word
+from det_native.schema.last_word import exit_report_of_run
 from det_native.schema.ranks import rank_folder, rank_jobs
 from det_native.schema.rest import ExitReport, UserErrorInfo
 from det_native.schema.states import ExitReason
@@ -170,7 +170,7 @@ def test_working_directories_of_all_ranks_are_tidied(master: Master) -> None:
 )
 def test_the_last_word_of_a_run(tmp_path: Path, words: tuple[Any, ...], told: ExitReason | None) -> None:
     leave(tmp_path, *words)
-    found = run_word(tmp_path, len(words))
+    found = exit_report_of_run(tmp_path, len(words))
     assert (found.reason if found else None) == told
 
 

@@ -240,7 +240,7 @@ def test_handles_and_the_command_pause_too(master: Master, monkeypatch: pytest.M
 
 
 def test_the_time_left_is_unknown_while_paused(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("det_native.master.flow.pace.SHORTEST_SECONDS", 0.0)
+    monkeypatch.setattr("det_native.master.flow.time_left.SHORTEST_SECONDS", 0.0)
     experiment, worker = begin(master)
     path = f"/experiments/{experiment['id']}"
     known = master.get(path)

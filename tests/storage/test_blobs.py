@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from det_native.errors import BundleCorruptError, StorageError
 from det_native.storage import frames
 from det_native.storage.blobs import BlobStore, FileState
-from det_native.storage.deposit import deposit
 from det_native.storage.paths import UnsafePathError
+from det_native.storage.put_many import put_many
 
 
 def sha(content: bytes) -> str:
@@ -193,12 +193,12 @@ def test_a_deposited_file_in_its_known_state_is_copied_and_any_other_is_verified
     path.write_bytes(content)
     state = FileState.of(path.stat())
     text = b"bytes in memory"
-    deposit({sha(content): path, sha(text): text}, {sha(content): state}, store)
+    put_many({sha(content): path, sha(text): text}, {sha(content): state}, store)
     assert store.read(sha(content)) == content
     assert store.read(sha(text)) == text
     path.write_bytes(b"changed since")
     with pytest.raises(StorageError):
-        deposit({sha(b"claimed"): path}, {sha(b"claimed"): state}, store)
+        put_many({sha(b"claimed"): path}, {sha(b"claimed"): state}, store)
     assert sha(b"claimed") not in store
 
 

@@ -84,8 +84,8 @@ def install(app: FastAPI, log: Path) -> None:
         if isinstance(error, MissingBlobsError):
             return refusal(status, str(error), missing=error.missing)
         problems = error.problems if isinstance(error, ProblemsError) else ()
-        told = [ProblemInfo(where=one.where, what=one.what, remedy=one.remedy) for one in problems]
-        return refusal(status, str(error), problems=told)
+        infos = [ProblemInfo(where=one.where, what=one.what, remedy=one.remedy) for one in problems]
+        return refusal(status, str(error), problems=infos)
 
     app.add_exception_handler(DetError, det_error)
     app.add_exception_handler(HTTPException, _http_error)

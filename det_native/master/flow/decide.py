@@ -104,8 +104,8 @@ def decide(facts: Facts) -> Decision:
         return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
     if reason in _OWN_ERRORS and error.type in _LASTING:
         return Fail(error, "It would come again however often the trial was tried.")
-    told = reason in _OWN_ERRORS and error.type not in UNUSABLE
-    fingerprint = fingerprint_of(error) if told else None
+    reported = reason in _OWN_ERRORS and error.type not in UNUSABLE
+    fingerprint = fingerprint_of(error) if reported else None
     if fingerprint is not None and fingerprint == facts.fingerprint:
         return Fail(error, "The same error came again at the same batch; the trial is not tried again.")
     if facts.restarts >= facts.max_restarts:

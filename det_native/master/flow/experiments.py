@@ -12,7 +12,7 @@ from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri, target_batches, testing_config
-from det_native.master.flow.pace import Pace
+from det_native.master.flow.time_left import TimeLeft
 from det_native.master.search import (
     CreateTrial,
     Event,
@@ -131,7 +131,7 @@ class Experiments:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._searchers: dict[int, Searcher] = {}
-        self._paces: dict[int, Pace] = {}
+        self._time_left: dict[int, TimeLeft] = {}
         self._touched: set[int] = set()
         self._progress_at = 0.0
 
@@ -196,7 +196,7 @@ class Experiments:
             experiments.set_state(transaction, experiment_id, ExperimentState.PAUSED)
             run_store.ask_to_stop(transaction, experiment_id)
             paused = tell_experiment(transaction, experiment_id)
-        self._paces.setdefault(experiment_id, Pace()).rest()
+        self._time_left.setdefault(experiment_id, TimeLeft()).rest()
         logger.info("experiment %d paused", experiment_id)
         return paused
 
@@ -238,7 +238,7 @@ class Experiments:
         progress = self._searcher(experiment).progress(done)
         seconds_left = None
         if experiment.state is ExperimentState.ACTIVE:
-            seconds_left = self._paces.setdefault(experiment_id, Pace()).observe(time.monotonic(), progress)
+            seconds_left = self._time_left.setdefault(experiment_id, TimeLeft()).observe(time.monotonic(), progress)
         if abs(progress - experiment.progress) < PROGRESS_STEP:
             return
         with self._context.database.write() as transaction:
@@ -324,7 +324,7 @@ class Experiments:
         tell_experiment(transaction, experiment_id)
         logger.info("experiment %d ended: %s", experiment_id, ends[state])
         self._searchers.pop(experiment_id, None)
-        self._paces.pop(experiment_id, None)
+        self._time_left.pop(experiment_id, None)
         return True
 
 

@@ -20,14 +20,14 @@ from det_native.master.store.database import Transaction
 from det_native.master.store.runs import Run
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.last_word import run_word
+from det_native.schema.last_word import exit_report_of_run
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import TrialState
 from det_native.storage.checkpoints import CheckpointStorage
 
 logger = logging.getLogger(__name__)
 
-# A worker that has said its last word is given this long to go, one that is killed this long to end by itself.
+# A worker that has sent its exit report is given this long to go, one that is killed this long to end by itself.
 LINGER_SECONDS = 20.0
 KILL_GRACE_SECONDS = 2.0
 # One that is asked to pause first ends its batch, or the validation that goes on, and writes a checkpoint.
@@ -162,7 +162,7 @@ class Runs:
                 run.pause_until = min(run.pause_until, until)
 
     def said_exit(self, run_id: str) -> None:
-        """The run has said its last word: decide at once, unless the trial must wait for its worker to be gone."""
+        """The run has sent its exit report: decide at once, unless the trial must wait for its worker to be gone."""
         run = self.active.get(run_id)
         if run is None:
             return
@@ -195,7 +195,7 @@ class Runs:
         return run
 
     def tick(self) -> None:
-        """Store new output, and end workers that stay on after their last word, or after they were asked to pause."""
+        """Store new output, and end workers that stay on after their exit report, or after they were asked to pause."""
         for run in list(self.active.values()):
             self._store_output(run)
             if time.monotonic() > min(run.linger_until, run.pause_until):
@@ -261,7 +261,7 @@ class Runs:
                     reports.accept(transaction, run.run_id, batch)
         except RequestError as error:
             logger.warning("Reports that run %s left on disk are not taken: %s", run.run_id, error)
-        exit_report = run_word(directory, run.ranks)
+        exit_report = exit_report_of_run(directory, run.ranks)
         if exit_report is not None:
             with database.write() as transaction:
                 reports.accept_exit(transaction, run.run_id, exit_report)

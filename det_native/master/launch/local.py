@@ -124,7 +124,7 @@ class LocalLauncher:
                 exits.append(ended)
         now = time.monotonic()
         self._settling = {run_id: until for run_id, until in self._settling.items() if now < until}
-        self._pool.maintain(quiet=not self._settling)
+        self._pool.maintain(idle=not self._settling)
         return exits
 
     def wait(self, timeout: float) -> bool:
@@ -187,7 +187,7 @@ class LocalLauncher:
     def warm(self, kind: WorkerKind) -> None:
         """Have a standby of this kind ready soon."""
         self._pool.want(kind)
-        self._pool.maintain(quiet=not self._settling)
+        self._pool.maintain(idle=not self._settling)
 
     def standbys(self) -> dict[str, int]:
         """Return how many standbys of each framework are ready."""

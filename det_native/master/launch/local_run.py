@@ -15,15 +15,15 @@ from typing import Any
 from det_native.master.launch.base import Exit, WorkerKind
 from det_native.master.launch.process import Ended, WorkerProcess
 from det_native.master.launch.standby import Standby
-from det_native.schema.job import EXIT_PEER_FAILED
-from det_native.schema.last_word import last_word
+from det_native.schema.job import EXIT_RANK_FAILED
+from det_native.schema.last_word import read_exit_report
 from det_native.schema.ranks import rank_folder
 
 logger = logging.getLogger(__name__)
 
 OUTPUT_NAME = "output.log"
 # Once one process of a run has failed the others cannot go on; this is for what they write at the moment.
-PEER_GRACE_SECONDS = 8.0
+RANK_GRACE_SECONDS = 8.0
 _MIB = 1 << 20
 _MISSING = re.compile(r"No module named '?det_(harness|native)\b")
 
@@ -113,8 +113,8 @@ class LocalRun:
     def handle(self) -> dict[str, Any]:
         """JSON-able facts from which `adopt` finds its processes again; complete right after the start only."""
         handles = [self.workers[rank].process.handle for rank in range(self.size)]
-        peers = {"peers": handles[1:]} if self.size > 1 else {}
-        return {**handles[0], "directory": str(self.directory), **peers}
+        others = {"peers": handles[1:]} if self.size > 1 else {}
+        return {**handles[0], "directory": str(self.directory), **others}
 
     def add(self, rank: int, standby: Standby, job: bytes) -> None:
         """Have a standby run the job of a rank."""
@@ -135,7 +135,7 @@ class LocalRun:
         now = time.monotonic()
         if any(end.failed for end in self._ends):
             for worker in self.workers.values():
-                worker.end_by(now + PEER_GRACE_SECONDS)
+                worker.end_by(now + RANK_GRACE_SECONDS)
         for worker in self.workers.values():
             worker.kill_if_due(now)
         return None if self.workers else self._exit()
@@ -151,13 +151,13 @@ class LocalRun:
                 append_output(worker.directory, startup)
                 detail = _failed_start(standby.kind, startup, detail)
             standby.close()
-        followed = worker.outlived or ended.code == EXIT_PEER_FAILED
+        followed = worker.outlived or ended.code == EXIT_RANK_FAILED
         self._note_end(worker.rank, worker.directory, ended.code, detail, followed=followed)
 
     def _note_end(self, rank: int, folder: Path, code: int | None, detail: str, *, followed: bool = False) -> None:
         if code is None:
-            word = last_word(folder)
-            failed = word is None or word.reason.failed
+            report = read_exit_report(folder)
+            failed = report is None or report.reason.failed
         else:
             failed = code != 0
         self._ends.append(_End(rank, code, detail, failed, followed))

@@ -55,9 +55,9 @@ class StandbyPool:
         self._failures: set[WorkerKind] = set()
         self._imports: dict[WorkerKind, tuple[str, ...]] = {}
         # Nothing but these and the passing of time changes what is to be done.
-        self._was_quiet = True
+        self._was_idle = True
         self._was_warming = 0
-        self._told: set[Standby] = set()
+        self._known_ready: set[Standby] = set()
         self._next_maintenance = 0.0
 
     @property
@@ -112,21 +112,21 @@ class StandbyPool:
         self._standbys = [standby for standby in self._standbys if standby not in matching]
         return [*matching, *new]
 
-    def maintain(self, *, quiet: bool) -> None:
+    def maintain(self, *, idle: bool) -> None:
         """Bring the numbers to what the policy wants.
 
         Parameters
         ----------
-        quiet : bool
+        idle : bool
             Whether standbys may warm up now; False while a worker has just started.
         """
         self._drop_ended()
         for standby in self._standbys:
-            if standby.ready and standby not in self._told:
+            if standby.ready and standby not in self._known_ready:
                 logger.info("standby ready: %s, process %d", standby.kind.framework, standby.process.pid)
-        self._told = {standby for standby in self._standbys if standby.ready}
+        self._known_ready = {standby for standby in self._standbys if standby.ready}
         now = self._clock()
-        if now < self._next_maintenance and quiet == self._was_quiet and not self.changed:
+        if now < self._next_maintenance and idle == self._was_idle and not self.changed:
             return
         self._next_maintenance = now + _MAINTENANCE_SECONDS
         wanted = bounds(self._uses, now, self._slots, self._memory(), self._policy)
@@ -134,9 +134,9 @@ class StandbyPool:
             del self._uses[kind]
             self._imports.pop(kind, None)
         self._retire(wanted)
-        if quiet:
+        if idle:
             self._top_up(wanted)
-        self._was_quiet, self._was_warming = quiet, self._warming
+        self._was_idle, self._was_warming = idle, self._warming
 
     def next_change(self) -> float:
         """Return in how many seconds `maintain` has something to do though no standby changes; infinity for never."""

@@ -74,8 +74,8 @@ def step(plan: Plan, state: PlanState, event: Event) -> tuple[PlanState, list[Ac
             state = replace(state, failed=state.failed | {event.request})
     if len(state.ended) == plan.size:
         return state, [Shutdown(failed=not state.completed)]
-    room = plan.at_once - (state.created - len(state.ended))
-    until = min(plan.size, state.created + max(room, 0))
+    free = plan.at_once - (state.created - len(state.ended))
+    until = min(plan.size, state.created + max(free, 0))
     new: list[Action] = [
         CreateTrial(request, plan.hparams(request), plan.seeds[request]) for request in range(state.created, until)
     ]

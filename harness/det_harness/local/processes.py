@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from det_harness.trial.report import AnyReport
 from det_harness.trial.services import Reporter
 from det_harness.worker.connection import REPORTS_NAME
-from det_native.schema.job import EXIT_PEER_FAILED, TrialJob
+from det_native.schema.job import EXIT_RANK_FAILED, TrialJob
 from det_native.schema.last_word import run_word
 from det_native.schema.ranks import rank_jobs
 from det_native.schema.rest import CheckpointReport, ExitReport, MetricsReport, Report
@@ -101,7 +101,7 @@ class _Processes:
     def alive(self) -> bool:
         """Whether any is; those that stay on after another one has failed are killed."""
         codes = [child.poll() for child in self._children]
-        failed = [code for code in codes if code not in (None, 0, EXIT_PEER_FAILED)]
+        failed = [code for code in codes if code not in (None, 0, EXIT_RANK_FAILED)]
         now = time.monotonic()
         if failed and self._kill_at is None:
             self._kill_at = now + _PEER_GRACE_SECONDS

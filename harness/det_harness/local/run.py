@@ -158,18 +158,18 @@ def local_run(
     """Be ready in the block to train one trial in this process; see :func:`run_local`."""
     environment = TrialEnvironment(config=config, hparams=hparams, trial_seed=trial_seed)
     kept = reporter or _reporter_for(config)
-    told = _Narrator(kept) if test else kept
+    reporting = _PrintingReporter(kept) if test else kept
     with ExitStack() as stack:
         stack.enter_context(rng.preserved())
         stack.enter_context(_same_directory())
         interrupted = stack.enter_context(interruptible())
         checkpoints = TrialCheckpoints(
-            CheckpointStorage(str(directory)), CheckpointOwner(framework, hparams, bundle_id=bundle_id), told
+            CheckpointStorage(str(directory)), CheckpointOwner(framework, hparams, bundle_id=bundle_id), reporting
         )
         services = Services(
             environment=environment,
             schedule=Schedule(one_of_each() if test else periods_of(environment)),
-            reporter=told,
+            reporter=reporting,
             checkpoints=checkpoints,
             stop_requested=interrupted.is_set,
             validation_batches=1 if test else None,
@@ -251,7 +251,7 @@ def _reporter_for(config: dict[str, Any]) -> LocalReporter:
     return LocalReporter(searcher.get("metric"), smaller_is_better=bool(searcher.get("smaller_is_better", True)))
 
 
-class _Narrator(Reporter):
+class _PrintingReporter(Reporter):
     """Says what happens while a quick check runs."""
 
     def __init__(self, reporter: LocalReporter) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from det_native.errors import PeerLostError
+from det_native.errors import RankLostError
 
 _NETWORK_ERRORS = ("DistBackendError", "DistNetworkError")  # of torch.distributed
 
@@ -79,7 +79,7 @@ def begin(call: Callable[[], Any]) -> Any:
 
     Raises
     ------
-    PeerLostError
+    RankLostError
         If another rank is gone.
     """
     try:
@@ -93,7 +93,7 @@ def finish(work: Any) -> None:
 
     Raises
     ------
-    PeerLostError
+    RankLostError
         If another rank is gone.
     """
     try:
@@ -108,7 +108,7 @@ def losses_named() -> Iterator[None]:
 
     Raises
     ------
-    PeerLostError
+    RankLostError
     """
     try:
         yield
@@ -118,12 +118,12 @@ def losses_named() -> Iterator[None]:
         raise lost(error) from error
 
 
-def lost(error: Exception) -> PeerLostError:
+def lost(error: Exception) -> RankLostError:
     """Return the error that says that a rank is gone, for one of the backend's."""
     reason = str(error).partition("\n")[0]
     for advice in (". This is typically", ". This was caused"):  # of torch, of Horovod
         reason = reason.partition(advice)[0]
-    return PeerLostError(
+    return RankLostError(
         "Another process of this trial has ended or does not answer, so this one cannot go on; what went wrong is in "
         f"the output of that process. ({reason})"
     )

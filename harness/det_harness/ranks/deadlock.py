@@ -85,7 +85,7 @@ class DeadlockDetection:
                 self._say(_LongWait(self._number, self._place(sys._getframe(1))))
             before, seen = seen, self._all()
             if seen == before and None not in seen:
-                self._refuse([wait.place for wait in seen if wait is not None])
+                self._raise_if_deadlocked([wait.place for wait in seen if wait is not None])
         if seen:
             self._say(None)
 
@@ -120,7 +120,7 @@ class DeadlockDetection:
         said = json.loads(self._store.get(key)) if self._store.check([key]) else None
         return None if said is None else _LongWait(*said)
 
-    def _refuse(self, places: list[str]) -> None:
+    def _raise_if_deadlocked(self, places: list[str]) -> None:
         if len(set(places)) == 1:
             return
         listed = "; ".join(f"slot {rank} {place}" for rank, place in enumerate(places))

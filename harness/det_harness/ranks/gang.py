@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from det_native.errors import PeerLostError
+from det_native.errors import RankLostError
 from det_native.schema.environment import Ranks
 from det_native.schema.job import Gang
 from det_native.schema.manifests import CheckpointManifest
@@ -121,7 +121,7 @@ def _came_by_another(error: BaseException) -> bool:
         one = waiting.pop()
         if one is None or id(one) in seen:
             continue
-        if isinstance(one, PeerLostError):
+        if isinstance(one, RankLostError):
             return True
         seen.add(id(one))
         waiting += [one.__cause__, one.__context__]

@@ -17,7 +17,7 @@ from det_harness.ranks.communicator import Communicator, OneProcess, lost
 from det_harness.ranks.deadlock import LONG_SECONDS, DeadlockDetection
 from det_harness.ranks.meeting import LOOPBACK, MEETING_SECONDS, Meeting, loopback_interface, variables
 from det_harness.ranks.torch_communicator import COLLECTIVE_TIMEOUT, TorchCommunicator
-from det_native.errors import PeerLostError, UnsupportedFeatureError
+from det_native.errors import RankLostError, UnsupportedFeatureError
 from det_native.frameworks import get_framework, known_frameworks
 from det_native.schema.job import Gang
 from det_native.schema.manifests import Framework
@@ -57,7 +57,7 @@ def joined(
         For a framework that trains on one slot only, and for several machines.
     MissingDependencyError
         If Horovod is wanted and not installed.
-    PeerLostError
+    RankLostError
         If another process does not come, or has gone before the end of the block.
     """
     if gang is None or gang.size == 1:
@@ -157,7 +157,7 @@ def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
         for rank in range(gang.size):
             store.wait([f"here/{rank}"], timedelta(seconds=max(meeting.end - time.monotonic(), 0.001)))
     except RuntimeError as error:
-        raise PeerLostError(
+        raise RankLostError(
             f"Not all {gang.size} processes of the trial were there within {deadline:g} seconds. What kept the missing "
             "ones is in their own output."
         ) from error

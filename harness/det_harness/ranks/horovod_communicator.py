@@ -66,7 +66,7 @@ class HorovodCommunicator(Communicator):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
         own = np.frombuffer(packed(value, self._secret), np.uint8)
@@ -79,7 +79,7 @@ class HorovodCommunicator(Communicator):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
         own = np.frombuffer(packed(value if self.rank == 0 else None, self._secret), np.uint8)
@@ -93,7 +93,7 @@ class HorovodCommunicator(Communicator):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
         added_up = self._run(self._arrays.add_up, np.array(flags, np.int32))
@@ -108,7 +108,7 @@ class HorovodCommunicator(Communicator):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
         self.all_reduce_any(True)()

@@ -69,7 +69,7 @@ def horovod_joined(
         If Horovod is not installed, or was not built for PyTorch.
     UnsupportedFeatureError
         On GPUs, if it was built without NCCL.
-    PeerLostError
+    RankLostError
         If another process is gone.
     """
     with _started(gang, config, "torch", communicator.broadcast_object, communicator.barrier, interface, deadline):
@@ -99,7 +99,7 @@ def joined_by_horovod(
         If Horovod is not installed, or was not built for the framework.
     UnsupportedFeatureError
         On GPUs, if it was built without NCCL.
-    PeerLostError
+    RankLostError
         If another process does not come, or has gone before the end of the block.
     """
     _library(library)

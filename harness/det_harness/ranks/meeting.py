@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from det_native.errors import PeerLostError
+from det_native.errors import RankLostError
 from det_native.schema.job import Gang
 
 LOOPBACK = "127.0.0.1"
@@ -48,7 +48,7 @@ class Meeting:
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If it gives none in time.
         """
         if self._rank == 0:
@@ -66,7 +66,7 @@ class Meeting:
                 address, _, secret = self._place.read_text(encoding="utf-8").strip().partition(" ")
                 return address, secret
             if time.monotonic() >= self.end:
-                raise PeerLostError(
+                raise RankLostError(
                     f"The first process of the trial did not say within {self._deadline:g} seconds where to meet (in "
                     f"{self._place}). What kept it is in its own output."
                 )

@@ -9,7 +9,7 @@ import hmac
 import pickle
 from typing import Any
 
-from det_native.errors import PeerLostError
+from det_native.errors import RankLostError
 
 _DIGEST = "sha256"
 _DIGEST_BYTES = 32
@@ -31,10 +31,10 @@ def unpacked(signed: bytes, secret: bytes) -> Any:
 
     Raises
     ------
-    PeerLostError
+    RankLostError
         If no rank has signed it.
     """
     digest, content = signed[:_DIGEST_BYTES], signed[_DIGEST_BYTES:]
     if not hmac.compare_digest(digest, hmac.digest(secret, content, _DIGEST)):
-        raise PeerLostError("Something that is no process of this trial has joined its exchange: it was refused.")
+        raise RankLostError("Something that is no process of this trial has joined its exchange: it was refused.")
     return pickle.loads(content)

@@ -54,7 +54,7 @@ class TorchCommunicator(Communicator):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
         torch, own = self._torch, self._packed(value)
@@ -72,7 +72,7 @@ class TorchCommunicator(Communicator):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
         torch = self._torch
@@ -88,7 +88,7 @@ class TorchCommunicator(Communicator):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
         asked = self._torch.tensor(flags, dtype=self._torch.uint8)
@@ -106,7 +106,7 @@ class TorchCommunicator(Communicator):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
         self._wait(lambda: self._distributed.all_reduce(self._torch.zeros(1), group=self._group, async_op=True))
@@ -120,7 +120,7 @@ class TorchCommunicator(Communicator):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
         group = begin(lambda: self._distributed.new_group(backend="gloo", timeout=COLLECTIVE_TIMEOUT))

@@ -35,12 +35,12 @@ from det_native.errors import (
     CheckpointError,
     MasterError,
     MissingDependencyError,
-    PeerLostError,
+    RankLostError,
     StorageError,
 )
 from det_native.frameworks import get_framework
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.job import EXIT_PEER_FAILED, TrialJob
+from det_native.schema.job import EXIT_RANK_FAILED, TrialJob
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
@@ -62,7 +62,7 @@ _RARELY_THE_USERS = (
     CheckpointError,
     MasterError,
     MissingDependencyError,
-    PeerLostError,
+    RankLostError,
     StorageError,
 )
 
@@ -189,7 +189,7 @@ class TrialRun:
         first = self._failures.is_first(error)
         runner = self._runner
         if runner is None or (isinstance(error, _RARELY_THE_USERS) and not raised_by_user(error, runner.source)):
-            if isinstance(error, PeerLostError):
+            if isinstance(error, RankLostError):
                 logger.error("%s", error)
             else:
                 logger.error("The worker failed.", exc_info=error)
@@ -200,7 +200,7 @@ class TrialRun:
             print(info.traceback, file=sys.stderr, flush=True)
             reason, code = ExitReason.USER_ERROR, EXIT_USER_ERROR
         if not first:
-            reason, code = ExitReason.PEER_FAILED, EXIT_PEER_FAILED
+            reason, code = ExitReason.PEER_FAILED, EXIT_RANK_FAILED
         return self._exit(reason, done, self._failures.name(info), code)
 
     def _failing_batch(self, done: int) -> int:

@@ -51,7 +51,7 @@ export class ExperimentFeed implements ExperimentSource {
   private _wasLive = false;
   private _generation = new AbortController();
   private readonly _newest = new Newest();
-  private _told = 0;
+  private _seen = 0;
 
   constructor(
     private readonly _transport: Transport,
@@ -86,12 +86,12 @@ export class ExperimentFeed implements ExperimentSource {
   }
 
   async act(action: Action): Promise<void> {
-    const told = this._told;
+    const seen = this._seen;
     const answer = await this._transport.post<Partial<ExperimentDetail>>(
       `${this._path}/${action}`
     );
     const known = this._view.experiment;
-    if (known && this._newest.takes(this._thing) && told === this._told) {
+    if (known && this._newest.takes(this._thing) && seen === this._seen) {
       const experiment = { ...known, ...answer };
       this._emit(withParts(this._view, { experiment }));
     }
@@ -233,7 +233,7 @@ export class ExperimentFeed implements ExperimentSource {
   private _take(event: StreamEvent): void {
     const thing = thingOf(event);
     this._newest.takes(thing);
-    this._told += Number(thing === this._thing);
+    this._seen += Number(thing === this._thing);
     this._emit(withEvent(this._view, event));
     if (hasEnded(this._view)) {
       this._stopTimer(); // all is loaded once more: what is under way is older
@@ -363,12 +363,12 @@ export class ExperimentFeed implements ExperimentSource {
       this._checkpoints(signal)
     ]);
     if (!signal.aborted) {
-      const isNews = (thing: string) => this._newest.takes(thing, asked);
+      const isNewer = (thing: string) => this._newest.takes(thing, asked);
       this._emit(
         withBest(
           this._view,
-          trials.filter(({ id }) => isNews(`trial ${id}`)),
-          checkpoints.filter(({ uuid }) => isNews(`checkpoint ${uuid}`))
+          trials.filter(({ id }) => isNewer(`trial ${id}`)),
+          checkpoints.filter(({ uuid }) => isNewer(`checkpoint ${uuid}`))
         )
       );
     }

@@ -193,8 +193,8 @@ export class Follower {
       };
       const waits = milliseconds !== null;
       const timer = waits ? setTimeout(done, milliseconds) : undefined;
-      const hope = waits ? this._transport.onHope?.(done) : undefined;
-      const forget = hope ?? (() => undefined);
+      const ended = waits ? this._transport.onRetry?.(done) : undefined;
+      const forget = ended ?? (() => undefined);
       this._wake = done;
     });
   }

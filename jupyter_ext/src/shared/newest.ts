@@ -10,10 +10,10 @@ export class Newest {
 
   /** Whether this is newer than all that was known of a thing; it is what is known from then on. */
   takes(thing: unknown, asked = this.ask()): boolean {
-    const news = asked > (this._known.get(thing) ?? 0);
-    if (news) {
+    const newer = asked > (this._known.get(thing) ?? 0);
+    if (newer) {
       this._known.set(thing, asked);
     }
-    return news;
+    return newer;
   }
 }

@@ -65,7 +65,7 @@ export class Chart {
   /** In the order in which they are drawn. */
   private _lines: readonly Line[] = [];
   /** Their indices in the order in which they are told. */
-  private _told: readonly number[] = [];
+  private _order: readonly number[] = [];
   private _styles: readonly LineStyle[] = [];
   private _palette: Palette | null = null;
   private _means: Values[] = [];
@@ -117,7 +117,7 @@ export class Chart {
     const lines = this._curves.map(curve => asLine(curve, this._logarithmic));
     const { best, highlighted = null } = this._context;
     this._lines = putLast(lines, best, highlighted);
-    this._told = putFirst(lines, best, highlighted).map(line =>
+    this._order = putFirst(lines, best, highlighted).map(line =>
       this._lines.indexOf(line)
     );
     this._styles = this._style();
@@ -134,7 +134,7 @@ export class Chart {
       this._drawn = shape;
       this._build(data);
       this._legend.setLines(
-        this._told.flatMap(at => this._styles[at] ?? []),
+        this._order.flatMap(at => this._styles[at] ?? []),
         highlighted !== null
       );
     }
@@ -317,7 +317,7 @@ export class Chart {
     const batches = plot.data[0];
     const under = plot.cursor.idx ?? null;
     const at = under ?? batches.length - 1;
-    const shown = this._told.flatMap(index =>
+    const shown = this._order.flatMap(index =>
       this._styles[index]?.background ? [] : [this._means[index] ?? []]
     );
     const batch = batches[at] ?? null;
@@ -328,17 +328,17 @@ export class Chart {
   }
 
   private _describe(): void {
-    const words = this._told.slice(0, 4).map(index => {
+    const words = this._order.slice(0, 4).map(index => {
       const values = this._means[index] ?? [];
       const last = valueAt(values, values.length - 1);
       return `${this._styles[index]?.label} ${formatValue(last)}`;
     });
-    const told = this._nothing.hidden
+    const described = this._nothing.hidden
       ? `last values: ${words.join('; ')}`
       : TEXTS.noNumbers;
     this._canvas.setAttribute(
       'aria-label',
-      `${this._options.title} over batches; ${told}`
+      `${this._options.title} over batches; ${described}`
     );
   }
 }

@@ -5,7 +5,7 @@ export class RowHighlight {
   private _held: HTMLElement | null = null;
   /** The one row that Tab stops at. */
   private _stop: HTMLElement | null = null;
-  private _told: HTMLElement | null = null;
+  private _reported: HTMLElement | null = null;
 
   /** `tell` is called with the row that is highlighted, null when it is none any more. */
   constructor(
@@ -103,8 +103,8 @@ export class RowHighlight {
 
   private _show(): void {
     const row = this._pointed ?? this._held;
-    if (row !== this._told) {
-      this._told = row;
+    if (row !== this._reported) {
+      this._reported = row;
       this._tell(row);
     }
   }

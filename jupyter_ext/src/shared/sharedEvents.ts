@@ -69,19 +69,19 @@ class Subscriber {
 /** The stream of one server and those who take part in it. */
 export class EventHub {
   private readonly _subscribers = new Set<Subscriber>();
-  private readonly _hopeful = new Set<() => void>();
+  private readonly _retrying = new Set<() => void>();
   private _running: AbortController | null = null;
   private _open = false;
 
   /** Call `listener` when the stream opens, or a master was started; returns what ends it. */
-  onHope(listener: () => void): () => void {
-    this._hopeful.add(listener);
-    return () => this._hopeful.delete(listener);
+  onRetry(listener: () => void): () => void {
+    this._retrying.add(listener);
+    return () => this._retrying.delete(listener);
   }
 
   /** Have all that wait for another try make it now. */
-  giveHope(): void {
-    [...this._hopeful].forEach(listener => listener());
+  retryAll(): void {
+    [...this._retrying].forEach(listener => listener());
   }
 
   /** Take part from now on; `onOpen` is called when nothing is missed any more. */
@@ -117,7 +117,7 @@ export class EventHub {
       if (this._running === running) {
         this._open = true;
         this._subscribers.forEach(subscriber => subscriber.open());
-        this.giveHope();
+        this.retryAll();
       }
     };
     let reason: Error | null = null;
@@ -158,11 +158,11 @@ export function withSharedEvents(
     post: async <T>(path: string, body?: unknown, signal?: AbortSignal) => {
       const answer = await transport.post<T>(path, body, signal);
       if (path === START) {
-        hub.giveHope();
+        hub.retryAll();
       }
       return answer;
     },
-    onHope: listener => hub.onHope(listener),
+    onRetry: listener => hub.onRetry(listener),
     stream: (path, options) =>
       path === EVENTS
         ? hub.follow(transport, options)

@@ -21,7 +21,7 @@ export interface Transport {
   post<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T>;
   stream(path: string, options: StreamOptions): AsyncIterable<StreamEvent>;
   /** Call `listener` when another try is worth it: something else of this page got through. Returns what ends it. */
-  onHope?(listener: () => void): () => void;
+  onRetry?(listener: () => void): () => void;
 }
 
 /** A request that was refused, or that nobody answered. The words are for the user. */
@@ -216,14 +216,14 @@ class Watchdog {
 
   constructor(
     private readonly _seconds: number,
-    private readonly _bark: () => void
+    private readonly _onTimeout: () => void
   ) {
-    this._timer = setTimeout(_bark, _seconds * 1000);
+    this._timer = setTimeout(_onTimeout, _seconds * 1000);
   }
 
   reset(): void {
     clearTimeout(this._timer);
-    this._timer = setTimeout(this._bark, this._seconds * 1000);
+    this._timer = setTimeout(this._onTimeout, this._seconds * 1000);
   }
 
   stop(): void {

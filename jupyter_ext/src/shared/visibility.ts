@@ -10,13 +10,13 @@ export function watchVisibility(
   element: HTMLElement,
   listener: (visible: boolean) => void
 ): () => void {
-  let told = true;
+  let reported = true;
   let near = true;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const tell = () => {
     const visible = near && !document.hidden;
-    if (visible !== told) {
-      told = visible;
+    if (visible !== reported) {
+      reported = visible;
       listener(visible);
     }
   };

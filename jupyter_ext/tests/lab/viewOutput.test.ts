@@ -39,9 +39,9 @@ let output: ViewOutput;
 function asking(
   find: ServerViews['find'] = () => Promise.resolve(null),
   saved: ServerViews['saved'] = () => Promise.resolve(null),
-  onHope: ServerViews['onHope'] = () => () => undefined
+  onRetry: ServerViews['onRetry'] = () => () => undefined
 ): ServerViews {
-  return { find, saved, onHope } as unknown as ServerViews;
+  return { find, saved, onRetry } as unknown as ServerViews;
 }
 
 /** A view that has its facts. */
@@ -186,26 +186,26 @@ describe('ViewOutput', () => {
 
   it('looks again when a master may answer that could not be asked', async () => {
     vi.useFakeTimers();
-    const hopes = new Set<() => void>();
+    const listeners = new Set<() => void>();
     const find = vi.fn(() => Promise.reject<Attach>(new Error('no master')));
     const views = asking(find, undefined, listener => {
-      hopes.add(listener);
-      return () => hopes.delete(listener);
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     });
     const other = new ViewOutput(registry, views);
     await other.renderModel(model({ 'text/plain': 'a line' }, 'away'));
     await vi.advanceTimersByTimeAsync(60_000);
     expect(find).toHaveBeenCalledTimes(4);
-    expect(hopes.size).toBe(1);
+    expect(listeners.size).toBe(1);
     const notices = other.node.querySelectorAll('[role=status]');
     expect(notices).toHaveLength(1);
     expect(notices[0]?.textContent).toContain('not live: no master. ');
     expect(other.node.textContent).toMatch(/^As it was saved.*text\/plain: a/);
     find.mockImplementation(() => Promise.resolve(known('found')));
-    hopes.forEach(hope => hope());
+    listeners.forEach(retry => retry());
     await vi.advanceTimersByTimeAsync(2000);
     expect(other.node.textContent).toBe('found');
-    expect(hopes.size).toBe(0);
+    expect(listeners.size).toBe(0);
     other.dispose();
     vi.useRealTimers();
   });

@@ -73,7 +73,7 @@ describe('the pause before a new try', () => {
     const { follower, transport, log } = follow();
     const waiting = new Set<() => void>();
     Object.assign(transport, {
-      onHope: (listener: () => void) => {
+      onRetry: (listener: () => void) => {
         waiting.add(listener);
         return () => waiting.delete(listener);
       }

@@ -34,10 +34,10 @@ describe('an experiment that the master does not know', () => {
 
   it('is not asked for whenever something else of the page gets through', async () => {
     const { transport } = followUnknown();
-    const onHope = vi.fn(() => () => undefined);
-    Object.assign(transport, { onHope });
+    const onRetry = vi.fn(() => () => undefined);
+    Object.assign(transport, { onRetry });
     await settle();
-    expect(onHope).not.toHaveBeenCalled();
+    expect(onRetry).not.toHaveBeenCalled();
   });
 
   it('is asked for again on demand, and followed if there is one then', async () => {

@@ -136,7 +136,7 @@ describe('the events of a page', () => {
   it('give hope to all that wait as soon as one gets through, or a master is started', async () => {
     const told: string[] = [];
     const other = withSharedEvents(new ScriptedTransport(), `server-${pages}`);
-    const forget = other.onHope?.(() => told.push('other bundle'));
+    const forget = other.onRetry?.(() => told.push('other bundle'));
     scripted.refusal = AWAY;
     follow(shared, 1);
     await settle();

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from det_native.schema.job import EXIT_PEER_FAILED, CheckJob, TrialJob
+from det_native.schema.job import EXIT_RANK_FAILED, CheckJob, TrialJob
 
 try:
     from upgraded_package import VERSION
@@ -70,7 +70,7 @@ def leave(job: TrialJob) -> int:
 
 def follow(_: TrialJob) -> int:
     """End as one does whose peer has failed."""
-    return EXIT_PEER_FAILED
+    return EXIT_RANK_FAILED
 
 
 def succeed(_: TrialJob) -> None:

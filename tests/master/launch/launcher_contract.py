@@ -108,10 +108,10 @@ def gone(pid: int) -> bool:
 
 
 class LauncherContract:
-    """The contract. A derived class defines the fixture ``launcher``, which keeps to `peer_grace`."""
+    """The contract. A derived class defines the fixture ``launcher``, which keeps to `rank_grace`."""
 
     @pytest.fixture
-    def peer_grace(self) -> float:
+    def rank_grace(self) -> float:
         """Seconds that the ranks of a run have to end by themselves once one of them has failed."""
         return 0.5
 
@@ -242,7 +242,7 @@ class LauncherContract:
         assert ended.detail.startswith("rank 1 of 3: killed by signal 9")
         assert all(gone(pid) for pid in ranks_of(handle))
 
-    @pytest.mark.parametrize("peer_grace", [600.0])
+    @pytest.mark.parametrize("rank_grace", [600.0])
     def test_the_failure_that_is_told_is_the_one_that_came_by_itself(self, launcher: Launcher, tmp_path: Path) -> None:
         handle = launcher.start("r1", trial_job(tmp_path, "r1", ["follow", "hold"]), KIND, ranks=2)
         output(launcher, "r1", "waiting", rank=1)

@@ -93,7 +93,7 @@ class TestGangOfAnEarlierMaster:
     def test_all_ranks_are_adopted_and_die_together(
         self, left: dict[str, Any], make: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(local_run, "PEER_GRACE_SECONDS", 0.5)
+        monkeypatch.setattr(local_run, "RANK_GRACE_SECONDS", 0.5)
         second = make(policy=PROMPT)
         assert second.adopt("r1", left)
         assert second.poll() == []
@@ -107,7 +107,7 @@ class TestGangOfAnEarlierMaster:
     def test_one_that_failed_meanwhile_takes_the_others_with_it(
         self, left: dict[str, Any], make: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(local_run, "PEER_GRACE_SECONDS", 0.5)
+        monkeypatch.setattr(local_run, "RANK_GRACE_SECONDS", 0.5)
         os.kill(ranks_of(left)[0], signal.SIGKILL)
         os.waitpid(ranks_of(left)[0], 0)
         second = make(policy=PROMPT)
@@ -119,7 +119,7 @@ class TestGangOfAnEarlierMaster:
     def test_one_that_came_to_its_end_meanwhile_leaves_the_others_alone(
         self, left: dict[str, Any], make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(local_run, "PEER_GRACE_SECONDS", 0.0)
+        monkeypatch.setattr(local_run, "RANK_GRACE_SECONDS", 0.0)
         done = ExitReport(seq=1, reason=ExitReason.COMPLETED, batch=4).model_dump_json()
         for rank, folder in enumerate((tmp_path / "r1", tmp_path / "r1" / "rank-1")):
             if rank == 1:

@@ -61,8 +61,8 @@ class TestLocalLauncher(LauncherContract):
     """The contract, without standbys."""
 
     @pytest.fixture
-    def launcher(self, make: Make, monkeypatch: pytest.MonkeyPatch, peer_grace: float) -> LocalLauncher:
-        monkeypatch.setattr(local_run, "PEER_GRACE_SECONDS", peer_grace)
+    def launcher(self, make: Make, monkeypatch: pytest.MonkeyPatch, rank_grace: float) -> LocalLauncher:
+        monkeypatch.setattr(local_run, "RANK_GRACE_SECONDS", rank_grace)
         return make(policy=Policy(settle=3600.0))
 
 
@@ -303,7 +303,7 @@ class TestWait:
         thread.start()
         try:
             for run_id in ("check", "trial"):  # one right after the other, as a submit has it
-                thread.call(lambda run_id=run_id: start(run_id)).result(10)  # type: ignore[misc]
+                thread.call(lambda run_id=run_id: start(run_id)).result(60)  # type: ignore[misc]
             assert complete.wait(60)
         finally:
             thread.close()

@@ -121,7 +121,7 @@ class _DatasetFeed:
         self._dataset = dataset
         self._iterator: Any = None
         self._replayed = _has_python_state(dataset)
-        self._told = False
+        self._reported = False
 
     def arguments(self, batches: int) -> dict[str, Any]:
         endless = int(self._dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
@@ -162,8 +162,8 @@ class _DatasetFeed:
                 self._replayed = True
             else:
                 return
-        if not self._told:
-            self._told = True
+        if not self._reported:
+            self._reported = True
             logger.warning(
                 "The position in the training Dataset cannot be saved (%s): after a restart its batches are read "
                 "again from the first.",

@@ -241,15 +241,15 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN) and not getattr(getattr(value, "dtype", None), "hasobject", False)
 
 
-_told: set[str] = set()
+_reported: set[str] = set()
 
 
 def _can_be_pickled(value: Any, name: str) -> bool:
     try:
         cloudpickle.dumps(value)
     except Exception as error:  # noqa: BLE001 - objects of the user's may raise anything from their __reduce__
-        if not name.startswith(("keras.", "tensorflow.")) and name not in _told:
-            _told.add(name)
+        if not name.startswith(("keras.", "tensorflow.")) and name not in _reported:
+            _reported.add(name)
             logger.warning("%s does not survive a restart: it cannot be pickled (%s).", name, error)
         return False
     return True

@@ -37,7 +37,7 @@ class PyTorchTrialController:
         ------
         TrialDefinitionError
             If the class breaks a rule of the API.
-        PeerLostError
+        RankLostError
             If another rank is gone.
         Exception
             Whatever the user's code raises.

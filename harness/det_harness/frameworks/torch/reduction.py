@@ -49,7 +49,7 @@ class Reduction:
         self._reducers = list(reducers)
         self._workload = workload
         self._fresh: list[Any] = [None for _ in self._reducers]
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._communicator = communicator
         # What slots that are gone made of their values, before the trial went on on fewer: by slot, then by reducer.
         self._parted: list[list[_Part]] = []
@@ -161,9 +161,9 @@ class Reduction:
         ]
 
     def _tell_empty(self, wrapped: WrappedReducer) -> None:
-        if id(wrapped.reducer) in self._told:
+        if id(wrapped.reducer) in self._reported:
             return
-        self._told.add(id(wrapped.reducer))
+        self._reported.add(id(wrapped.reducer))
         logger.info(
             "%s was given nothing in %s and has no metric there; wrap_reducer(..., for_%s=False) says that it may.",
             _named(wrapped), self._workload, self._workload,

@@ -125,9 +125,9 @@ def _told_to(communicator: Communicator) -> Iterator[list[Any]]:
     except Exception as error:
         communicator.all_gather_object((None, str(error)))
         raise
-    told = communicator.all_gather_object((results.pop(), ""))
-    results += [result for result, _ in told]
-    failed = [f"slot {rank}: {problem}" for rank, (_, problem) in enumerate(told) if problem]
+    gathered = communicator.all_gather_object((results.pop(), ""))
+    results += [result for result, _ in gathered]
+    failed = [f"slot {rank}: {problem}" for rank, (_, problem) in enumerate(gathered) if problem]
     if failed:
         raise StorageError(f"The part of the checkpoint that another slot has cannot be written: {'; '.join(failed)}")
 

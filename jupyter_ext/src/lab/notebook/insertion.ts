@@ -58,9 +58,9 @@ function loaded({
   framework,
   metadata
 }: CheckpointReference['checkpoint']['manifest']): string {
-  const told = metadata?.['loads'];
-  if (told === 'trial' || told === 'model' || told === 'models') {
-    return told;
+  const loads = metadata?.['loads'];
+  if (loads === 'trial' || loads === 'model' || loads === 'models') {
+    return loads;
   }
   return framework === 'torch' ? 'trial' : 'model';
 }

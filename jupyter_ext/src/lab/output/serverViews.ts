@@ -64,8 +64,8 @@ export class ServerViews {
   }
 
   /** Call `listener` when the master may answer again; returns what ends it. */
-  onHope(listener: () => void): () => void {
-    return this._transport.onHope?.(listener) ?? (() => undefined);
+  onRetry(listener: () => void): () => void {
+    return this._transport.onRetry?.(listener) ?? (() => undefined);
   }
 
   /** What the notebook is to keep of it now; null where no master knows it. */

@@ -53,7 +53,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
   private _unwatch: () => void = () => undefined;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _renewal: ReturnType<typeof setTimeout> | undefined;
-  private _endHope: () => void = () => undefined;
+  private _endRetry: () => void = () => undefined;
   /** The live view was found without any kernel. */
   private _ofServer = false;
 
@@ -89,7 +89,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     if (!this.isDisposed) {
       clearTimeout(this._timer);
       clearTimeout(this._renewal);
-      this._endHope();
+      this._endRetry();
       this._unwatch();
       this._hideLive();
     }
@@ -118,7 +118,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     if (this._live !== null || this._id !== named.view_id || this.isDisposed) {
       return;
     }
-    this._endHope();
+    this._endRetry();
     if (attach) {
       this._ofServer = true;
       this._showLive(attach);
@@ -127,7 +127,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
     this._sayAway(away);
     this._findSoon(named, look + 1);
     if (away) {
-      this._endHope = this._views.onHope(() => this._findSoon(named));
+      this._endRetry = this._views.onRetry(() => this._findSoon(named));
     }
   }
 
@@ -162,7 +162,7 @@ export class ViewOutput extends Panel implements IRenderMime.IRenderer {
 
   private _changed(attach: Attach | null): void {
     clearTimeout(this._timer);
-    this._endHope();
+    this._endRetry();
     this._ofServer = false;
     this._hideLive();
     if (attach === null) {

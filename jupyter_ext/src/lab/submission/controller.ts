@@ -5,7 +5,7 @@ import {
   canSubmit,
   type DialogEvent,
   type DialogModel,
-  mayMend,
+  mayFix,
   next,
   opened
 } from './dialogModel';
@@ -63,7 +63,7 @@ export class SubmitController {
     this._apply(event);
     if (event.type === 'retried') {
       void this._inspect();
-    } else if (event.type === 'chosen' && mayMend(this._model, event.choice)) {
+    } else if (event.type === 'chosen' && mayFix(this._model, event.choice)) {
       this._rereadSoon();
     }
   }

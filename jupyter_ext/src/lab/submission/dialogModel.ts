@@ -91,7 +91,7 @@ function phaseOf(inspection: Inspection): 'ready' | 'blocked' {
 }
 
 /** Whether a choice may mend what is wrong with the notebook, so that it is to be read again. */
-export function mayMend(model: DialogModel, choice: Partial<Choice>): boolean {
+export function mayFix(model: DialogModel, choice: Partial<Choice>): boolean {
   const { phase, inspection } = model;
   const wrong =
     phase === 'blocked' || (phase === 'inspecting' && inspection !== null);

@@ -88,7 +88,7 @@ class GroupGradients(Gradients):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         TrialDefinitionError
             If another rank steps in another batch.
@@ -174,13 +174,13 @@ class OptimizerGradients:
         complete = self._begin_rest(slots)
         for bucket in self._buckets:
             finish(bucket.work)
-        told = self._buckets[-1].extra
-        odd, late = told[-_FLAGS:].tolist()
+        received = self._buckets[-1].extra
+        odd, late = received[-_FLAGS:].tolist()
         if odd != self._size * self.odd:
             raise TrialDefinitionError(_OTHER_BATCH)
         if late > 0:
             self._exchange_again()
-        there = [True] * len(slots) if complete else [count > 0 for count in told.tolist()]
+        there = [True] * len(slots) if complete else [count > 0 for count in received.tolist()]
         first = 0
         for bucket in self._buckets:
             bucket.spread(self._size, there[first : first + len(bucket.slots)])

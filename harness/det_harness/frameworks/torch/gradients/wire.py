@@ -41,7 +41,7 @@ class Line(Protocol):
 
         Raises
         ------
-        PeerLostError
+        RankLostError
             If another rank is gone.
         """
 

@@ -9,8 +9,8 @@ WINDOW_SECONDS = 10.0
 MARKS = 100
 
 
-class Pace:
-    """The speed of an experiment over the later half of the time that it has worked, 10 s at least.
+class TimeLeft:
+    """Estimates the time left by the speed over the later half of the time worked so far, 10 s at least.
 
     Time between :meth:`rest` and the next observation does not count. What is lost when a trial goes back to its
     checkpoint is work still to be done; the speed at which it was done counts.

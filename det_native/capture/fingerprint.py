@@ -1,4 +1,4 @@
-"""What a value looks like: something small that is another as soon as the value is another.
+"""Fingerprints of values: something small that differs as soon as the value differs.
 
 Only the standard library is imported, and nothing of the user's is called, but a metaclass's own ``__getattribute__``.
 """
@@ -36,7 +36,7 @@ _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, range})
 _NUMBERS = frozenset({type(None), bool, int, float, complex})
 _PATH = type(pathlib.Path())
 #: Others of which the text says all. Their subclasses may keep more.
-_TOLD_BY_TEXT = frozenset({datetime.date, datetime.timedelta, decimal.Decimal, fractions.Fraction, _PATH})
+_COMPARED_BY_TEXT = frozenset({datetime.date, datetime.timedelta, decimal.Decimal, fractions.Fraction, _PATH})
 #: Where classes come from that keep nothing but what is in their attributes.
 _PLAIN_MODULES = frozenset(
     {"__main__", "argparse", "types", "typing", "abc", "enum", "collections", "collections.abc"}
@@ -60,15 +60,15 @@ class UnclearError(Exception):
     """A value is too large, or of a kind of which nothing is known."""
 
 
-class Sight(NamedTuple):
-    """One look at one value.
+class Observation(NamedTuple):
+    """One observation of one value.
 
     Attributes
     ----------
     identity : int
         Of the value itself.
-    appearance : Hashable
-        Equal for equal content; None if nothing can be told of it.
+    fingerprint : Hashable
+        Equal for equal content; None if it cannot be computed.
     inner : int
         Stands for which objects are kept in the value: an equal one in the place of another is no change that can be
         seen, but others may keep it too, and change it later.
@@ -77,13 +77,13 @@ class Sight(NamedTuple):
     """
 
     identity: int
-    appearance: Hashable
+    fingerprint: Hashable
     inner: int
     exact: bool
 
 
-def sight_of(value: Any) -> Sight:
-    """Look at a value.
+def observe(value: Any) -> Observation:
+    """Take the fingerprint of a value.
 
     Raises
     ------
@@ -92,17 +92,17 @@ def sight_of(value: Any) -> Sight:
     kind = type(value)
     if issubclass(kind, _CODE):
         raise UnclearError
-    look = _Look()
+    observer = _Observer()
     try:
-        return Sight(id(value), look.part(value, 0), hash(tuple(look.inner)), look.exact)
+        return Observation(id(value), observer.part(value, 0), hash(tuple(observer.inner)), observer.exact)
     except UnclearError:
         if kind not in _BUILT_IN:
             raise
-        return Sight(id(value), _checksum(value), 0, exact=False)
+        return Observation(id(value), _checksum(value), 0, exact=False)
 
 
-class _Look:
-    """One look at one value.
+class _Observer:
+    """One observation of one value.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class _Look:
         self._classes: dict[type, Hashable] = {}
 
     def spend(self, parts: int) -> None:
-        """Count what is looked at, so that no look takes long."""
+        """Count what is looked at, so that no observation takes long."""
         self._left -= parts
         if self._left < 0:
             raise UnclearError
@@ -134,7 +134,7 @@ class _Look:
         self.spend(1)
         if depth > _DEPTH:
             raise UnclearError
-        if kind in _TOLD_BY_TEXT:
+        if kind in _COMPARED_BY_TEXT:
             return (kind, str(value))
         if issubclass(kind, enum.Enum):
             return id(value)
@@ -224,7 +224,7 @@ class _Look:
         if kind not in self._classes:
             self._classes[kind] = None  # it may keep objects of its own
             of_cells = [base for base in kind.__mro__ if base.__module__ == "__main__"]
-            items = [item for base in of_cells for item in _dict_of(base).items() if _is_told(*item)]
+            items = [item for base in of_cells for item in _dict_of(base).items() if _is_compared(*item)]
             self._classes[kind] = tuple((name, self._member(one, depth)) for name, one in items)
         return self._classes[kind]
 
@@ -277,25 +277,25 @@ class _Look:
         return _of_array(held, self, depth) if held is not None else id(value)
 
 
-def _of_array(value: Any, look: _Look, depth: int) -> Hashable:
+def _of_array(value: Any, observer: _Observer, depth: int) -> Hashable:
     numpy = sys.modules["numpy"]
     if issubclass(type(value), numpy.generic):
         return (value.dtype.str, repr(value))
-    look.exact = look.exact and type(value) is numpy.ndarray  # a masked array has more than its numbers
+    observer.exact = observer.exact and type(value) is numpy.ndarray  # a masked array has more than its numbers
     if not issubclass(type(value), numpy.ndarray) or _is_of_file(value, numpy.ndarray):
-        return look.other(value, depth)
+        return observer.other(value, depth)
     shape = (value.shape, value.dtype.str, value.dtype.names, value.flags.writeable)
     if value.dtype.hasobject:
         flat = value.ravel()
         few = flat[:: max(1, flat.size // 1_000)]
-        look.exact = look.exact and few.size == flat.size
-        return (*shape, *(look.part(one, depth) for one in few.tolist()))
-    look.spend(min(value.nbytes, _BYTES) // _BYTES_OF_PART)
+        observer.exact = observer.exact and few.size == flat.size
+        return (*shape, *(observer.part(one, depth) for one in few.tolist()))
+    observer.spend(min(value.nbytes, _BYTES) // _BYTES_OF_PART)
     if value.nbytes <= _BYTES:
         return (*shape, zlib.crc32(numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8)))
     if not value.flags.c_contiguous:
         raise UnclearError
-    look.exact = False
+    observer.exact = False
     flat = value.reshape(-1)
     length = _BYTES // _STRETCHES // value.itemsize
     starts = range(0, flat.size - length + 1, (flat.size - length) // (_STRETCHES - 1))
@@ -324,7 +324,7 @@ def _dict_of(kind: type) -> types.MappingProxyType[str, Any]:
     return found
 
 
-def _is_told(name: str, one: Any) -> bool:
+def _is_compared(name: str, one: Any) -> bool:
     """Whether something in a class matters: what Python itself puts there, when an object is copied, say, does not."""
     ours = name == "_abc_impl" or (name.startswith("__") and type(one) is not types.FunctionType)
     return not ours and type(one) not in _WITHOUT_STATE

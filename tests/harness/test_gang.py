@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from det_harness.ranks.gang import Failures, SilentReporter, ranks_of, run_folder
 
-from det_native.errors import PeerLostError
+from det_native.errors import RankLostError
 from det_native.schema.job import Gang
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
@@ -21,7 +21,7 @@ def gang(folder: Path, rank: int, size: int = 2) -> Gang:
 
 def test_the_only_process_is_always_the_one_that_failed(tmp_path: Path) -> None:
     failures = Failures(None)
-    assert failures.is_first(PeerLostError("whatever"))
+    assert failures.is_first(RankLostError("whatever"))
     error = UserErrorInfo(type="ValueError", message="no", traceback="")
     assert failures.name(error) == error
     assert list(tmp_path.iterdir()) == []
@@ -41,13 +41,13 @@ def test_a_failure_is_claimed_when_it_happens_and_once(tmp_path: Path) -> None:
 def test_who_lost_a_peer_claims_nothing_even_if_the_users_code_made_another_error_of_it(tmp_path: Path) -> None:
     def wrapped() -> None:
         try:
-            raise PeerLostError("rank 1 is gone")
-        except PeerLostError as lost:
+            raise RankLostError("rank 1 is gone")
+        except RankLostError as lost:
             raise RuntimeError("my training broke") from lost
 
     def in_cleaning_up() -> None:
         try:
-            raise PeerLostError("rank 1 is gone")
+            raise RankLostError("rank 1 is gone")
         finally:
             raise KeyError("x")
 

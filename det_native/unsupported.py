@@ -1,4 +1,4 @@
-"""Names of the API that exist in the documents, but come with a later version of det_native."""
+"""Documented names of the API that this version of det_native does not support."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Never
 from det_native.errors import UnsupportedFeatureError
 
 
-class LaterVersionError(UnsupportedFeatureError, ImportError):
+class UnsupportedNameError(UnsupportedFeatureError, ImportError):
     """A documented name that this version does not have yet; raised on its import or use."""
 
 
-def refuse(module: str, names: Collection[str], *, remedy: str = "") -> Callable[[str], Never]:
+def unsupported_names(module: str, names: Collection[str], *, remedy: str = "") -> Callable[[str], Never]:
     """Make the ``__getattr__`` of a module for names that are not there yet.
 
     Parameters
@@ -27,13 +27,13 @@ def refuse(module: str, names: Collection[str], *, remedy: str = "") -> Callable
     Returns
     -------
     callable
-        Raises LaterVersionError for `names`, AttributeError for any other name.
+        Raises UnsupportedNameError for `names`, AttributeError for any other name.
     """
 
     def missing(name: str) -> Never:
         if name in names:
             sentence = f"{module}.{name} comes with a later version of det_native."
-            raise LaterVersionError(f"{sentence} {remedy}".rstrip())
+            raise UnsupportedNameError(f"{sentence} {remedy}".rstrip())
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return missing

@@ -1,4 +1,4 @@
-"""Blobs straight into a store on this machine: for a client that shares the store's folder with its own master."""
+"""Many blobs at once into a store on this machine: for a client that shares the store's folder with its own master."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from det_native.storage.blobs import BlobStore, FileState
 _GROUP = 4 << 20
 
 
-def deposit(
+def put_many(
     contents: Mapping[str, Path | bytes], states: Mapping[str, tuple[int, int, int, int]], store: BlobStore
 ) -> None:
     """Store blobs, by several threads. Files are not compressed: that would take longer than all the rest.
@@ -32,7 +32,7 @@ def deposit(
         A file cannot be read or has another content now, or a blob cannot be stored. What was stored before stays.
     """
 
-    def put_all(group: list[str]) -> None:
+    def put_group(group: list[str]) -> None:
         for sha256 in group:
             content = contents[sha256]
             if isinstance(content, bytes):
@@ -42,8 +42,8 @@ def deposit(
                 store.put_file(sha256, content, FileState(*state) if state else None)
 
     workers = min(os.cpu_count() or 1, 8)
-    with ThreadPoolExecutor(workers, thread_name_prefix="det-deposit") as pool:
-        futures = [pool.submit(put_all, group) for group in _groups(contents, states)]
+    with ThreadPoolExecutor(workers, thread_name_prefix="det-put") as pool:
+        futures = [pool.submit(put_group, group) for group in _groups(contents, states)]
         try:
             for future in futures:
                 future.result()
