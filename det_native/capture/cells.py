@@ -217,7 +217,7 @@ class CellCapture:
         value = self.namespace[name]
         try:
             if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
-                raise CannotSendError("defined out of sight", kind="notebook")
+                raise CannotSendError("defined by code that is in no cell", kind="notebook")
             self.encoded[name] = encode(name, value, declared=False, is_local=is_local)
         except CannotSendError:
             self.refused.add(name)

@@ -220,7 +220,7 @@ class _DocumentCapture(CellCapture):
         invalid = [index for index in log.invalid if index <= user.index and name in log.cells[index].source]
         if invalid:
             why = f"is not valid Python ({log.invalid[invalid[-1]]})"
-            return Problem(where, f"{used}, but {_lower(self.document.label(invalid[-1]))} {why}.", "Mend that cell.")
+            return Problem(where, f"{used}, but {_lower(self.document.label(invalid[-1]))} {why}.", "Fix that cell.")
         hidden = [e for e in self.executions if (e.magics or e.language) and e.index <= user.index]
         why = f"; {hidden[-1].label} runs `{(*hidden[-1].magics, hidden[-1].language)[0]}`" if hidden else ""
         return Problem(where, f"{used}, but no cell above defines it{why}.", "Define it in a cell above.")

@@ -33,7 +33,7 @@ def missing_problem(
     if name in user.seen.out_of_sight:
         return Problem(
             "",
-            f"{user.label} uses `{name}`, and runs `{user.magics[0]}`, which sets it out of sight.",
+            f"{user.label} uses `{name}`, and runs `{user.magics[0]}`, which sets it by code that is in no cell.",
             "Write that line into a cell of its own, run both, and submit again.",
         )
     between = [e for e in executions if e.index <= user.index and name in e.seen.between]
@@ -74,8 +74,8 @@ def out_of_sight_problem(missing: Missing, user: Execution, hidden: Execution) -
     by = missing.path[-2] if len(missing.path) > 1 else _lower(user.label)
     return Problem(
         "",
-        f"`{name}` is used by {by} but no executed cell defines it ({_lower(hidden.label)} runs code out of sight with "
-        "`exec()`).",
+        f"`{name}` is used by {by} but no executed cell defines it ({_lower(hidden.label)} runs code that is "
+        "in no cell, with `exec()`).",
         f"Write that code into a cell or import it, then submit again, or send the present value: values=['{name}'].",
     )
 
@@ -94,7 +94,7 @@ def _undefined(name: str, by: str, executions: Sequence[Execution]) -> Problem:
     why = "the cell was edited or the kernel restarted"
     if hidden:
         what = hidden[-1].magics[0] if hidden[-1].magics else hidden[-1].language or "exec()"
-        why = f"{_lower(hidden[-1].label)} runs code out of sight with `{what}`"
+        why = f"{_lower(hidden[-1].label)} runs code that is in no cell, with `{what}`"
         remedy = "Write that code into a cell or import it, then submit again."
     return Problem("", f"`{name}` is used by {user} but no executed cell defines it ({why}).", remedy)
 
@@ -217,10 +217,10 @@ def draw_warnings(flow: Flow, included: Collection[int], executions: Sequence[Ex
             left = [index for index in sorted(drawing) if seed < index < user and index not in included]
             if left:
                 cells = ", ".join(_lower(executions[index].label) for index in left[:5])
-                user_label = _lower(executions[user].label)
+                user_label, seeding = _lower(executions[user].label), _lower(executions[seed].label)
                 yield (
-                    f"{executions[seed].label} seeds the random numbers of {stream}, of which {cells} drew some and "
-                    f"will not on the cluster: what {user_label} draws, initial weights say, is not the same there. "
-                    "To have the same, seed at the beginning of that cell."
+                    f"{executions[user].label} draws other random numbers of {stream} on the cluster than here, for "
+                    f"initial weights for example: {seeding} seeds them, and {cells} drew some after that without "
+                    f"being sent. To get the same numbers, seed at the beginning of {user_label}."
                 )
                 break

@@ -214,7 +214,7 @@ def _compile(root: Path, text: str) -> GitIgnoreSpec:
             GitIgnoreSpec.from_lines([line])
         except ValueError:
             where = f"{root / IGNORE_FILE}, line {number}"
-            problems.append(Problem(where, f"{line!r} is no gitignore pattern.", "Mend or remove the line."))
+            problems.append(Problem(where, f"{line!r} is no gitignore pattern.", "Correct or remove the line."))
     if problems:
         raise CaptureError("The context directory cannot be scanned:", problems)
     return GitIgnoreSpec.from_lines(lines)

@@ -122,7 +122,7 @@ class HashCache:
         if problems:
             raise CaptureError(
                 "Files that belong to the call cannot be sent:",
-                [Problem(path, what, "Mend that and run the call again.") for path, what in problems.items()],
+                [Problem(path, what, "Fix that and run the call again.") for path, what in problems.items()],
             )
         return [self._known[path] for path, _ in files]
 

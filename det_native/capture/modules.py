@@ -211,7 +211,7 @@ class _Collector:
         try:
             names = list(imported_modules(file.read_text(encoding="utf-8"), package))
         except (SyntaxError, UnicodeDecodeError) as error:
-            self.found.problems.append(Problem(str(file), f"cannot be read as Python: {error}.", "Mend the file."))
+            self.found.problems.append(Problem(str(file), f"cannot be read as Python: {error}.", "Fix the file."))
             return
         for name in names:
             self.add(name, label)

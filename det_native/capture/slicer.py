@@ -323,7 +323,7 @@ class _Slicer:
             need.name,
             f"`{need.name}`, used in {_lower(user.label)}{_via(need.path)}, was {verb} by {_lower(maker.label)}, which "
             f"failed{_line(maker)}.",
-            "Mend that cell and run it, then submit again.",
+            "Fix that cell and run it, then submit again.",
         )
 
     def _foreign(self, execution: Execution) -> None:

@@ -21,6 +21,7 @@ from det_native.experimental.cluster import send_capture
 from det_native.experimental.document_place import Submission, submit_only
 from det_native.experimental.document_plan import Plan, plan_document
 from det_native.experimental.document_request import Request
+from det_native.experimental.settings import left_to_fit
 from det_native.schema.rest import BundleCreated, CaptureRow, HashList
 
 _MODULE = "det_native.experimental.document"
@@ -229,7 +230,11 @@ def submit(request: Request, folder: Path) -> dict[str, Any]:
 def _send(reading: Reading) -> Experiment:
     plan, request = reading.plan, reading.request
     if plan.config is None:
-        raise CaptureError(HEADLINE, [Problem("", "its configuration is not complete.")])
+        missing = ", ".join(sorted(left_to_fit(plan.settings))) or "searcher.max_length"
+        example = "config={'searcher': {'max_length': {'batches': 1000}, ...}, ...}"
+        raise CaptureError(
+            HEADLINE, [Problem("config", f"has no value for {missing}.", f"Set it, for example init({example}).")]
+        )
     submit_only(Submission(lambda record: False, request.test, request.slots, request.idempotency_key))
     try:
         return send_capture(reading.collected.capture, plan.config, plan.framework, plan.settings)

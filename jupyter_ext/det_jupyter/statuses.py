@@ -17,8 +17,8 @@ _OWN_TOKEN = (
     "`det up`. Running trials go on."
 )
 _OWN_ADDRESS = (
-    "The file `runtime.json` in the home folder of det_native names this address. Have it written anew: `det down` and "
-    "`det up`."
+    "The file `runtime.json` in the home folder of det_native names this address. Have it written again: `det down` "
+    "and `det up`."
 )
 
 
@@ -84,7 +84,7 @@ def start_failed(reason: str) -> Status:
     return Status(
         state="none",
         message=reason,
-        remedy="Mend what its log names, then start it again.",
+        remedy="Fix what its log names, then start it again.",
         can_start=True,
     )
 

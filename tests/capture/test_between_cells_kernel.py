@@ -98,19 +98,25 @@ def test_a_file_that_a_magic_ran(kernel: Kernel, replayed: Replayed) -> None:
 def test_a_file_that_a_magic_ran_before_the_rest_of_the_cell(kernel: Kernel) -> None:
     Path(kernel.folder / "more.py").write_text("state['n'] += 1\n")
     kernel.cells("state = {'n': 1}\ndef now():\n    return state['n']", "%run -i more.py\nn = now()", "fit(n, now)")
-    assert "Cell [3] uses `state`, and runs `%run -i more.py`, which sets it out of sight" in kernel.found().error
+    assert (
+        "Cell [3] uses `state`, and runs `%run -i more.py`, which sets it by code that is in no cell"
+        in kernel.found().error
+    )
 
 
 def test_a_file_that_a_magic_ran_before_the_call_in_its_cell(kernel: Kernel) -> None:
     Path(kernel.folder / "more.py").write_text("state['n'] += 1\n")
     kernel.cells("state = {'n': 1}", "%run -i more.py\nfit(state)")
-    assert "Cell [3] uses `state`, and runs `%run -i more.py`, which sets it out of sight" in kernel.found().error
+    assert (
+        "Cell [3] uses `state`, and runs `%run -i more.py`, which sets it by code that is in no cell"
+        in kernel.found().error
+    )
 
 
 def test_another_function_from_a_file_that_a_magic_ran(kernel: Kernel) -> None:
     Path(kernel.folder / "more.py").write_text("def scale(x):\n    return x * 2\n")
     kernel.cells("def scale(x):\n    return x", "%run more.py", "fit(scale)")
-    assert "cell [3] runs code out of sight with `%run more.py`" in kernel.found().error
+    assert "cell [3] runs code that is in no cell, with `%run more.py`" in kernel.found().error
 
 
 def test_an_interrupted_cell_that_changed_a_value_is_an_error(kernel: Kernel) -> None:

@@ -340,7 +340,7 @@ def test_weights_that_cells_left_out_have_drawn_are_told(kernel: Kernel, replaye
     found = kernel.found()
     assert found.leaves_out(3)
     [warning] = found.warnings
-    assert "Cell [2] seeds the random numbers of torch, of which cell [3] drew some" in warning
+    assert "cell [2] seeds them, and cell [3] drew some after that without being sent" in warning
     assert replayed(found, "net.weight.shape") == kernel.live("net.weight.shape")
     kernel.run("torch.manual_seed(1)\nnet = build()\nfit(net)")
     found = kernel.found()

@@ -211,7 +211,7 @@ def test_a_failed_cell_that_defines_a_needed_name(kernel: Kernel) -> None:
     found = kernel.found()
     assert found.kind == "CaptureError"
     assert "`x`, used in cell [4], was defined by cell [3], which failed at line 2." in found.error
-    assert "Mend that cell and run it" in found.error
+    assert "Fix that cell and run it" in found.error
 
 
 def test_what_a_failed_cell_did_not_reach_does_not_count(kernel: Kernel, replayed: Replayed) -> None:
@@ -287,13 +287,18 @@ def test_a_name_whose_cell_was_lost_with_the_kernel(kernel: Kernel) -> None:
 def test_a_function_made_by_exec_is_an_error(kernel: Kernel) -> None:
     kernel.cells("exec('def helper(): return 1')", "def step():\n    return helper()", "fit(step)")
     error = kernel.found().error
-    assert "`helper` is used by step but no executed cell defines it (cell [2] runs code out of sight" in error
+    assert (
+        "`helper` is used by step but no executed cell defines it (cell [2] runs code that is in no cell, with" in error
+    )
 
 
 def test_a_value_made_by_exec_is_an_error_until_it_is_declared(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("source = 'rate = 0.' + '5'", "exec(source)", "fit(rate)")
     error = kernel.found().error
-    assert "`rate` is used by cell [4] but no executed cell defines it (cell [3] runs code out of sight with" in error
+    assert (
+        "`rate` is used by cell [4] but no executed cell defines it (cell [3] runs code that is in no cell, with"
+        in error
+    )
     assert "values=['rate']" in error
     kernel.run("fit(rate, values=['rate'])")
     assert replayed(kernel.found(), "rate") == {"rate": "0.5"}

@@ -130,7 +130,7 @@ def test_random_numbers_that_a_library_draws_are_told(
     found = kernel.found()
     assert found.leaves_out(4)
     [warning] = found.warnings
-    assert "of which cell [4] drew some" in warning
+    assert "cell [4] drew some after that" in warning
     shown = "type(start).__name__"  # the numbers are others there, as the warning says
     assert replayed(found, shown) == kernel.live(shown)
 

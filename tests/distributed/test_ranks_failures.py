@@ -70,7 +70,7 @@ def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path)
     errors = [ended.error(rank) for rank in range(2)]
     assert "TrialDefinitionError" in [kind for kind, _ in errors]
     step = Path(rank_trials.__file__).read_text().splitlines().index(STEP) + 1
-    places = f"slot 0 in step_optimizer() of rank_trials.py, line {step}; slot 1 between two batches"
+    places = f"rank 0: in step_optimizer() of rank_trials.py, line {step}\n  rank 1: between two batches"
     for kind, text in errors:
         assert kind == "RankLostError" or places in text
 
@@ -123,7 +123,7 @@ class Trap:
 def test_nothing_is_unpickled_that_no_rank_has_signed(tmp_path: Path) -> None:
     path = str(tmp_path / "trapped")
     known, stranger = TorchCommunicator(0, 2, b"secret"), TorchCommunicator(0, 2, b"other")
-    with pytest.raises(RankLostError, match="no process of this trial"):
+    with pytest.raises(RankLostError, match="not signed by a rank of this trial"):
         known._unpacked(stranger._packed(Trap(path)))
     assert not Path(path).exists()
     assert known._unpacked(known._packed({"a": torch.ones(2).tolist()})) == {"a": [1, 1]}

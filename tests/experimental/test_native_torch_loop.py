@@ -180,7 +180,7 @@ def test_a_loop_that_reports_nothing_and_validates_nothing_is_told_what_to_do() 
         for batch in line.context.train(loader_of(), epochs=2):
             line.step(batch)
 
-    with pytest.raises(TrialDefinitionError, match=r"To mend it, call context\.report\(loss=\.\.\.\) in the loop"):
+    with pytest.raises(TrialDefinitionError, match=r"To fix it, call context\.report\(loss=\.\.\.\) in the loop"):
         train()
 
 

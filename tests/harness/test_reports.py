@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-<<<<<<< HEAD
 import os
-import time
-=======
 import threading
->>>>>>> 1fe1ae843790cea57f9ff429911e4e0fa2acbd84
 from pathlib import Path
 from typing import Any
 

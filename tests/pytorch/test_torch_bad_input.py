@@ -135,7 +135,7 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
         (
             evaluates({"loss": float("nan")}),
             TrialDefinitionError,
-            r"Broken.evaluate_batch\(\) returned nan for the searcher",
+            r"metric 'loss' is NaN at batch \d+, .* Broken.evaluate_batch\(\) returned it",
         ),
         ({"evaluate_full_dataset": lambda *a: {"val": 1.0}}, TrialDefinitionError, "searcher.metric is 'loss'.*val"),
         ({"evaluate_full_dataset": lambda *a: {"loss": torch.ones(3)}}, TrialDefinitionError, r"shape \(3,\)"),

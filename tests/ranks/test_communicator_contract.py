@@ -108,5 +108,5 @@ def test_one_process_answers_itself() -> None:
 def test_only_what_a_rank_has_signed_is_unpickled() -> None:
     content = bytes(signed.packed({"a": 1}, b"secret"))
     assert signed.unpacked(content, b"secret") == {"a": 1}
-    with pytest.raises(RankLostError, match="no process of this trial"):
+    with pytest.raises(RankLostError, match="not signed by a rank of this trial"):
         signed.unpacked(content, b"other")

@@ -103,7 +103,7 @@ def decide(facts: Facts) -> Decision:
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
         return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
     if reason in _OWN_ERRORS and error.type in _LASTING:
-        return Fail(error, "It would come again however often the trial was tried.")
+        return Fail(error, "Each further attempt would end with the same error; the trial is not tried again.")
     reported = reason in _OWN_ERRORS and error.type not in UNUSABLE
     fingerprint = fingerprint_of(error) if reported else None
     if fingerprint is not None and fingerprint == facts.fingerprint:

@@ -1,4 +1,4 @@
-"""Ranks that wait for each other in different places, which would be for ever: found out and said.
+"""Deadlock detection: ranks that wait in different collective operations, and so for ever.
 
 Where one rank leaves out a call that the others make (``step_optimizer()`` of a batch that it finds too short), each
 waits in another collective operation. None has failed, so nothing else would end it.
@@ -74,7 +74,7 @@ class DeadlockDetection:
         Raises
         ------
         TrialDefinitionError
-            If the ranks wait in different places.
+            If the ranks wait in different collective operations.
         RuntimeError
             Of the backend: another rank is gone.
         """
@@ -123,14 +123,15 @@ class DeadlockDetection:
     def _raise_if_deadlocked(self, places: list[str]) -> None:
         if len(set(places)) == 1:
             return
-        listed = "; ".join(f"slot {rank} {place}" for rank, place in enumerate(places))
+        ranks = ", ".join(map(str, range(len(places) - 1)))
+        listed = "\n".join(f"  rank {rank}: {place}" for rank, place in enumerate(places))
         raise TrialDefinitionError(
-            f"The slots of this trial wait for each other in different places, which would never end: {listed}. One of "
-            f"them has left out a call that another makes. {SAME_CALLS}"
+            f"Deadlock: ranks {ranks} and {len(places) - 1} wait in different collective operations:\n{listed}\nOne of "
+            f"them left out a call that another made. {SAME_CALLS}"
         )
 
     def _place(self, frame: FrameType | None) -> str:
-        """Return in which call of the user's a frame is, in words that follow "slot 0"."""
+        """Return in which call of the user's a frame is, in words that follow "rank 0:"."""
         called = ""
         while frame is not None:
             unit = self._source.resolve(frame.f_code.co_filename) if self._source is not None else None

@@ -158,8 +158,8 @@ def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
             store.wait([f"here/{rank}"], timedelta(seconds=max(meeting.end - time.monotonic(), 0.001)))
     except RuntimeError as error:
         raise RankLostError(
-            f"Not all {gang.size} processes of the trial were there within {deadline:g} seconds. What kept the missing "
-            "ones is in their own output."
+            f"Not all {gang.size} processes of the trial were there within {deadline:g} seconds. The output of the "
+            "missing processes says why."
         ) from error
     return store, meeting.secret
 

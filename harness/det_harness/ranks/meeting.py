@@ -68,7 +68,7 @@ class Meeting:
             if time.monotonic() >= self.end:
                 raise RankLostError(
                     f"The first process of the trial did not say within {self._deadline:g} seconds where to meet (in "
-                    f"{self._place}). What kept it is in its own output."
+                    f"{self._place}). The output of that process says why."
                 )
             time.sleep(_POLL_SECONDS)
 

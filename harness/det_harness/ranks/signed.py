@@ -36,5 +36,8 @@ def unpacked(signed: bytes, secret: bytes) -> Any:
     """
     digest, content = signed[:_DIGEST_BYTES], signed[_DIGEST_BYTES:]
     if not hmac.compare_digest(digest, hmac.digest(secret, content, _DIGEST)):
-        raise RankLostError("Something that is no process of this trial has joined its exchange: it was refused.")
+        raise RankLostError(
+            "A message to this rank is not signed by a rank of this trial: another program has connected to the "
+            "trial's port. The message was not read; the trial continues from its latest checkpoint."
+        )
     return pickle.loads(content)

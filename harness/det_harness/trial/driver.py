@@ -134,9 +134,10 @@ class Driver:
             if found is None:
                 self._schedule.validated(best=False)
                 return
-            metrics = checked_validation(found, self._metric, self._port.validated_by, self._port.verb)
+            batch = self._schedule.progress.batches
+            metrics = checked_validation(found, self._metric, self._port.validated_by, self._port.verb, batch)
             best = self._is_best(metrics)
-            self._services.reporter.validation(self._schedule.progress.batches, metrics)
+            self._services.reporter.validation(batch, metrics)
             self._schedule.validated(best=best)
             self._port.validated(metrics)
 

@@ -28,7 +28,11 @@ def scalar(value: Any) -> float | None:
 
 
 def checked_validation(
-    metrics: Mapping[str, Any], searcher_metric: str | None, owner: str, verb: str = "return"
+    metrics: Mapping[str, Any],
+    searcher_metric: str | None,
+    owner: str,
+    verb: str = "return",
+    batch: int | None = None,
 ) -> dict[str, float]:
     """Return the validation metrics as finite-or-infinite numbers.
 
@@ -42,6 +46,8 @@ def checked_validation(
         What computed them, for the message (``Digits.evaluate_batch()``).
     verb : {"return", "report"}
         What it did with them, for the message.
+    batch : int, optional
+        After which batch, for the message.
 
     Raises
     ------
@@ -54,16 +60,20 @@ def checked_validation(
             f"searcher.metric is '{searcher_metric}', but {owner} {verb}ed {found}. {verb.capitalize()} that metric, "
             "or set searcher.metric to one of these; with test=True, a run of a few seconds shows whether they agree."
         )
+    at = "" if batch is None else f" at batch {batch}"
     checked: dict[str, float] = {}
     for name, value in metrics.items():
         number = checked_number(name, value, searcher_metric, owner)
         if math.isnan(number) and name == searcher_metric:
             raise TrialDefinitionError(
-                f"{owner} {verb}ed nan for the searcher's metric '{name}', by which trials are compared: the "
-                "training has come apart, or its data have it. A smaller learning rate or clipped gradients may help."
+                f"Validation metric '{name}' is NaN{at}, so the trial cannot be compared with others; {owner} {verb}ed "
+                "it. Lower the learning rate, clip the gradients, or look for NaN in the data."
             )
         if math.isnan(number):
-            raise TrialDefinitionError(_no_number(name, value, owner))
+            raise TrialDefinitionError(
+                f"Validation metric '{name}' is NaN (not a number){at}; {owner} {verb}ed it. Correct the "
+                "metric, or leave it out."
+            )
         checked[name] = number
     return checked
 
@@ -99,7 +109,7 @@ def is_best(value: float, best: float | None, *, smaller_is_better: bool) -> boo
 def _no_number(name: str, value: Any, owner: str) -> str:
     return (
         f"{owner} returned {_described(value)} for the validation metric '{name}', which is not a number. "
-        "Mend the metric, or leave it out."
+        "Correct the metric, or leave it out."
     )
 
 

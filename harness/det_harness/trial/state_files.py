@@ -82,7 +82,7 @@ def _pickled(objects: list[Any], paths: list[tuple[Any, ...]], title: Callable[[
                 raise TrialDefinitionError(
                     f"{title(path)} is a {type(one).__name__}, which cannot be kept in a checkpoint ({error}): keep "
                     "there what it can be made of (numbers, text, arrays, tensors, objects that can be pickled), and "
-                    "make it anew where the program begins."
+                    "make it again where the program begins."
                 ) from error
         raise
     return content

@@ -138,7 +138,7 @@ export const TEXTS = {
   noLogsEnded: 'Nothing was printed.',
   confirmStop:
     'Stop this experiment? Its trials end now and cannot be resumed.',
-  kernelGone: 'The kernel that told of this is gone.',
+  kernelGone: 'The kernel that showed this has ended.',
   kernelBusy:
     'The kernel is busy: this is done as soon as the running cell ends.',
   viewGone: 'The view was closed before the kernel answered.'

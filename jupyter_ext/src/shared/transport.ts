@@ -203,7 +203,11 @@ async function* readEvents(
       throw error;
     }
     // Who has cut it, the Jupyter server or the master behind it, the next request will show.
-    throw new RequestError('The stream of news broke off.', 0, 'unreachable');
+    throw new RequestError(
+      'The connection to the master was lost.',
+      0,
+      'unreachable'
+    );
   } finally {
     // What is left of a stream that nobody reads any more; it may be broken already.
     await reader.cancel().catch(() => undefined);

@@ -125,7 +125,7 @@ it('a lost master is told, and its return brings everything exactly once', async
   expect(lost.trials[0]?.batches).toBe(20);
   expect(lost.experiment?.name).toBe('größe 🙂');
   expect(lost.connection).toMatchObject({
-    message: 'The stream of news broke off.'
+    message: 'The connection to the master was lost.'
   });
   const said = 'The Jupyter server does not answer.';
   await until(

@@ -150,7 +150,7 @@ describe('the connection', () => {
       lost({ state: 'gone', message: TEXTS.kernelGone, remedy: 'Run.' })
     );
     expect(text).toBe(
-      'Connection lost since 14:03:27. The kernel that told of this is gone. Run.'
+      'Connection lost since 14:03:27. The kernel that showed this has ended. Run.'
     );
   });
 });

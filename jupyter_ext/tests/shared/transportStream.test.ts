@@ -97,7 +97,7 @@ describe('an event stream', () => {
     );
     expect(found).toEqual([1]);
     expect(error.state).toBe('unreachable');
-    expect(error.message).toBe('The stream of news broke off.');
+    expect(error.message).toBe('The connection to the master was lost.');
   });
 
   it('that is left is closed at the server', async () => {

@@ -30,7 +30,7 @@ class RandomnessCheck:
             more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             logger.warning(
                 "The training step draws random numbers whose position no checkpoint can hold (%s%s): after a restart "
-                "they begin anew, so the trial does not end exactly as it would have. Draw them from a "
+                "they start again, so the trial does not end exactly as it would have. Draw them from a "
                 "tf.random.Generator that the layer or the model keeps, or with operations of tf.random.stateless_*.",
                 ", ".join(found[:_SHOWN]),
                 more,

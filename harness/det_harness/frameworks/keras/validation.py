@@ -63,7 +63,7 @@ class ValidationFeed:
             return View(self._stream, int(self.steps), pass_on=True)
         if data.kind is Kind.GENERATOR:
             logger.warning(
-                "The validation data are a generator %s: after a restart it begins anew, so validations may see other "
+                "The validation data are a generator %s: after a restart it starts again, so validations may see other "
                 "batches than they would have.",
                 "without validation_steps" if self.steps is None else "read with use_multiprocessing=True",
             )

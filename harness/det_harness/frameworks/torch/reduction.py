@@ -142,7 +142,7 @@ class Reduction:
         self._parted = state["parted"] if isinstance(state, dict) else []
         if len(states) != len(self._reducers):
             logger.warning(
-                "The checkpoint has the values of %d reducers, the trial wraps %d for training: they begin anew.",
+                "The checkpoint has the values of %d reducers, the trial wraps %d for training: they start again.",
                 len(states),
                 len(self._reducers),
             )

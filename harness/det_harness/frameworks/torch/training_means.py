@@ -83,7 +83,7 @@ class TrainingMeans(Reporter):
             remedy = f"return {{'{name}': ...}} from it, or pass validation_loader and evaluate_batch to fit()"
         return (
             f"{self.owner} has reported no training metrics, and there is no validation: nothing says how good the "
-            f"trial is. To mend it, {remedy}."
+            f"trial is. To fix it, {remedy}."
         )
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:

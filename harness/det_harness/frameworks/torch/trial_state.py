@@ -232,7 +232,7 @@ def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> lis
     except Exception as error:
         raise CheckpointError(
             f"The models cannot be copied to load a checkpoint ({error}): load it in another process, with "
-            "det.attach(...), which makes them anew."
+            "det.attach(...), which makes them again."
         ) from error
     _load_each(owner, "model", models, _read_models(folder))
     for model in models:
