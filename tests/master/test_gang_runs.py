@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from master_parts import Master, MemoryLauncher, Worker, running_master
 
+from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.job import CheckJob, TrialJob
-from det_native.schema.last_word import exit_report_of_run
 from det_native.schema.ranks import rank_folder, rank_jobs
 from det_native.schema.rest import ExitReport, UserErrorInfo
 from det_native.schema.states import ExitReason

@@ -20,7 +20,7 @@ from det_native.master.store.database import Transaction
 from det_native.master.store.runs import Run
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.last_word import exit_report_of_run
+from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import TrialState
 from det_native.storage.checkpoints import CheckpointStorage

@@ -15,8 +15,8 @@ from typing import Any
 from det_native.master.launch.base import Exit, WorkerKind
 from det_native.master.launch.process import Ended, WorkerProcess
 from det_native.master.launch.standby import Standby
+from det_native.schema.exit_report import read_exit_report
 from det_native.schema.job import EXIT_RANK_FAILED
-from det_native.schema.last_word import read_exit_report
 from det_native.schema.ranks import rank_folder
 
 logger = logging.getLogger(__name__)

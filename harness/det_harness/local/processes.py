@@ -22,8 +22,8 @@ from pydantic import TypeAdapter
 from det_harness.trial.report import AnyReport
 from det_harness.trial.services import Reporter
 from det_harness.worker.connection import REPORTS_NAME
+from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.job import EXIT_RANK_FAILED, TrialJob
-from det_native.schema.last_word import run_word
 from det_native.schema.ranks import rank_jobs
 from det_native.schema.rest import CheckpointReport, ExitReport, MetricsReport, Report
 from det_native.schema.states import MetricKind
@@ -65,7 +65,7 @@ def run_in_processes(
                 for line in reports.new():
                     _pass_on(line, reporter)
                 if not alive:
-                    return run_word(folder, size)
+                    return exit_report_of_run(folder, size)
                 if not stopped and stop_requested():
                     stopped = True
                     processes.signal(signal.SIGTERM)
