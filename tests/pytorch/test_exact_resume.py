@@ -263,6 +263,8 @@ def check_kill(kind: Kind, period: int, batch: int) -> None:
         run = made(Path(folder), kind, checkpoints=period)
         with pytest.raises(KilledError):
             run.run(killed_at(batch))
+        assert run.checkpoints is not None
+        run.checkpoints.wait()  # as everybody does who runs a trial, whatever ended it
         spoil_the_generators()
         run.run(EverythingTrial, resume=run.last() if run.reporter.checkpoints else None)
         assert differences(result(run), expected) == []
