@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import pytest
 
 from det_native import PROTOCOL
 from det_native.client.session import Session
@@ -91,6 +92,12 @@ class Events:
                 if line.startswith("data:"):
                     found.append(json.loads(line.removeprefix("data:")))
         return found
+
+    async def read_to_the_end(self) -> None:
+        """Read until the stream is closed; a trial that had begun may have told more before that."""
+        with pytest.raises((httpx.TransportError, StopAsyncIteration)):
+            while True:
+                await self.take(1)
 
     async def take_until_canceled(self, number: int) -> None:
         """Read until an experiment has been ended; the trial of one before may tell of its own end meanwhile."""

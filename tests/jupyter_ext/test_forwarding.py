@@ -146,8 +146,7 @@ async def test_the_master_dies_in_mid_stream_and_comes_back_without_gap_or_repea
     async with jupyter.events() as events:
         seen = [event["id"] for event in await events.take(EVENTS_OF_EXPERIMENT)]
         own_master.kill()
-        with pytest.raises((httpx.TransportError, StopAsyncIteration)):
-            await events.take(1)
+        await events.read_to_the_end()
     refused = await jupyter.get("master/events", headers={"Last-Event-ID": str(seen[-1])})
     assert refused.status_code == 503
     assert refused.json() == await jupyter.status()
@@ -166,8 +165,7 @@ async def test_the_masters_end_ends_the_stream(jupyter: Jupyter, own_master: Mas
     async with jupyter.events() as events:
         await events.take(EVENTS_OF_EXPERIMENT)
         await asyncio.to_thread(own_master.stop)
-        with pytest.raises((httpx.TransportError, StopAsyncIteration)):
-            await events.take(1)
+        await events.read_to_the_end()
 
 
 async def test_the_masters_token_gets_nowhere(
