@@ -96,8 +96,7 @@ class Events:
     async def read_to_the_end(self) -> None:
         """Read until the stream is closed; a trial that had begun may have told more before that."""
         with pytest.raises((httpx.TransportError, StopAsyncIteration)):
-            while True:
-                await self.take(1)
+            await self.take(sys.maxsize)
 
     async def take_until_canceled(self, number: int) -> None:
         """Read until an experiment has been ended; the trial of one before may tell of its own end meanwhile."""
