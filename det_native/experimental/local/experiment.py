@@ -150,6 +150,7 @@ class LocalExperiment:
             smaller_is_better=searcher["smaller_is_better"],
             observe=progress.observe if progress else None,
         )
+        self._record.follow(reporter)
         try:
             with progress or nullcontext():
                 yield trial, reporter

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from det_native.experimental.local.retention import delete_superfluous
+from det_native.experimental.local.spool import Spool
 from det_native.experimental.local.store import LocalStore, now, trial_row
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 class Record:
     """The record of one experiment: its row and the rows of its trials, written to the store as they change.
+
+    While a trial runs, a thread writes what it reports.
 
     Parameters
     ----------
@@ -43,7 +47,9 @@ class Record:
         self._config = config
         self._whole_epochs = whole_epochs
         self._planned = 1
+        self._begun = time.monotonic()
         self._trials: list[rest.Trial] = []
+        self._spool: Spool | None = None
         self._detail = rest.ExperimentDetail(
             id=store.number,
             name=config.name or config.description or f"local {framework} experiment",
@@ -79,7 +85,7 @@ class Record:
 
     def begin(self, planned: int) -> None:
         """Begin the experiment."""
-        self._planned = planned
+        self._planned, self._begun = planned, time.monotonic()
         self._store.write_experiment(self._detail)
 
     def begin_trial(self, sample: Sample, target: int) -> rest.Trial:
@@ -87,7 +93,23 @@ class Record:
         trial = trial_row(self._store, len(self._trials) + 1, sample.hparams, sample.seed, target)
         self._trials.append(trial)
         self._store.write_trial(trial)
+        self._update()
         return trial
+
+    def follow(self, reporter: LocalReporter) -> None:
+        """Write from now on what the trial that was begun last reports, until it ends."""
+        self._spool = Spool(self._store, self._trials[-1].id, reporter, self._tell)
+
+    def _tell(self, reporter: LocalReporter, batches: int) -> None:
+        """Write how far the trial is, and the experiment with it."""
+        trial = self._trials[-1].model_copy(update={"batches": batches, "best_validation": reporter.best_metric()})
+        self._trials[-1] = trial
+        self._store.write_trial(trial)
+        self._write_checkpoints(trial.id, reporter)
+        part = min(batches / max(trial.target_batches, 1), 1.0)
+        progress = min((len(self._trials) - 1 + part) / self._planned, 1.0)
+        seconds = (time.monotonic() - self._begun) * (1 - progress) / progress if progress > 0 else None
+        self._update(progress=progress, seconds_left=seconds)
 
     def end_trial(
         self, reporter: LocalReporter, state: TrialState, error: rest.UserErrorInfo | None = None, batches: int = 0
@@ -103,6 +125,9 @@ class Record:
         batches : int
             How many were done; by default as many as were reported.
         """
+        if self._spool is not None:
+            self._spool.close()
+            self._spool = None
         trial = self._trials[-1]
         self._write_reports(trial.id, reporter)
         reported = (*reporter.training_rows[-1:], *reporter.validation_rows[-1:])
@@ -120,18 +145,21 @@ class Record:
         """End the experiment; the checkpoints that the configuration does not keep go."""
         delete_superfluous(self._store, self._config)
         done = {"progress": 1.0} if state is ExperimentState.COMPLETED else {}
-        self._update(state=state, error=error, ended=now(), **done)
+        self._update(state=state, error=error, ended=now(), seconds_left=None, **done)
 
     def _write_reports(self, trial_id: int, reporter: LocalReporter) -> None:
         store = self._store
         store.write_rows(trial_id, "training", reporter.training_rows)
         store.write_rows(trial_id, "validation", reporter.validation_rows)
+        self._write_checkpoints(trial_id, reporter)
+
+    def _write_checkpoints(self, trial_id: int, reporter: LocalReporter) -> None:
         validated = {row.batch: row.metrics for row in reporter.validation_rows}
         checkpoints = [
             self._checkpoint(trial_id, location, manifest, validated.get(manifest.batch, {}))
             for location, manifest in reporter.checkpoints
         ]
-        store.write_checkpoints(trial_id, checkpoints)
+        self._store.write_checkpoints(trial_id, checkpoints)
 
     def _checkpoint(
         self, trial_id: int, location: str, manifest: CheckpointManifest, metrics: dict[str, Any]

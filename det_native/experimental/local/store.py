@@ -132,6 +132,11 @@ class LocalStore:
         """Replace a trial's rows of metrics."""
         _write_lines(self.trial_folder(trial_id) / f"{kind}.jsonl", rows)
 
+    def append_rows(self, trial_id: int, kind: str, rows: Iterable[rest.MetricRow]) -> None:
+        """Add to a trial's rows of metrics, while it runs."""
+        with (self.trial_folder(trial_id) / f"{kind}.jsonl").open("a") as file:
+            file.write("".join(f"{row.model_dump_json()}\n" for row in rows))
+
     def write_checkpoints(self, trial_id: int, checkpoints: Iterable[rest.Checkpoint]) -> None:
         """Replace what is known of a trial's checkpoints."""
         _write_lines(self.trial_folder(trial_id) / "checkpoints.jsonl", checkpoints)

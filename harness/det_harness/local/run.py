@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -54,8 +55,9 @@ class LocalReporter(Reporter):
         self._smaller_is_better = smaller_is_better
         self._observe = observe
         # As they were reported: making rows of them would cost the loop more than all else that is kept of a batch.
-        self._reported: list[tuple[list[int], Mapping[str, list[float | None]]]] = []
+        self._reported: deque[tuple[list[int], Mapping[str, list[float | None]]]] = deque()
         self._training_rows: list[MetricRow] = []
+        self._making_rows = threading.Lock()
         self.validation_rows: list[MetricRow] = []
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
 
@@ -67,14 +69,14 @@ class LocalReporter(Reporter):
 
     @property
     def training_rows(self) -> list[MetricRow]:
-        """The rows of training metrics."""
-        reported, self._reported = self._reported, []
-        self._training_rows += [
-            MetricRow(batch=batch, metrics=_row(metrics, index))
-            for batches, metrics in reported
-            for index, batch in enumerate(batches)
-        ]
-        return self._training_rows
+        """The rows of training metrics; a thread may ask while others are reported."""
+        with self._making_rows:
+            while self._reported:
+                batches, metrics = self._reported.popleft()
+                self._training_rows += [
+                    MetricRow(batch=batch, metrics=_row(metrics, index)) for index, batch in enumerate(batches)
+                ]
+            return self._training_rows
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Keep the metrics of one validation."""
