@@ -233,6 +233,21 @@ def list_experiments(context: click.Context, *, limit: int) -> None:
     click.echo(table(("id", "name", "state", "progress", "trials", "metric", "best", "created"), rows))
 
 
+@experiment.command("describe")
+@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.pass_context
+def describe_experiment(context: click.Context, experiment_id: int) -> None:
+    """Show how an experiment stands, what it waits for, and its trials, best first."""
+    from det_native.client.connect import connect
+    from det_native.client.describing import description
+    from det_native.schema.rest import Experiment, Trial
+
+    session = connect(context.obj, start=False)
+    found = Experiment.model_validate(session.get(f"/experiments/{experiment_id}"))
+    trials = [Trial.model_validate(item) for item in session.get(f"/experiments/{experiment_id}/trials")]
+    click.echo(description(found, trials))
+
+
 @experiment.command("kill")
 @click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
 @click.pass_context

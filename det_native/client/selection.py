@@ -26,6 +26,13 @@ def best_trial(trials: Sequence[Trial], *, smaller_is_better: bool) -> Trial | N
     return min(trials, key=lambda trial: (score(trial.best_validation, smaller_is_better=smaller_is_better), trial.id))
 
 
+def best_first(trials: Sequence[Trial], *, smaller_is_better: bool) -> list[Trial]:
+    """Return trials by their best validation, best first, those without one last; equal ones oldest first."""
+    return sorted(
+        trials, key=lambda trial: (score(trial.best_validation, smaller_is_better=smaller_is_better), trial.id)
+    )
+
+
 def top_checkpoints(
     checkpoints: Sequence[Checkpoint], *, metric: str, smaller_is_better: bool, limit: int, per_trial: bool = True
 ) -> list[Checkpoint]:

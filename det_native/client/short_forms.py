@@ -13,6 +13,7 @@ from det_native.schema import rest
 from det_native.schema.states import ExperimentState
 
 LONGEST = 40
+_TAIL = 15
 # As many of a uuid's characters as tell the checkpoints of an experiment apart, for ``experiment.checkpoint(...)``.
 UUID_LENGTH = 8
 MAX_METRICS = 3
@@ -23,7 +24,7 @@ _FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 def format_value(value: Any) -> str:
     """Return a metric or a hyperparameter in a few characters."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return _shortened(str(value))
+        return shortened(str(value))
     return _format_number(value) if math.isfinite(value) else f"{value:.4g}"
 
 
@@ -93,8 +94,9 @@ def checkpoint_short(checkpoint: rest.Checkpoint, metric: str) -> str:
 
 def _name(metric: str) -> str:
     """Return the name of a metric on one line, whatever the user's code calls it."""
-    return _shortened(plain(metric))
+    return shortened(plain(metric))
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+def shortened(text: str) -> str:
+    """Leave out the middle of a long text: names differ at their ends as often as at their beginnings."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3 - _TAIL]}...{text[-_TAIL:]}"

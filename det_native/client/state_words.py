@@ -27,10 +27,15 @@ TRIAL_WORDS = {
 
 
 def experiment_word(experiment: rest.Experiment) -> str:
-    """Return the word for an experiment: one that is active without having got slots yet is queued."""
-    if experiment.state is ExperimentState.ACTIVE and not experiment.started:
+    """Return the word for an experiment: one that is active without slots, or has not got any yet, is queued."""
+    if experiment.state is ExperimentState.ACTIVE and (not experiment.started or experiment.waits_for):
         return "Queued"
     return EXPERIMENT_WORDS[experiment.state]
+
+
+def waits_text(experiment: rest.Experiment) -> str:
+    """Return what a queued experiment waits for: ``waits for 2 of 4 slots: #7 has them``; empty for one that is not."""
+    return f"waits for {experiment.waits_for}" if experiment.waits_for else ""
 
 
 def failed_trials_text(experiment: rest.Experiment) -> str:
@@ -38,6 +43,13 @@ def failed_trials_text(experiment: rest.Experiment) -> str:
     if experiment.state is not ExperimentState.COMPLETED or not experiment.failed_trials:
         return ""
     return f"{experiment.failed_trials} of {experiment.trials} trials failed"
+
+
+def state_text(experiment: rest.Experiment) -> str:
+    """Return the word for an experiment, with what it waits for and how many trials failed."""
+    return ", ".join(
+        filter(None, (experiment_word(experiment), waits_text(experiment), failed_trials_text(experiment)))
+    )
 
 
 def trial_word(trial: rest.Trial, experiment: ExperimentState | None = None) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from det_native.client.handles import Experiment, Trial
-from det_native.client.short_forms import format_value
+from det_native.client.selection import best_first
+from det_native.client.short_forms import format_value, shortened
 from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.hparams import hparam_texts
 from det_native.display.text import (
@@ -48,9 +49,10 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None, *, not
     parts = [_heading(title_of(experiment.id, ""), detail.name), _facts(experiment_facts(detail), note)]
     if len(trials) > 1:
         best = best_id(trials, detail)
-        rows = [_trial_row(trial, hparams.own[trial.id], detail, best=trial.id == best) for trial in trials[:MAX_ROWS]]
-        titles = ("trial", "state", "batches", "best", "hyperparameters")
-        parts.append(_table(titles, rows, next((at for at, trial in enumerate(trials) if trial.id == best), None)))
+        shown = best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]
+        rows = [_trial_row(trial, hparams.own[trial.id], detail, best=trial.id == best) for trial in shown]
+        titles = ("trial", "state", "batches", f"best {detail.metric}".rstrip(), "hyperparameters")
+        parts.append(_table(titles, rows, None if best is None else 0))
     if len(trials) > MAX_ROWS:
         parts.append(_muted(f"... and {len(trials) - MAX_ROWS} more trials"))
     if hparams.common:
@@ -96,7 +98,8 @@ def _box(parts: Iterable[str]) -> str:
 
 
 def _heading(title: str, name: str) -> str:
-    muted = f' <span style="{_MUTED}">{escape(name)}</span>' if name != title else ""
+    whole = f' title="{escape(name)}"' if shortened(name) != name else ""
+    muted = f' <span style="{_MUTED}"{whole}>{escape(shortened(name))}</span>' if name != title else ""
     return f"<div><b>{escape(title)}</b>{muted}</div>"
 
 

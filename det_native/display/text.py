@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from det_native.client.handles import Experiment, Trial
-from det_native.client.selection import best_trial
+from det_native.client.selection import best_first, best_trial
 from det_native.client.short_forms import format_value, trial_words, whole_percent
-from det_native.client.state_words import experiment_word, failed_trials_text, trial_word
+from det_native.client.state_words import experiment_word, failed_trials_text, state_text, trial_word, waits_text
 from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.hparams import format_hparams, hparam_texts
 from det_native.schema import rest
@@ -25,7 +25,7 @@ def title_of(experiment_id: int | str, name: str) -> str:
 
 def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
     """Return what is said of an experiment, as label and value."""
-    facts = {"state": ", ".join(filter(None, (experiment_word(detail), failed_trials_text(detail))))}
+    facts = {"state": state_text(detail)}
     if not detail.state.terminal:
         facts["progress"] = f"{whole_percent(detail.progress)}%"
     searcher = (detail.config.get("searcher") or {}).get("name", "single")
@@ -109,7 +109,7 @@ def experiment_line(
     failures : sequence of Failure
         What made trials fail: the first one is told where the experiment itself has no error.
     """
-    words = [experiment_word(detail).lower()]
+    words = [experiment_word(detail).lower(), *filter(None, [waits_text(detail)])]
     if not detail.state.terminal:
         words.append(f"{whole_percent(detail.progress)}% done")
         words += [f"about {format_seconds(detail.seconds_left)} left"] if detail.seconds_left is not None else []
@@ -147,7 +147,7 @@ def experiment_text(experiment: Experiment) -> str:
     hparams = hparam_texts(trials)
     lines += [f"  in all trials: {hparams.common}"] if hparams.common else []
     best = best_id(trials, detail) if len(trials) > 1 else None
-    for trial in trials[:MAX_ROWS]:
+    for trial in best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]:
         facts = trial_facts(trial, detail.metric, hparams.own[trial.id])
         said = ", ".join(f"{label} {value}" for label, value in facts.items() if label != "state")
         marked = " (best)" if trial.id == best else ""

@@ -22,10 +22,10 @@ from det_native.master.flow.experiments import Experiments, Idempotency
 from det_native.master.flow.jobs import Places, worker_kind
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.runs import Runs
-from det_native.master.flow.scheduling import pending_trials, running_trials, tell_who_cannot_run
+from det_native.master.flow.scheduling import pending_trials, running_trials, tell_waits, tell_who_cannot_run
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.launch.base import Exit, Launcher
-from det_native.master.scheduling.plan import plan
+from det_native.master.scheduling.plan import plan, waits
 from det_native.master.store import bundles, events, experiments, reports
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database
@@ -76,6 +76,7 @@ class Service:
         self._started_at = now()
         self._standbys: dict[str, int] = {}
         self._taken: dict[str, int] = {}
+        self._waits: dict[int, str] = {}
         self._unscheduled = True
         self._closed = threading.Event()
         self._touched_lock = threading.Lock()
@@ -235,6 +236,7 @@ class Service:
     def _take_up(self) -> None:
         with self.database.read() as connection:
             ended = experiments.uncollected(connection)
+            self._waits = experiments.waiting(connection)
         self._runs.adopt_all()
         over = self._experiments.take_up_all({run.trial_id for run in self._runs.active.values()})
         for experiment_id in {*ended, *over}:
@@ -310,7 +312,11 @@ class Service:
         with self.database.read() as connection:
             pending = pending_trials(connection, {run.trial_id for run in self._runs.active.values()})
         running = running_trials(self._runs.active.values())
-        for start in plan(pending, running, [slot.id for slot in self.places.slots]):
+        slots = [slot.id for slot in self.places.slots]
+        for start in plan(pending, running, slots):
             self._runs.start(start.trial_id, start.slot_ids)
         self._unscheduled = False
+        waiting = waits(pending, running_trials(self._runs.active.values()), slots)
+        tell_waits(self.database, self._waits, waiting)
+        self._waits = waiting
         self._taken = {slot: run.trial_id for run in self._runs.active.values() for slot in run.slots}

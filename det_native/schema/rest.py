@@ -132,7 +132,8 @@ class Experiment(_Answer):
 
     `started` is when its first trial got slots, None before. `seconds_left` is how long it will take from here if it
     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
-    `failed_trials` are among `trials`: a search goes on without them.
+    `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
+    that has none waits for, and who has them; it is empty else.
     """
 
     id: int
@@ -153,6 +154,7 @@ class Experiment(_Answer):
     started: str | None = None
     ended: str | None
     seconds_left: float | None = None
+    waits_for: str = ""
 
 
 class ExperimentDetail(Experiment):

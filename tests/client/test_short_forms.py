@@ -59,7 +59,7 @@ def checkpoint(trial: int = 13, batch: int = 44, metrics: dict[str, Any] | None 
         ({}, "val_loss", "not validated"),
         ({"val\n<b>loss\x1b[31m": 0.5}, "val\n<b>loss\x1b[31m", "val<b>loss[31m 0.5"),
         ({"text": "a\nb"}, "text", "text ab"),
-        ({"x" * 100: 1.0}, "x" * 100, f"{'x' * 37}... 1"),
+        ({"x" * 100: 1.0}, "x" * 100, f"{'x' * 22}...{'x' * 15} 1"),
     ],
 )
 def test_a_checkpoint_says_trial_batch_and_metric(metrics: dict[str, Any], metric: str, words: str) -> None:

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from local_experiments import write_experiment
 
 from det_native.display.html import experiment_html, trial_html
+from det_native.display.text import experiment_facts, experiment_line
 from det_native.schema.rest import UserErrorInfo
+from det_native.schema.states import ExperimentState
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -49,11 +51,32 @@ def test_experiment_bundle_has_text_html_and_the_curves() -> None:
 def test_search_lists_its_trials_and_says_how_many_are_left_out() -> None:
     experiment = write_experiment(trials=15)
     bundle = experiment._repr_mimebundle_()
-    assert "trial 12: Completed" in bundle["text/plain"]
-    assert "best val_loss 0.5" in bundle["text/plain"].partition("trial 2:")[2].partition("trial 3:")[0]
+    said = bundle["text/plain"]
+    assert "best val_loss 0.08333" in said.partition("trial 12: Completed")[2].partition("trial 11:")[0]
+    numbers = [line.split()[1].rstrip(":") for line in said.splitlines() if line.startswith("  trial ")]
+    assert numbers == [str(number) for number in range(15, 3, -1)], "best first"
+    rows = parse(bundle["text/html"]).text.partition("hyperparameters")[2]
+    assert rows.startswith("15 (best)")
+    assert rows.index("Completed") < rows.index("14Completed")
     assert "and 3 more trials" in bundle["text/plain"]
     assert "and 3 more trials" in parse(bundle["text/html"]).text
     assert experiment.best_trial.id == 15
+
+
+def test_a_long_name_is_cut_in_its_middle_and_whole_on_hover() -> None:
+    name = "digits_convolutional_with_a_long_description_lr_0.01"
+    found = parse(experiment_html(write_experiment(name=name)))
+    assert "digits_convolutional_w...ription_lr_0.01" in found.text
+    assert ("title", name) in found.attributes
+
+
+def test_a_queued_experiment_says_what_it_waits_for() -> None:
+    detail = write_experiment().detail()
+    queued = detail.model_copy(
+        update={"state": ExperimentState.ACTIVE, "started": "now", "waits_for": "2 of 4 slots: #7 has them"}
+    )
+    assert experiment_facts(queued)["state"] == "Queued, waits for 2 of 4 slots: #7 has them"
+    assert "queued, waits for 2 of 4 slots: #7 has them, " in experiment_line(8, queued)
 
 
 def test_trial_bundle() -> None:
@@ -93,7 +116,7 @@ def test_nothing_from_outside_becomes_html(name: str, hparam: str, value: str, m
     for html in (experiment_html(experiment), trial_html(experiment.trials[0], b"png")):
         found = parse(html)
         assert found.tags <= {"div", "b", "span", "table", "thead", "tbody", "tr", "th", "td", "pre", "img"}
-        assert {attribute for attribute, _ in found.attributes} <= {"style", "alt", "src"}
+        assert {attribute for attribute, _ in found.attributes} <= {"style", "alt", "src", "title"}
         sources = [value or "" for key, value in found.attributes if key == "src"]
         assert all(source.startswith("data:image/png;base64,") for source in sources)
         assert "<script" not in html

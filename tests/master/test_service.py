@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from master_parts import Master, MemoryLauncher, Worker, configuration, manifest, publish, running_master
 
 from det_native import PROTOCOL
+from det_native.client.command import cli
 from det_native.errors import MasterStartError
 from det_native.master.app import build
+from det_native.master.service import OWNER
+from det_native.master.store import events
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import FileEntry
 from det_native.schema.states import ExitReason
@@ -414,3 +418,38 @@ def test_what_a_worker_dies_of_before_it_starts_is_told(master: Master) -> None:
     master.launcher.end(job.run_id, 127, "the interpreter has no det_native")
     error = master.until_state(experiment["id"], "ERROR")["error"]
     assert "the interpreter has no det_native" in error["message"]
+
+
+def test_a_queued_experiment_tells_what_it_waits_for_until_it_runs(master: Master) -> None:
+    gang = {"resources": {"slots_per_trial": 2}}
+    first = master.create(gang)
+    worker = Worker(master, master.world.wait_for_jobs(1)[0])
+    worker.start()
+    second = master.create(gang)
+    path = f"/experiments/{second['id']}"
+    known = master.until(path, lambda found: found["waits_for"] != "")
+    assert known["waits_for"] == f"2 of 2 slots: #{first['id']} has them"
+    assert master.get(f"/experiments/{first['id']}")["waits_for"] == ""
+    told = [event for event in master_events(master, second["id"]) if event["waits_for"]]
+    assert told, "a live view hears of it"
+    assert "waits for 2 of 2 slots: #1 has them" in described(master, second["id"])
+    worker.complete()
+    assert master.until(path, lambda found: found["started"])["waits_for"] == ""
+    assert master.get("/experiments")[0]["waits_for"] == ""
+    assert master_events(master, second["id"])[-1]["waits_for"] == ""
+
+
+def described(master: Master, experiment_id: int) -> str:
+    asked = ["--master", str(master.client.base_url), "experiment", "describe", str(experiment_id)]
+    told = CliRunner().invoke(cli, asked, env={"DET_TOKEN": master.token}, catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    return told.output
+
+
+def master_events(master: Master, experiment_id: int) -> list[dict[str, Any]]:
+    with master.service.database.read() as connection:
+        return [
+            event.data
+            for event in events.after(connection, OWNER, 0, experiment_id=experiment_id)
+            if event.type == "experiment"
+        ]

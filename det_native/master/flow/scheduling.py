@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection
 
+from det_native.master.flow.context import tell_experiment
 from det_native.master.flow.runs import Active
 from det_native.master.scheduling.plan import Pending, Running
 from det_native.master.store import experiments, logs, trials
@@ -60,6 +61,18 @@ def tell_who_cannot_run(database: Database, slots: int) -> None:
         logger.warning("trial %d of experiment %d: %s", trial.trial_id, trial.experiment_id, text)
         with database.write() as transaction:
             logs.add(transaction, trial.trial_id, "", "system", [text])
+
+
+def tell_waits(database: Database, before: Mapping[int, str], now: Mapping[int, str]) -> None:
+    """Keep and tell what experiments wait for, where that has changed."""
+    changed = sorted(experiment for experiment in {*before, *now} if before.get(experiment) != now.get(experiment))
+    if not changed:
+        return
+    with database.write() as transaction:
+        for experiment_id in changed:
+            experiments.set_waits_for(transaction, experiment_id, now.get(experiment_id))
+            if not experiments.get(transaction.connection, experiment_id).state.terminal:
+                tell_experiment(transaction, experiment_id)
 
 
 def running_trials(active: Iterable[Active]) -> list[Running]:

@@ -100,6 +100,57 @@ def plan(pending: Iterable[Pending], running: Iterable[Running], slot_ids: Seque
         held[chosen.experiment_id] += chosen.slots
 
 
+def waits(pending: Iterable[Pending], running: Iterable[Running], slot_ids: Sequence[str]) -> dict[int, str]:
+    """Say what each experiment that holds no slot waits for.
+
+    Parameters
+    ----------
+    pending : iterable of Pending
+    running : iterable of Running
+        Those that were just planned are among them.
+    slot_ids : sequence of str
+        All slots.
+
+    Returns
+    -------
+    dict of int to str
+        By experiment, such as ``2 of 4 slots: #7 has them``.
+    """
+    running = list(running)
+    total = len(set(slot_ids))
+    held: dict[int, int] = defaultdict(int)
+    for trial in running:
+        held[trial.experiment_id] += len(trial.slot_ids)
+    heads = [queue[0] for queue in _queues(pending, {trial.trial_id for trial in running}).values()]
+    turn = min((head for head in heads if _fits(head, total, held)), key=lambda head: _rank(head, held), default=None)
+    return {head.experiment_id: _wait(head, turn, held, total) for head in heads if not held[head.experiment_id]}
+
+
+def _wait(head: Pending, turn: Pending | None, held: dict[int, int], total: int) -> str:
+    if head.slots > total:
+        return f"{_counted(head.slots)}: the cluster has {total}"
+    if head.max_slots is not None and head.slots > head.max_slots:
+        return f"{_counted(head.slots)}: its max_slots is {head.max_slots}"
+    needed = f"{head.slots} of {_counted(total)}"
+    holders = sorted(experiment for experiment, slots in held.items() if slots)
+    if head.slots > total - sum(held.values()):
+        return f"{needed}: {_names(holders)} {'has' if len(holders) == 1 else 'have'} {'it' if total == 1 else 'them'}"
+    if turn is not None and turn.experiment_id != head.experiment_id:
+        return f"{needed}: #{turn.experiment_id}, which waits for {turn.slots}, is before it"
+    return needed
+
+
+def _counted(slots: int) -> str:
+    return f"{slots} slot{'' if slots == 1 else 's'}"
+
+
+def _names(experiments: Sequence[int]) -> str:
+    """Return ``#7``, ``#7 and #9``, ``#7, #9 and 3 others``."""
+    names = [f"#{experiment}" for experiment in experiments[:2]]
+    more = len(experiments) - len(names)
+    return f"{', '.join(names)} and {more} other{'s' if more > 1 else ''}" if more else " and ".join(names)
+
+
 def _queues(pending: Iterable[Pending], running: set[int]) -> dict[int, deque[Pending]]:
     queues: dict[int, deque[Pending]] = defaultdict(deque)
     seen = set(running)

@@ -147,6 +147,17 @@ def set_progress(
     _update(transaction, experiment_id, progress=min(max(progress, 0.0), 1.0), seconds_left=seconds_left)
 
 
+def waiting(connection: Connection) -> dict[int, str]:
+    """Return what experiments wait for, as it was last kept."""
+    query = select(experiments.c.id, experiments.c.waits_for).where(experiments.c.waits_for.is_not(None))
+    return {row.id: row.waits_for for row in connection.execute(query)}
+
+
+def set_waits_for(transaction: Transaction, experiment_id: int, text: str | None) -> None:
+    """Keep what an experiment waits for; None once it waits for nothing."""
+    _update(transaction, experiment_id, waits_for=text)
+
+
 def set_best(transaction: Transaction, experiment_id: int, value: float | None) -> None:
     """Keep the best value of the searcher's metric."""
     _update(transaction, experiment_id, best_validation=value)
@@ -230,4 +241,5 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         started=row.started,
         ended=row.ended,
         seconds_left=row.seconds_left if row.state == ExperimentState.ACTIVE else None,
+        waits_for=(row.waits_for or "") if row.state == ExperimentState.ACTIVE else "",
     )

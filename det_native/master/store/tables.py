@@ -71,6 +71,7 @@ experiments = Table(
     Column("searcher", JSON, nullable=True),
     Column("progress", Double, nullable=False),
     Column("seconds_left", Double, nullable=True),
+    Column("waits_for", Text, nullable=True),
     Column("best_validation", Double, nullable=True),
     Column("error", JSON, nullable=True),
     Column("idempotency_key", String(200), nullable=True),

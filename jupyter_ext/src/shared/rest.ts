@@ -893,7 +893,8 @@ export interface components {
      *
      *     `started` is when its first trial got slots, None before. `seconds_left` is how long it will take from here if it
      *     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
-     *     `failed_trials` are among `trials`: a search goes on without them.
+     *     `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
+     *     that has none waits for, and who has them; it is empty else.
      */
     Experiment: {
       /** Best Validation */
@@ -938,6 +939,11 @@ export interface components {
       test: boolean;
       /** Trials */
       trials: number;
+      /**
+       * Waits For
+       * @default
+       */
+      waits_for: string;
     };
     /**
      * ExperimentCreate
@@ -1009,6 +1015,11 @@ export interface components {
       test: boolean;
       /** Trials */
       trials: number;
+      /**
+       * Waits For
+       * @default
+       */
+      waits_for: string;
     };
     /**
      * ExperimentState

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.master.scheduling.plan import DEFAULT_PRIORITY, Pending, Running, Start, plan
+from det_native.master.scheduling.plan import DEFAULT_PRIORITY, Pending, Running, Start, plan, waits
 
 SLOTS = tuple(f"cpu:{index}" for index in range(6))
 
@@ -180,3 +180,37 @@ def test_a_gang_that_never_fits_lets_others_pass_but_not_its_own() -> None:
 def test_a_gang_gets_all_its_slots_at_once() -> None:
     gang = Pending(1, 1, 4, 0)
     assert plan([gang], [], SLOTS) == [Start(1, SLOTS[:4])]
+
+
+def test_a_queued_experiment_says_what_it_waits_for() -> None:
+    slots = ("0", "1", "2", "3")
+    full = [Running(1, 7, ("0", "1", "2", "3"))]
+    assert waits([Pending(2, 8, 2, 0)], full, slots) == {8: "2 of 4 slots: #7 has them"}
+    assert waits([Pending(2, 8, 1, 0)], [Running(1, 7, ("0",))], ("0",)) == {8: "1 of 1 slot: #7 has it"}
+    several = [Running(trial, trial, (str(trial),)) for trial in range(4)]
+    assert waits([Pending(9, 9, 3, 0)], several, slots) == {9: "3 of 4 slots: #0, #1 and 2 others have them"}
+    assert waits([Pending(9, 9, 3, 0)], several[:2], slots) == {9: "3 of 4 slots: #0 and #1 have them"}
+
+
+def test_what_waits_behind_another_or_can_never_run_says_so() -> None:
+    slots = ("0", "1", "2", "3")
+    some = [Running(1, 7, ("0", "1"))]
+    pending = [Pending(2, 8, 4, 0), Pending(3, 9, 1, 0)]
+    said = waits(pending, some, slots)
+    assert said == {8: "4 of 4 slots: #7 has them", 9: "1 of 4 slots: #8, which waits for 4, is before it"}
+    assert waits([Pending(2, 8, 5, 0)], [], slots) == {8: "5 slots: the cluster has 4"}
+    assert waits([Pending(2, 8, 2, 0, max_slots=1)], [], slots) == {8: "2 slots: its max_slots is 1"}
+
+
+@given(_situations())
+def test_only_who_holds_nothing_after_the_plan_waits(
+    situation: tuple[list[Pending], list[Running], tuple[str, ...]],
+) -> None:
+    pending, running, slots = situation
+    owners = {trial.trial_id: trial.experiment_id for trial in pending}
+    started = [Running(one.trial_id, owners[one.trial_id], one.slot_ids) for one in plan(pending, running, slots)]
+    said = waits(pending, [*running, *started], slots)
+    holding = {trial.experiment_id for trial in [*running, *started] if trial.slot_ids}
+    left = {trial.experiment_id for trial in pending if trial.trial_id not in {one.trial_id for one in running}}
+    assert set(said) == left - holding
+    assert all(said.values())

@@ -1,0 +1,57 @@
+"""An experiment as the command line describes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from det_native.client.selection import best_first
+from det_native.client.short_forms import format_value, whole_percent
+from det_native.client.state_words import state_text, trial_word
+from det_native.client.tables import facts, table
+from det_native.schema import rest
+
+MAX_TRIALS = 50
+
+
+def description(experiment: rest.Experiment, trials: Sequence[rest.Trial]) -> str:
+    """Return facts of an experiment and its trials, best first."""
+    searcher = (experiment.config.get("searcher") or {}).get("name", "single")
+    direction = "lower" if experiment.smaller_is_better else "higher"
+    best = "none yet" if experiment.best_validation is None else format_value(experiment.best_validation)
+    pairs: list[tuple[str, object]] = [
+        ("experiment", f"{experiment.id}: {experiment.name}"),
+        ("state", state_text(experiment)),
+        ("progress", f"{whole_percent(experiment.progress)}%"),
+        ("search", f"{searcher}, {experiment.trials} trial{'' if experiment.trials == 1 else 's'}"),
+        (f"best {experiment.metric}", f"{best} ({direction} is better)"),
+        *_times(experiment),
+    ]
+    if experiment.error is not None:
+        pairs.append(("error", f"{experiment.error.type}: {' '.join(experiment.error.message.split())}"))
+    parts = [facts(pairs)]
+    if trials:
+        ranked = best_first(trials, smaller_is_better=experiment.smaller_is_better)
+        parts.append(_trials(ranked[:MAX_TRIALS], experiment))
+    if len(trials) > MAX_TRIALS:
+        parts.append(f"... and {len(trials) - MAX_TRIALS} more trials")
+    return "\n\n".join(parts)
+
+
+def _times(experiment: rest.Experiment) -> Iterable[tuple[str, object]]:
+    known = (("created", experiment.created), ("started", experiment.started), ("ended", experiment.ended))
+    return [(name, time) for name, time in known if time]
+
+
+def _trials(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> str:
+    rows = [
+        (
+            trial.id,
+            trial_word(trial, experiment.state),
+            f"{trial.batches}/{trial.target_batches}",
+            "" if trial.best_validation is None else format_value(trial.best_validation),
+            json.dumps(trial.hparams, sort_keys=True),
+        )
+        for trial in trials
+    ]
+    return table(("trial", "state", "batches", f"best {experiment.metric}", "hyperparameters"), rows)
