@@ -65,8 +65,10 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
 
         from det_native.master import runtime_file
         from det_native.master.app import build
+        from det_native.master.connections import raise_descriptor_limit
         from det_native.master.serving import Server, listen, url_of
 
+        raise_descriptor_limit()
         home_folder.token(config.home)
         with listen(config, runtime_file.last_port(config.home)) as listening:
             url = url_of(config, listening)

@@ -14,6 +14,7 @@ import uvicorn
 
 from det_native.errors import MasterStartError
 from det_native.master.config import MasterConfig
+from det_native.master.connections import UnknownConnections, counted_by
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                http=counted_by(UnknownConnections()),
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from det_native.schema.cell_titles import cell_title
 
@@ -125,8 +125,9 @@ class BundleManifest(_Model):
     protocol: int
     interpreter: Interpreter
     program: Program
-    files: tuple[FileEntry, ...] = ()
-    values: tuple[ValueEntry, ...] = ()
+    # One fault of a hundred thousand alike is enough to tell.
+    files: Annotated[tuple[FileEntry, ...], FailFast(), Field(max_length=100_000)] = ()
+    values: Annotated[tuple[ValueEntry, ...], FailFast()] = ()
     requirements: tuple[str, ...] = ()
 
     def canonical(self) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from master_parts import Master, Worker
+from master_parts import Master, Worker, manifest
 from starlette.routing import Mount
 
 from det_native.master.api import gate
@@ -102,6 +102,17 @@ def test_the_token_of_an_earlier_run_changes_nothing_any_more(master: Master) ->
     assert "not the current attempt" in answer.json()["error"]
 
 
+def test_the_token_of_a_run_that_has_ended_reads_nothing(master: Master) -> None:
+    number = master.create()["id"]
+    (job,) = master.world.wait_for_jobs(1)
+    headers = {"Authorization": f"Bearer {job.token}"}
+    assert master.client.get(f"{RUN}{job.run_id}/best", headers=headers).status_code == 200
+    Worker(master, job).complete()
+    master.until_state(number, "COMPLETED")
+    answer = master.client.get(f"{RUN}{job.run_id}/best", headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (409, f"Run {job.run_id} has ended.")
+
+
 def raw_request(
     master: Master, method: str, path: str, headers: dict[str, str], body: bytes | Iterator[bytes] | None = None
 ) -> tuple[int, dict[str, Any]]:
@@ -142,7 +153,7 @@ def test_foreign_pages_may_not_change_anything(master: Master, origin: str) -> N
 
 
 def test_bodies_have_a_limit(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "BODY_LIMIT", 1 << 20)
+    monkeypatch.setitem(gate.LIMITS, "/api/v1/blobs/missing", 1 << 20)
     headers = {"Authorization": f"Bearer {master.token}", "Content-Type": "application/json"}
     path = "/api/v1/blobs/missing"
     declared = raw_request(master, "POST", path, {**headers, "Content-Length": str(2 << 20)}, b"")
@@ -150,6 +161,27 @@ def test_bodies_have_a_limit(master: Master, monkeypatch: pytest.MonkeyPatch) ->
     counted = raw_request(master, "POST", path, {**headers, "Transfer-Encoding": "chunked"}, chunks)
     for status, body in (declared, counted):
         assert (status, body["error"]) == (413, "The body is larger than 1 MiB.")
+
+
+def test_a_refusal_is_short_whatever_was_sent(master: Master) -> None:
+    answer = master.client.post("/api/v1/experiments", json={"x" * 1_000_000: 1})
+    assert answer.status_code == 422
+    assert len(answer.content) < 10_000
+    many = {f"field{number}": number for number in range(10_000)}
+    answer = master.client.post("/api/v1/experiments", json=many)
+    assert len(answer.json()["problems"]) == 101
+    assert "more problems" in answer.json()["problems"][-1]["what"]
+    large = master.client.post("/api/v1/experiments", content=b"[" + b"1," * (8 << 20) + b"1]")
+    assert (large.status_code, large.json()["error"]) == (413, "The body is larger than 8 MiB.")
+
+
+@pytest.mark.parametrize("path", ["../evil.py", "/etc/passwd", "a/../../b", "a\\b"])
+def test_a_bundle_whose_files_leave_its_folder_is_refused_at_once(master: Master, path: str) -> None:
+    body = manifest().model_dump(mode="json")
+    body["files"] = [{"path": path, "sha256": "0" * 64, "size": 1}]
+    answer = master.client.post("/api/v1/bundles", json=body)
+    assert answer.status_code == 400
+    assert repr(path) in answer.json()["error"]
 
 
 def test_answers_are_not_for_browsers(master: Master) -> None:

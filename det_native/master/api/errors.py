@@ -34,6 +34,10 @@ from det_native.storage.paths import UnsafePathError
 
 logger = logging.getLogger(__name__)
 
+# What was sent may be part of a message, and it may be large.
+_LONGEST_MESSAGE = 4000
+_MOST_PROBLEMS = 100
+
 _STATUS: Sequence[tuple[type[DetError], int]] = (
     (ProblemsError, 422),
     (UnsupportedFeatureError, 422),
@@ -66,8 +70,24 @@ def refusal(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return a refusal."""
-    body = ErrorBody(error=error, problems=list(problems), missing=list(missing))
+    shown = [_shortened(problem) for problem in problems[:_MOST_PROBLEMS]]
+    if len(problems) > _MOST_PROBLEMS:
+        shown.append(ProblemInfo(where="", what=f"and {len(problems) - _MOST_PROBLEMS} more problems"))
+    body = ErrorBody(error=shorten(error, _LONGEST_MESSAGE), problems=shown, missing=list(missing))
     return Response(body.model_dump_json(), status, dict(headers or {}), media_type="application/json")
+
+
+def shorten(text: str, longest: int) -> str:
+    """Return a text with its middle left out, if it is too long."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]} ... ({len(text) - 2 * half} characters left out) ... {text[-half:]}"
+
+
+def _shortened(problem: ProblemInfo) -> ProblemInfo:
+    parts = {name: shorten(text, _LONGEST_MESSAGE // 4) for name, text in problem if isinstance(text, str)}
+    return problem.model_copy(update=parts)
 
 
 def install(app: FastAPI, log: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable
 from typing import Protocol
@@ -13,13 +14,18 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from det_native.master.api.errors import refusal
+from det_native.master.connections import mark_known
 
 PUBLIC = frozenset({("GET", "/api/v1/health")})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-BODY_LIMIT = 32 << 20
+BODY_LIMIT = 8 << 20
+# A manifest lists every file of a directory.
+MANIFEST_LIMIT = 24 << 20
 PACK_LIMIT = 4 << 30
-PACK_PATH = "/api/v1/blobs"
+# A body of which nothing comes for so long is given up.
+BODY_SILENCE_SECONDS = 60.0
+LIMITS = {"/api/v1/bundles": MANIFEST_LIMIT, "/api/v1/blobs/missing": MANIFEST_LIMIT, "/api/v1/blobs": PACK_LIMIT}
 
 _RUN = re.compile(r"/api/v1/runs/([0-9A-HJKMNP-TV-Z]{26})/.+")
 _HEADERS = {
@@ -67,7 +73,7 @@ class Gate:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008, "reason": "The master has no websockets."})
             return
-        limit = PACK_LIMIT if scope["path"] == PACK_PATH else BODY_LIMIT
+        limit = LIMITS.get(scope["path"], BODY_LIMIT)
         refused = self._refusal(scope, limit)
         if refused is not None:
             await refused(scope, receive, send)
@@ -83,7 +89,9 @@ class Gate:
         origin = headers.get("origin")
         if origin is not None and scope["method"] not in SAFE_METHODS and urlsplit(origin).netloc != host:
             return refusal(403, f"Pages of {origin!r} may not use this master.")
-        if (scope["method"], scope["path"]) not in PUBLIC and not self._is_known(scope["path"], headers):
+        if self._is_known(scope["path"], headers):
+            mark_known(scope.get("state", {}))
+        elif (scope["method"], scope["path"]) not in PUBLIC:
             return refusal(
                 401,
                 "A valid token is missing: send `Authorization: Bearer <token>` with the token in DET_HOME/token.",
@@ -114,10 +122,18 @@ def _name_of(host: str) -> str:
 
 def _limited(receive: Receive, limit: int) -> Receive:
     taken = 0
+    whole = False
 
     async def receive_some() -> Message:
-        nonlocal taken
-        message = await receive()
+        nonlocal taken, whole
+        if whole:  # what is waited for now is the end of the connection
+            return await receive()
+        try:
+            async with asyncio.timeout(BODY_SILENCE_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(408, f"Nothing more of the body came for {BODY_SILENCE_SECONDS:.0f} s.") from None
+        whole = not message.get("more_body", False)
         taken += len(message.get("body", b""))
         if taken > limit:
             raise HTTPException(413, f"The body is larger than {limit >> 20} MiB.")

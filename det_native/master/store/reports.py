@@ -124,8 +124,13 @@ def best(connection: Connection, run_id: str) -> float | None:
     ------
     NotFoundError
         If there is no such run.
+    FencedError
+        If the run is not its trial's current one any more, or has ended.
     """
-    value: float | None = _row(connection, run_id).experiment_best
+    row = _current(connection, run_id)
+    if row.state == RunState.ENDED:
+        raise FencedError(f"Run {run_id} has ended.")
+    value: float | None = row.experiment_best
     return value
 
 

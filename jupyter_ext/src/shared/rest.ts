@@ -75,7 +75,7 @@ export interface paths {
     put?: never;
     /**
      * Create Bundle
-     * @description Keep a bundle's manifest; its blobs must be here.
+     * @description Keep a bundle's manifest; its paths must stay in their folder, and its blobs must be here.
      */
     post: operations['create_bundle'];
     delete?: never;
@@ -3603,6 +3603,15 @@ export interface operations {
       };
       /** @description There is no such thing. */
       404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
         headers: {
           [name: string]: unknown;
         };

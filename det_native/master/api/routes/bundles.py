@@ -14,6 +14,7 @@ from det_native.master.store import bundles
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, BundleCreated, HashList
 from det_native.storage.packing import receive
+from det_native.storage.paths import check_relative
 
 router = APIRouter(tags=["bundles"])
 
@@ -52,7 +53,9 @@ def get_blob(sha256: Hash, service: TheService) -> Response:
 
 @router.post("/bundles", response_model=BundleCreated, responses=refusals(400, 409))
 def create_bundle(body: BundleManifest, service: TheService) -> Response:
-    """Keep a bundle's manifest; its blobs must be here."""
+    """Keep a bundle's manifest; its paths must stay in their folder, and its blobs must be here."""
+    for entry in body.files:
+        check_relative(entry.path)
     missing = service.blobs.missing(sorted(body.hashes()))
     if missing:
         raise MissingBlobsError(missing)

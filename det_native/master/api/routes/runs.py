@@ -18,7 +18,7 @@ def post_reports(run_id: RunId, body: ReportBatch, service: TheService) -> Respo
     return reply(service.report(run_id, body))
 
 
-@router.get("/{run_id}/best", response_model=BestMetric, responses=refusals(404))
+@router.get("/{run_id}/best", response_model=BestMetric, responses=refusals(404, 409))
 def get_best(run_id: RunId, service: TheService) -> Response:
     """Return the best value of the searcher's metric over the whole experiment so far."""
     with service.database.read() as connection:
