@@ -7,7 +7,7 @@ import json as json_text
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 
 from det_native._version import PROTOCOL, __version__
+from det_native.client.silence import reason_of_silence, told_if_silent
 from det_native.errors import (
     ArgumentError,
     AuthenticationError,
@@ -34,7 +35,7 @@ PROTOCOL_HEADER = "X-Det-Protocol"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 
 _CONNECT_SECONDS = 5.0
-_READ_SECONDS = 120.0
+_READ_SECONDS = 60.0
 _STREAM_SILENCE_SECONDS = 60.0
 _ATTEMPTS = 5
 _FIRST_PAUSE_SECONDS = 0.1
@@ -91,6 +92,8 @@ class Session:
         Bearer token; never shown.
     attempts : int
         How often a repeatable request is sent at most.
+    tell_silence : bool
+        Whether to say on standard error within 5 s that the master is silent, while a request waits for it.
 
     Raises
     ------
@@ -98,9 +101,10 @@ class Session:
         If the token would travel to another machine without TLS.
     """
 
-    def __init__(self, url: str, token: str, *, attempts: int = _ATTEMPTS) -> None:
+    def __init__(self, url: str, token: str, *, attempts: int = _ATTEMPTS, tell_silence: bool = True) -> None:
         self.url = normal_url(url)
         self._attempts = attempts
+        self._tell_silence = tell_silence
         self._http = requests.Session()
         self._http.auth = _Bearer(token)
         self._http.headers.update({PROTOCOL_HEADER: str(PROTOCOL), "User-Agent": f"det_native/{__version__}"})
@@ -221,18 +225,21 @@ class Session:
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
             try:
-                response = self._http.request(
-                    method,
-                    f"{self.url}{API}{path}",
-                    params=_shown(params or {}),
-                    data=body,
-                    headers=sent,
-                    timeout=(_CONNECT_SECONDS, read_timeout),
-                    allow_redirects=False,
-                    stream=stream,
-                )
+                with told_if_silent(self.url) if self._tell_silence else nullcontext():
+                    response = self._http.request(
+                        method,
+                        f"{self.url}{API}{path}",
+                        params=_shown(params or {}),
+                        data=body,
+                        headers=sent,
+                        timeout=(_CONNECT_SECONDS, read_timeout),
+                        allow_redirects=False,
+                        stream=stream,
+                    )
             except requests.RequestException as error:
-                again = repeatable or (resendable and _never_sent(error))
+                # One that was silent for so long is not waited for again.
+                silent = isinstance(error, requests.exceptions.ReadTimeout)
+                again = (repeatable and not silent) or (resendable and _never_sent(error))
                 if last or not again or isinstance(error, requests.exceptions.SSLError):
                     raise self._unreachable(error) from error
                 _pause(attempt)
@@ -255,7 +262,8 @@ class Session:
                 "If it is your own, set REQUESTS_CA_BUNDLE to the file of its certificate."
             )
         if isinstance(error, requests.exceptions.Timeout):
-            return MasterUnreachableError(f"The master at {self.url} does not answer in time. `det status` shows it.")
+            why = reason_of_silence(self.url) or "`det status` shows whether it answers again."
+            return MasterUnreachableError(f"The master at {self.url} does not answer in time. {why}")
         if is_loopback(self.url):
             return MasterUnreachableError(
                 f"No master answers at {self.url} ({_root_cause(error)}). `det status` shows whether one runs on this "

@@ -38,8 +38,9 @@ class MasterConnection:
     """
 
     def __init__(self, url: str, token: str, run_id: str) -> None:
-        # One attempt each: the reporter repeats by itself, and a pause here would draw from the user's random numbers.
-        self._session = Session(url, token, attempts=1)
+        # One attempt each: the reporter repeats by itself, and a pause here would draw from the user's random
+        # numbers. A silent master is the reporter's business too.
+        self._session = Session(url, token, attempts=1, tell_silence=False)
         self._path = f"/runs/{run_id}"
 
     def send(self, reports: list[str]) -> ReportsAccepted:

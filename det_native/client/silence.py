@@ -1,0 +1,78 @@
+"""Tells a user who waits for an answer that the master is silent, and why, within seconds."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import requests
+
+from det_native.schema.home import Home, read_runtime
+
+# What is told comes at most 5 s after the request: the wait, then a question that takes two seconds at most.
+_WAIT_SECONDS = 2.5
+_PROBE_SECONDS = 1.0
+_HEALTH = "/api/v1/health"
+
+
+@contextmanager
+def told_if_silent(url: str) -> Iterator[None]:
+    """While the block waits for an answer: say once on standard error if the master does not even tell its health.
+
+    A master that is only busy with this request says nothing and nothing is said.
+
+    Parameters
+    ----------
+    url : str
+        The master's address, without a path.
+    """
+    answered = threading.Event()
+    watcher = threading.Timer(_WAIT_SECONDS, _watch, (url, answered))
+    watcher.daemon = True
+    watcher.name = "det-silence"
+    watcher.start()
+    try:
+        yield
+    finally:
+        answered.set()
+        watcher.cancel()
+
+
+def reason_of_silence(url: str) -> str:
+    """Return why a master of this machine's home is silent and what to do; "" where that is not known."""
+    runtime = read_runtime(Home.default())
+    if runtime is None or runtime.url != url:
+        return ""
+    import psutil  # slow to load, and hardly ever needed
+
+    try:
+        stopped = psutil.Process(runtime.pid).status() == psutil.STATUS_STOPPED
+    except psutil.Error:
+        return ""
+    if stopped:
+        return f"Its process {runtime.pid} is stopped by a signal; `kill -CONT {runtime.pid}` lets it go on."
+    return (
+        f"Its process {runtime.pid} hangs or the machine is very busy; `det down` and `det up` start it anew, "
+        f"`kill -9 {runtime.pid}` ends one that does not even stop. Nothing that it has acknowledged is lost."
+    )
+
+
+def _watch(url: str, answered: threading.Event) -> None:
+    while not answered.is_set():
+        if not _tells_health(url):
+            if not answered.is_set():
+                text = f"The master at {url} does not answer; still waiting. {reason_of_silence(url)}"
+                print(f"Warning: {text.strip()}", file=sys.stderr, flush=True)
+            return
+        answered.wait(_WAIT_SECONDS)
+
+
+def _tells_health(url: str) -> bool:
+    try:
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.get(url + _HEALTH, timeout=_PROBE_SECONDS, stream=True, verify=False).ok
+    except requests.RequestException:
+        return False
