@@ -13,6 +13,7 @@ import click
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client.home import read_token
+from det_native.client.master_commands import master as master_group
 from det_native.errors import DetError, MasterError, MasterUnreachableError
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.processes import wait_until_gone
@@ -195,6 +196,9 @@ def logs(context: click.Context, target: str, *, is_trial: bool, follow: bool, l
 
     session = connect(context.obj, start=False)
     following.print_logs(session, int(target), is_trial=is_trial, lines=lines, follow=follow)
+
+
+cli.add_command(master_group)
 
 
 @cli.group()

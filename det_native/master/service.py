@@ -24,6 +24,7 @@ from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.scheduling import pending_trials, running_trials, tell_waits, tell_who_cannot_run
 from det_native.master.flow.thread import DecisionThread, Waiter
+from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch.base import Exit, Launcher
 from det_native.master.scheduling.plan import plan, waits
 from det_native.master.store import bundles, events, experiments, reports
@@ -88,6 +89,7 @@ class Service:
         self._runs = Runs(self._context, self._trial_over)
         self._checks = Checks(self._context)
         self._collector = ThreadPoolExecutor(1, thread_name_prefix="det-collect")
+        self._backups = None if self.database.file is None else HourlyBackups(self.database.file)
 
     @property
     def log(self) -> Path:
@@ -98,6 +100,8 @@ class Service:
         """Take up what an earlier master has left, and begin to decide."""
         self._thread.post(self._take_up)
         self._thread.start()
+        if self._backups is not None:
+            self._backups.start()
 
     def close(self, *, kill_workers: bool | None = None) -> None:
         """End; workers live on unless they are to be killed (as ``POST /master/shutdown`` said, by default)."""
@@ -112,6 +116,8 @@ class Service:
         if kill:
             self._runs.suspend_all()
         self._collector.shutdown(wait=True, cancel_futures=True)
+        if self._backups is not None:
+            self._backups.close()
         self.database.close()
 
     def shutdown(self, *, kill_workers: bool) -> None:

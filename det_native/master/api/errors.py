@@ -28,6 +28,7 @@ from det_native.errors import (
 )
 from det_native.master.store.database import is_disk_full
 from det_native.schema.rest import ErrorBody, ProblemInfo
+from det_native.storage.backups import DamagedDatabaseError
 from det_native.storage.frames import FrameError
 from det_native.storage.packing import PackError, PackTooLargeError
 from det_native.storage.paths import UnsafePathError
@@ -49,6 +50,7 @@ _STATUS: Sequence[tuple[type[DetError], int]] = (
     (PackError, 400),
     (FrameError, 400),
     (UnsafePathError, 400),
+    (DamagedDatabaseError, 503),
     (MasterError, 503),
 )
 

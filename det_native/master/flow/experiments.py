@@ -32,6 +32,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
 from det_native.schema.states import ExperimentState, TrialState
+from det_native.storage.backups import DamagedDatabaseError
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +140,15 @@ class Experiments:
         """Continue after a restart of the master, `live` being the trials with a worker; return what is over."""
         with self._context.database.read() as connection:
             unfinished = experiments.unfinished(connection)
-        return [experiment_id for experiment_id in unfinished if self.take_up(experiment_id, live)]
+        return [experiment_id for experiment_id in unfinished if self._taken_up(experiment_id, live)]
+
+    def _taken_up(self, experiment_id: int, live: Set[int]) -> bool:
+        """Continue an experiment; one whose row cannot be read must not keep the others from it."""
+        try:
+            return self.take_up(experiment_id, live)
+        except DamagedDatabaseError as error:
+            logger.error("Experiment %d is not continued: %s", experiment_id, error)
+            return False
 
     def take_up(self, experiment_id: int, live: Set[int] = frozenset()) -> bool:
         """Begin an experiment, or continue it; whether it is over."""

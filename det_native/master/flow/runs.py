@@ -23,6 +23,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import TrialState
+from det_native.storage.backups import DamagedDatabaseError
 from det_native.storage.checkpoints import CheckpointStorage
 
 logger = logging.getLogger(__name__)
@@ -73,15 +74,16 @@ class Runs:
         with self._context.database.read() as connection:
             left = run_store.alive(connection)
         for run in left:
-            self.active[run.run_id] = Active(
-                run.run_id, run.trial_id, run.experiment_id, tuple(run.slots), run.log_offsets
-            )
-            if run.stop_asked:
-                self.active[run.run_id].pause_until = time.monotonic() + PAUSE_GRACE_SECONDS
-            if run.handle is None or not self._context.launcher.adopt(run.run_id, run.handle):
-                self.ended(Exit(run.run_id, None, "it ended while the master was away"))
-            elif run.exit is not None:
-                self.said_exit(run.run_id)
+            self._adopt(run)
+
+    def _adopt(self, run: Run) -> None:
+        self.active[run.run_id] = Active(run.run_id, run.trial_id, run.experiment_id, tuple(run.slots), run.log_offsets)
+        if run.stop_asked:
+            self.active[run.run_id].pause_until = time.monotonic() + PAUSE_GRACE_SECONDS
+        if run.handle is None or not self._context.launcher.adopt(run.run_id, run.handle):
+            self.ended(Exit(run.run_id, None, "it ended while the master was away"))
+        elif run.exit is not None:
+            self.said_exit(run.run_id)
 
     def start(self, trial_id: int, slots: tuple[str, ...]) -> None:
         """Start the next run of a trial, from its latest checkpoint that is complete."""
@@ -183,11 +185,15 @@ class Runs:
             return None
         self._store_output(run)
         self._store_left_reports(run)
-        with self._context.database.write() as transaction:
-            decision = self._decide(transaction, run, exit.detail)
-            run_store.end(transaction, run.run_id)
-            if decision is not None:
-                self._carry_out(transaction, run, decision)
+        decision = None
+        try:
+            with self._context.database.write() as transaction:
+                decision = self._decide(transaction, run, exit.detail)
+                run_store.end(transaction, run.run_id)
+                if decision is not None:
+                    self._carry_out(transaction, run, decision)
+        except DamagedDatabaseError as error:  # its slots are free all the same
+            logger.error("What becomes of trial %d cannot be decided: %s", run.trial_id, error)
         del self.active[run.run_id]
         logger.info("run %s of trial %d is gone: %s", run.run_id, run.trial_id, exit.detail or f"exit code {exit.code}")
         if decision is not None:

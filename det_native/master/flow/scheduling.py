@@ -13,7 +13,9 @@ from det_native.master.scheduling.plan import Pending, Running
 from det_native.master.store import experiments, logs, trials
 from det_native.master.store.database import Database
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.resources import Resources
 from det_native.schema.states import ExperimentState, TrialState
+from det_native.storage.backups import DamagedDatabaseError
 
 logger = logging.getLogger(__name__)
 
@@ -21,17 +23,14 @@ logger = logging.getLogger(__name__)
 def pending_trials(connection: Connection, live: set[int]) -> list[Pending]:
     """Return the trials that wait for slots; those in `live` still have a worker."""
     found: list[Pending] = []
-    resources = {}
+    resources: dict[int, Resources | None] = {}
     queued = trials.in_state(connection, TrialState.QUEUED)
     served = trials.last_runs(connection, {trial.experiment_id for trial in queued})
     for trial in queued:
         if trial.id in live:
             continue
         if trial.experiment_id not in resources:
-            experiment = experiments.get(connection, trial.experiment_id)
-            active = experiment.state is ExperimentState.ACTIVE
-            config = ExperimentConfig.model_validate(experiment.config)
-            resources[trial.experiment_id] = config.resources if active else None
+            resources[trial.experiment_id] = _resources(connection, trial.experiment_id)
         wanted = resources[trial.experiment_id]
         if wanted is not None:
             found.append(
@@ -47,6 +46,17 @@ def pending_trials(connection: Connection, live: set[int]) -> list[Pending]:
                 )
             )
     return found
+
+
+def _resources(connection: Connection, experiment_id: int) -> Resources | None:
+    """Return what a trial of an experiment needs, None if none is to be started."""
+    try:
+        experiment = experiments.get(connection, experiment_id)
+    except DamagedDatabaseError:  # told at the start of the master; the others must go on
+        return None
+    if experiment.state is not ExperimentState.ACTIVE:
+        return None
+    return ExperimentConfig.model_validate(experiment.config).resources
 
 
 def tell_who_cannot_run(database: Database, slots: int) -> None:

@@ -15,16 +15,21 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from det_native.errors import MasterError, MissingDependencyError
+from det_native.errors import MasterError, MasterStartError, MissingDependencyError, StorageError
 from det_native.master.store import encoding, migrate
 from det_native.master.store.lease import Lease
 from det_native.master.store.pyramid import Tails
 from det_native.schema.rest import Event
+from det_native.storage import backups
+from det_native.storage.backups import DamagedDatabaseError
 
 logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 10_000
 SQLITE_FULL = 13
+SQLITE_DAMAGED = frozenset({11, 26})  # malformed; not a database
+
+WAY_OUT = "`det master restore` puts the newest backup in its place; what is there now is kept aside."
 
 
 @dataclass
@@ -60,7 +65,7 @@ class Database:
     Raises
     ------
     MasterStartError
-        If another master uses the database, or a newer version of the code has migrated it.
+        If another master uses the database, a newer version of the code has migrated it, or it is damaged.
     """
 
     def __init__(self, url: str, on_commit: Callable[[list[tuple[str, Event]]], None] | None = None) -> None:
@@ -69,15 +74,31 @@ class Database:
         self._writer = threading.Lock()
         self._tails = Tails()
         self._closed = False
+        self._damage: str | None = None
         self._engine = _engine(self.url)
         self._lease = Lease(self.url, self._engine)
         self._lease.acquire()
         try:
+            if self.file is not None:
+                backups.check(self.file)
             with self._connect(write=True) as connection:
-                migrate.upgrade(connection)
+                migrate.upgrade(connection, self._back_up)
+        except StorageError as error:
+            self.close()
+            way_out = f" {WAY_OUT}" if isinstance(error, DamagedDatabaseError) else ""
+            raise MasterStartError(f"{error}{way_out}") from error
         except BaseException:
             self.close()
             raise
+
+    def _back_up(self) -> None:
+        if self.file is not None:
+            logger.info("before its form changes, the database is backed up: %s", backups.make(self.file).path)
+
+    @property
+    def file(self) -> Path | None:
+        """The file of an SQLite database; None for other databases, and for one in memory."""
+        return Path(self.url.database).resolve() if self.dialect == "sqlite" and self.url.database else None
 
     @property
     def dialect(self) -> str:
@@ -94,6 +115,8 @@ class Database:
     def write(self) -> Iterator[Transaction]:
         """Give a transaction; it commits at the end of the block and is undone by any exception."""
         with self._writer:
+            if self._damage is not None:  # what still can be written would be lost with the next restoration
+                raise DamagedDatabaseError(self._damage)
             emitted: list[tuple[str, Event]] = []
             try:
                 with self._connect(write=True) as connection:
@@ -126,10 +149,19 @@ class Database:
     def _connect(self, *, write: bool) -> Iterator[Connection]:
         if self._closed:
             raise MasterError("The master is shutting down.")
-        with self._engine.connect() as connection:
-            connection = connection.execution_options(det_write=write)
-            with connection.begin():
-                yield connection
+        try:
+            with self._engine.connect() as connection:
+                connection = connection.execution_options(det_write=write)
+                with connection.begin():
+                    yield connection
+        except DBAPIError as error:
+            if not is_damaged(error):
+                raise
+            self._damage = (
+                f"The database {self.file} is damaged ({error.orig}). Stop the master (`det down`); {WAY_OUT}"
+            )
+            logger.critical("%s", self._damage)
+            raise DamagedDatabaseError(self._damage) from error
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -138,6 +170,12 @@ def is_disk_full(error: BaseException) -> bool:
         code = getattr(error.orig, "sqlite_errorcode", None)
         return (code is not None and code & 0xFF == SQLITE_FULL) or getattr(error.orig, "sqlstate", None) == "53100"
     return False
+
+
+def is_damaged(error: DBAPIError) -> bool:
+    """Whether a statement failed because the SQLite file is damaged."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in SQLITE_DAMAGED
 
 
 def _engine(url: URL) -> Engine:

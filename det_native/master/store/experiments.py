@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, func, insert, select, update
 
 from det_native.errors import NotFoundError, RequestError
-from det_native.master.store.database import Transaction
+from det_native.master.store.database import WAY_OUT, Transaction
 from det_native.master.store.encoding import now
 from det_native.master.store.tables import experiments, trials
 from det_native.schema import rest
 from det_native.schema.manifests import Framework
 from det_native.schema.states import ExperimentState, TrialState
+from det_native.storage.backups import DamagedDatabaseError
+
+logger = logging.getLogger(__name__)
 
 TERMINAL = [state.value for state in ExperimentState if state.terminal]
 
@@ -108,11 +112,18 @@ def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.E
 
 
 def listing(connection: Connection, owner: str, *, limit: int, before: int | None = None) -> list[rest.Experiment]:
-    """Return the newest experiments first, those with an id under `before` if it is given."""
+    """Return the newest experiments first, those with an id under `before` if it is given.
+
+    One whose row cannot be read is listed as failed, with the reason; it does not hide the others.
+    """
     query = _query(owner).order_by(experiments.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(experiments.c.id < before)
-    return [_experiment(row) for row in connection.execute(query)]
+    try:
+        return [_experiment(row) for row in connection.execute(query)]
+    except (ValueError, TypeError):
+        ids = list(connection.execute(query.with_only_columns(experiments.c.id)).scalars())
+    return [_readable(connection, experiment_id) for experiment_id in ids]
 
 
 def unfinished(connection: Connection) -> list[int]:
@@ -215,10 +226,41 @@ def _query(owner: str | None) -> Select[Any]:
 
 
 def _one(connection: Connection, experiment_id: int, owner: str | None) -> Row[Any]:
-    row = connection.execute(_query(owner).where(experiments.c.id == experiment_id)).first()
+    try:
+        row = connection.execute(_query(owner).where(experiments.c.id == experiment_id)).first()
+    except (ValueError, TypeError) as error:  # JSON that is none any more, say
+        raise DamagedDatabaseError(
+            f"The row of experiment {experiment_id} in the database of the master cannot be read ({error}). {WAY_OUT}"
+        ) from error
     if row is None:
         raise NotFoundError(f"There is no experiment {experiment_id}.")
     return row
+
+
+def _readable(connection: Connection, experiment_id: int) -> rest.Experiment:
+    """Return an experiment, or what stands for it where its row cannot be read."""
+    try:
+        return _experiment(_one(connection, experiment_id, None))
+    except DamagedDatabaseError as error:
+        logger.error("%s", error)
+        what = str(error)
+    return rest.Experiment(
+        id=experiment_id,
+        name=f"Experiment {experiment_id} (damaged)",
+        state=ExperimentState.ERROR,
+        config={},
+        bundle_id=None,
+        framework="unknown",
+        metric="",
+        smaller_is_better=True,
+        test=False,
+        progress=0.0,
+        trials=0,
+        best_validation=None,
+        error=rest.UserErrorInfo(type="DamagedDatabaseError", message=what, traceback="", batch=0),
+        created="1970-01-01T00:00:00.000Z",
+        ended=None,
+    )
 
 
 def _experiment(row: Row[Any]) -> rest.Experiment:

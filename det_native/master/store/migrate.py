@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
 logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells of every plugin that it has
 
 
-def upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, before_change: Callable[[], None] = lambda: None) -> None:
     """Run every migration that the database has not had yet.
+
+    Parameters
+    ----------
+    connection : Connection
+    before_change : callable
+        Called before a database that holds something is changed.
 
     Raises
     ------
@@ -29,7 +36,7 @@ def upgrade(connection: Connection) -> None:
     """
     # Alembic is slow to import, and at nearly every start there is nothing to do.
     if current(connection) != HEAD:
-        _run(connection)
+        _run(connection, before_change)
 
 
 def current(connection: Connection) -> str | None:
@@ -49,7 +56,7 @@ def configuration() -> Config:
     return config
 
 
-def _run(connection: Connection) -> None:
+def _run(connection: Connection, before_change: Callable[[], None]) -> None:
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory
 
@@ -61,6 +68,8 @@ def _run(connection: Connection) -> None:
             f"The database was written by a newer det_native (its schema is {revision!r}; version {__version__} "
             f"knows up to {HEAD!r}). Install that version again, or set DET_HOME to a fresh folder."
         )
+    if revision is not None:
+        before_change()
     with EnvironmentContext(config, scripts, fn=lambda known, _: scripts._upgrade_revs("head", known)) as steps:
         steps.configure(connection=connection, target_metadata=metadata)
         steps.run_migrations()
