@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.local.run import LocalReporter
+from det_harness.local.report import LocalReporter
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.group import joined
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints

@@ -15,7 +15,8 @@ import torch
 from det_harness.frameworks.torch import trial_state
 from det_harness.frameworks.torch.controller import PyTorchTrialController
 from det_harness.frameworks.torch.host_copy import HostMemory
-from det_harness.local.run import LocalReporter, LocalResult, run_local
+from det_harness.local.report import LocalReporter
+from det_harness.local.run import LocalRun, run_local
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.throttle import Throttle
 from safetensors.torch import save
@@ -66,7 +67,7 @@ def user_folder(tmp_path: Path) -> Iterator[Path]:
     os.chdir(before)
 
 
-def _train(directory: Path) -> LocalResult:
+def _train(directory: Path) -> LocalRun:
     config = load_config(
         {
             "hyperparameters": {"global_batch_size": 4},

@@ -117,5 +117,6 @@ def _fit_here(call: FitCall, settings: Settings, origin: Origin) -> Any:
     from det_native.experimental.local.history import show_last_state
 
     history = fit_here(call, settings, origin)
-    show_last_state(history, call.context.experiment)
+    if history is not call.context.experiment:
+        show_last_state(history, call.context.experiment)
     return history

@@ -12,6 +12,7 @@ from det_native.errors import ArgumentError
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, Place, resolve
 from det_native.experimental.directory import working_directory
+from det_native.frameworks import get_framework
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
@@ -107,7 +108,13 @@ def check_before_fit(settings: Settings, framework: Framework = "keras") -> dict
     UnsupportedFeatureError
         If it asks for what this version does not run yet.
     """
-    loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
+    loaded = load_config(
+        settings.config,
+        local=settings.place.local,
+        processes=trains_on_several(settings, framework),
+        defaults=_STAND_INS,
+        warn=False,
+    )
     check_supported(loaded, settings, framework, searches=False)
     if settings.place.local:  # the master draws one for what it is sent
         loaded = loaded.with_some_seed()
@@ -166,11 +173,17 @@ def complete_for_fit(settings: Settings, call: Any, *, warn: bool = True) -> Exp
     return load_config(
         settings.config,
         local=settings.place.local,
+        processes=trains_on_several(settings, call.framework),
         fills={path: value for path, value in fills.items() if path not in assumed},
         defaults={path: value for path, value in fills.items() if path in assumed},
         framework=call.framework,
         warn=warn,
     )
+
+
+def trains_on_several(settings: Settings, framework: Framework) -> bool:
+    """Return whether a call of ``fit()`` or ``train()`` can train on several slots: a quick check here has one."""
+    return not settings.place.test and bool(get_framework(framework).gradient_means)
 
 
 def check_supported(

@@ -52,6 +52,9 @@ class Description:
         metrics then are named ``val_...``.
     own_progress : bool
         Whether it shows the progress of a local run by itself.
+    own_process : bool
+        Whether it must not train in the process of its caller, on one slot or as a quick check either: what it does to
+        the process would stay in a kernel.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Description:
     whole_epochs: bool = False
     running_means: bool = False
     own_progress: bool = False
+    own_process: bool = False
 
     @property
     def trains(self) -> bool:

@@ -82,8 +82,8 @@ def load_config(
     notes = [_contradiction(loaded, contradicted)]
     if local and not processes and loaded.resources.slots_per_trial > 1:
         notes.append(
-            f"resources.slots_per_trial: {loaded.resources.slots_per_trial} becomes 1: a local run has one slot, "
-            "unless create() begins it and test=True is not given."
+            f"resources.slots_per_trial: {loaded.resources.slots_per_trial} becomes 1: a local run has one slot "
+            "with test=True, and where its framework trains on one."
         )
         loaded = loaded.model_copy(update={"resources": loaded.resources.model_copy(update={"slots_per_trial": 1})})
     notes.append(_no_effect(loaded, framework, local))

@@ -16,7 +16,7 @@ from typing import Any
 import rank_trials
 import torch
 from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.local.run import LocalReporter
+from det_harness.local.report import LocalReporter
 from det_harness.program.calls import ProgramSource
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.ranks.group import joined

@@ -108,6 +108,47 @@ def test_it_trains_here_and_there_survives_a_kill_and_loads_back(kernel: Kernel,
     assert (manifest["framework"], manifest["framework_version"]) == ("toy", "1.0")
 
 
+OWN_PROCESS = """
+import os
+from dataclasses import replace
+from det_native.frameworks import get_framework, registry
+
+registry._descriptions["toy"] = replace(get_framework("toy"), own_process=True)
+
+class Telling(ToyTrial):
+    def train_batch(self, batch_idx):
+        if batch_idx == 0:
+            print(f"parent {os.getppid()}, process {os.getpid()}, {os.environ['DET_WORKER']}")
+        if batch_idx == self.context.get_hparam("fails_at"):
+            raise ValueError("as it is told to")
+        return super().train_batch(batch_idx)
+"""
+
+
+def test_a_framework_gets_a_process_of_its_own_for_a_local_run_if_it_asks(kernel: Kernel, cluster: Cluster) -> None:
+    for cell in (SETUP, CONFIG, STATE):
+        kernel.run(cell)
+    kernel.run("here = det.experimental.create(ToyTrial, configuration(), local=True)")
+    kernel.run(OWN_PROCESS)
+    number = kernel.value("os.getpid()")
+    done = kernel.run("there = det.experimental.create(Telling, configuration(fails_at=-1), local=True)")
+    assert f"parent {number}, process " in done.text
+    assert f"process {number}" not in done.text
+    assert kernel.value("state(there)")[1:] == kernel.value("state(here)")[1:]
+    assert kernel.value("[there.state, there.trials[0].detail().batches, len(there.trials[0].metrics())]") == [
+        "COMPLETED",
+        BATCHES,
+        BATCHES,
+    ]
+    done = kernel.run("det.experimental.create(Telling, configuration(fails_at=-1), local=True, test=True)")
+    assert f"parent {number}, process " in done.text
+    assert "trained on one batch: loss = " in done.text
+    assert "The quick check passed." in done.text
+    done = kernel.run("det.experimental.create(Telling, configuration(fails_at=3), local=True)", fails=True)
+    assert "ValueError: as it is told to" in done.error
+    assert "line 13" in done.error
+
+
 def test_nothing_of_another_framework_is_imported_for_it(kernel: Kernel) -> None:
     assert kernel.value("[name for name in ('torch', 'tensorflow') if name in __import__('sys').modules]") == []
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from det_harness.frameworks.torch.loop import TorchLoopController
-from det_harness.local.run import LocalReporter
+from det_harness.local.report import LocalReporter
 from det_harness.program.runner import ProgramStop
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial import rng

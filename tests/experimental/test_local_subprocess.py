@@ -1,4 +1,4 @@
-"""``create(..., local=True)`` on two slots, from a kernel: two processes of this machine, and nothing of them stays."""
+"""``local=True`` on two slots, from a kernel: two processes of this machine, and nothing of them stays."""
 
 from __future__ import annotations
 
@@ -92,6 +92,60 @@ class Endless(Line):
 
 experiment = det.experimental.create(Endless, config(1_000_000), local=True)
 print("done", experiment.id)
+"""
+
+OBJECTS = """
+def loader():
+    x = torch.linspace(-1, 1, 16).reshape(-1, 1)
+    data = torch.utils.data.TensorDataset(x, 2 * x + 1)
+    return torch.utils.data.DataLoader(data, context.get_per_slot_batch_size(), shuffle=True)
+
+def train_batch(batch, epoch_idx, batch_idx):
+    if batch_idx == 0:
+        print(f"rank {context.distributed.get_rank()} here: {os.getpid() == KERNEL}")
+    loss = torch.nn.functional.mse_loss(model(batch[0]), batch[1])
+    context.backward(loss)
+    context.step_optimizer(optimizer)
+    return {"loss": loss}
+
+def evaluate_batch(batch):
+    return {"error": torch.nn.functional.mse_loss(model(batch[0]), batch[1])}
+"""
+
+BEGIN = """
+context = det.experimental.pytorch.init(config(8) | {"reproducibility": {"experiment_seed": 5}}, local=True)
+model = context.wrap_model(torch.nn.Linear(1, 1))
+optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.05))
+"""
+
+FIT = """
+drawn = model.weight.item()
+experiment = context.fit(loader(), loader(), train_batch, evaluate_batch)
+"""
+
+LOOP = """
+for batch in context.train(loader(), validation_loader=loader(), evaluate_batch=evaluate_batch):
+    context.report(train_batch(batch, context.epoch_idx, context.batch_idx))
+experiment = context.experiment
+"""
+
+# The model of this kernel is that of the last checkpoint, the same as where fit() or the loop ran here.
+SHOW = """
+last = experiment.trials[0].checkpoints[-1].load()
+rows = len(experiment.trials[0].metrics())
+print("done", experiment.id, rows, torch.equal(last.weight, model.weight), model.weight.item())
+"""
+
+LOOP_BROKEN = """
+for batch in context.train(loader(), validation_loader=loader(), evaluate_batch=evaluate_batch):
+    if context.batch_idx == 2 and context.distributed.get_rank() == 1:
+        raise ZeroDivisionError("the third batch")
+    context.report(train_batch(batch, 0, 1))
+"""
+
+QUICK = """
+experiment = context.fit(loader(), loader(), train_batch, evaluate_batch)
+print("size", context.get_per_slot_batch_size())
 """
 
 
@@ -223,6 +277,55 @@ def test_interrupt_ends_it_with_a_checkpoint(kernel: Kernel) -> None:
     [trial] = experiment.source.trials(experiment.id)
     assert trial.state == TrialState.CANCELED
     assert experiment.top_checkpoint().batch == trial.batches > 4
+
+
+@pytest.fixture(scope="module")
+def native(kernel: Kernel) -> Kernel:
+    """The kernel with objects for ``pytorch.init()`` too."""
+    kernel.run(OBJECTS)
+    return kernel
+
+
+def test_fit_and_a_loop_train_on_two_slots_alike(native: Kernel) -> None:
+    weights = []
+    for cell in (FIT, LOOP):
+        native.run(BEGIN)
+        printed = native.run(cell)
+        assert "rank 0 here: False" in printed, printed
+        assert "[rank 1] rank 1 here: False" in printed
+        assert "here: True" not in printed
+        assert ("the body of this loop has run in processes of its own" in printed) is (cell == LOOP)
+        done = re.search(r"done (local-\d+) 8 True (\S+)", native.run(SHOW))
+        assert done, native.printed
+        experiment = det.attach(done[1])
+        assert experiment.state == ExperimentState.COMPLETED
+        [trial] = experiment.source.trials(experiment.id)
+        assert (trial.batches, trial.target_batches) == (8, 8)
+        weights.append(done[2])
+    assert weights[0] == weights[1]
+    assert float(weights[0]) != float(native.run("print(drawn)"))
+    again = native.run(FIT)
+    assert "TrialDefinitionError: context.fit() was called, but context.train() has trained" in again
+
+
+def test_error_in_the_body_of_a_loop_comes_back_with_cell_and_line(native: Kernel) -> None:
+    native.run(BEGIN)
+    printed = native.run(LOOP_BROKEN)
+    assert "ZeroDivisionError: the third batch" in printed, printed
+    assert "on rank 1" in printed
+    assert re.search(r"in cell \[\d+\], line 4", printed), printed
+    kept = re.search(r"det.attach\('(local-\d+)'\)", printed)
+    assert kept, printed
+    assert det.attach(kept[1]).state == ExperimentState.ERROR
+
+
+def test_a_quick_check_stays_here_on_one_slot(native: Kernel) -> None:
+    native.run(BEGIN.replace("local=True", "local=True, test=True"))
+    printed = native.run(QUICK)
+    assert "becomes 1: a local run has one slot with test=True" in printed, printed
+    assert "rank 0 here: True" in printed
+    assert "The quick check passed." in printed
+    assert "size 4" in printed
 
 
 def test_processes_end_soon_after_their_kernel_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 from det_harness.frameworks.base import harness_for
-from det_harness.local.run import LocalReporter
+from det_harness.local.report import LocalReporter
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of

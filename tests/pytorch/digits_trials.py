@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.local.run import LocalReporter
+from det_harness.local.report import LocalReporter
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule

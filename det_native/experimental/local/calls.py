@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
-    """Run a captured call of ``fit()`` in this process and return Keras's ``History``.
+    """Run a captured call of ``fit()`` here and return Keras's ``History``; the handle, from processes of its own.
 
     Ctrl-C ends the training with a checkpoint; the history so far is returned.
 

@@ -26,7 +26,9 @@ from det_native.schema.manifests import CallKind, Framework
 from det_native.schema.states import ExperimentState, TrialState
 
 if TYPE_CHECKING:
-    from det_harness.local.run import LocalReporter, LocalRun
+    from det_harness.frameworks.base import FrameworkHarness
+    from det_harness.local.report import LocalReporter
+    from det_harness.local.run import LocalRun
 
     from det_native.experimental.origin import Origin
 
@@ -95,22 +97,13 @@ class LocalExperiment:
                 raise
             self._record.end(ExperimentState.CANCELED if self.interrupted else ExperimentState.COMPLETED)
 
-    def run_trial(self, sample: Sample) -> Any:
-        """Run one trial to its end and return what the user's call returns; None from processes of its own."""
-        if wants_processes(self._complete):
-            with self._recorded(sample, None) as (trial, reporter):
-                state, batches = train_in_processes(self._store, trial, self._complete, reporter)
-                self._record.end_trial(reporter, state, batches=batches)
-            return None
-        from det_harness.frameworks.base import harness_of
+    @property
+    def in_processes(self) -> bool:
+        """Whether its trials run in processes of their own."""
+        return wants_processes(self._complete, self._framework)
 
-        with self.trial(sample) as run:
-            run.outcome = harness_of(self._framework).controller(self._payload, run.services).run()
-        return run.outcome.result
-
-    @contextmanager
-    def trial(self, sample: Sample, steps: int | None = None) -> Iterator[LocalRun]:
-        """Record the trial that is run in the block, which has to say its outcome.
+    def run_trial(self, sample: Sample, steps: int | None = None) -> Any:
+        """Run one trial to its end and return what the user's call returns: the handle, from processes of its own.
 
         Parameters
         ----------
@@ -118,6 +111,28 @@ class LocalExperiment:
         steps : int, optional
             Batches of an epoch, where the data tell them.
         """
+        from det_harness.frameworks.base import harness_of
+
+        harness = harness_of(self._framework)
+        if self.in_processes:
+            self._run_in_processes(sample, steps, harness)
+            return self.handle
+        with self.trial(sample, steps) as run:
+            run.outcome = harness.controller(self._payload, run.services).run()
+        return run.outcome.result
+
+    def _run_in_processes(self, sample: Sample, steps: int | None, harness: FrameworkHarness) -> None:
+        with self._recorded(sample, steps) as (trial, reporter):
+            test = self._settings.place.test
+            state, batches = train_in_processes(self._store, trial, self._complete, reporter, test=test)
+            if reporter.checkpoints and not isinstance(self._payload, type):
+                # After fit() or train() the user's own objects are trained, wherever that was done.
+                harness.bring_back(self._payload, Path(reporter.checkpoints[-1][0]))
+            self._record.end_trial(reporter, state, batches=batches)
+
+    @contextmanager
+    def trial(self, sample: Sample, steps: int | None = None) -> Iterator[LocalRun]:
+        """Record the trial that is run in the block, in this process, which has to say its outcome."""
         from det_harness.local.run import local_run
 
         with self._recorded(sample, steps) as (trial, reporter):
@@ -137,7 +152,7 @@ class LocalExperiment:
     @contextmanager
     def _recorded(self, sample: Sample, steps: int | None) -> Iterator[tuple[rest.Trial, LocalReporter]]:
         """Begin a trial and show how far it is; an exception of the block ends it, else the block does."""
-        from det_harness.local.run import LocalReporter
+        from det_harness.local.report import LocalReporter
 
         trial = self._record.begin_trial(sample, self._length(sample, steps))
         if self._record.planned > 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,18 @@ from det_native.errors import of_the_users
 from det_native.experimental import document_place
 from det_native.experimental.cell_end import at_the_end
 from det_native.experimental.local.experiment import LocalExperiment
-from det_native.experimental.local.samples import config_of_one_trial, sample_of_call
+from det_native.experimental.local.samples import Sample, config_of_one_trial, sample_of_call
 from det_native.experimental.settings import Settings
-from det_native.schema.config import ExperimentConfig
+from det_native.schema.environment import Ranks
 
 if TYPE_CHECKING:
-    from det_harness.local.run import LocalRun
-
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native_call import TorchCall
+
+_ELSEWHERE = (
+    "context.train(): the body of this loop has run in processes of its own. Here it had no batches: its variables are "
+    "as they were; the wrapped models are trained."
+)
 
 
 class LoopError(Exception):
@@ -39,16 +41,16 @@ def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Exper
     settings : Settings
     origin : Origin
     """
-    from det_harness.frameworks.base import harness_of
-
-    with _running(call, config_of_one_trial(settings, call), settings, origin) as run:
-        run.outcome = harness_of(call.framework).controller(call, run.services).run()
-    experiment: Experiment = call.context.experiment
-    return experiment
+    experiment, sample, steps = _begun(call, settings, origin)
+    with experiment.running():
+        experiment.run_trial(sample, steps)
+    return experiment.handle
 
 
 def batches_here(call: TorchCall, settings: Settings, origin: Origin) -> Iterator[Any]:
     """Return the batches of a training here; the experiment ends with them, or when the loop is left.
+
+    A training on several slots gives none: the loop's body runs in processes of its own, as on the cluster.
 
     Parameters
     ----------
@@ -65,14 +67,20 @@ def _batches(call: TorchCall, settings: Settings, origin: Origin) -> Generator[A
     from det_harness.frameworks.base import harness_of
 
     try:
-        with _running(call, config_of_one_trial(settings, call), settings, origin) as run:
-            controller = harness_of(call.framework).loop(call, run.services)
-            try:
-                yield from controller.batches()
-            except GeneratorExit:
-                if controller.outcome is None:
-                    raise LoopError(LoopError.__doc__) from None
-            run.outcome = controller.outcome
+        experiment, sample, steps = _begun(call, settings, origin)
+        with experiment.running():
+            if experiment.in_processes:
+                experiment.run_trial(sample, steps)
+                print(_ELSEWHERE)
+            else:
+                with experiment.trial(sample, steps) as run:
+                    controller = harness_of(call.framework).loop(call, run.services)
+                    try:
+                        yield from controller.batches()
+                    except GeneratorExit:
+                        if controller.outcome is None:
+                            raise LoopError(LoopError.__doc__) from None
+                    run.outcome = controller.outcome
     except LoopError:
         return
     except Exception as error:  # noqa: BLE001 (raised again)
@@ -93,14 +101,16 @@ def _close_at_the_end(batches: Generator[Any, None, None]) -> None:
     at_the_end(close)
 
 
-@contextmanager
-def _running(call: TorchCall, config: ExperimentConfig, settings: Settings, origin: Origin) -> Iterator[LocalRun]:
-    """Record the one trial of a call, which is run in the block."""
+def _begun(call: TorchCall, settings: Settings, origin: Origin) -> tuple[LocalExperiment, Sample, int]:
+    """Return the experiment of a call, the sample of its one trial, and the batches of an epoch."""
+    config = config_of_one_trial(settings, call)
     sample = sample_of_call(config, call)
-    complete = replace(call.context.env, config=config.model_dump(mode="json"), hparams=sample.hparams)
+    slots = 1 if config.resources.native_parallel else config.resources.slots_per_trial
+    complete = replace(
+        call.context.env, config=config.model_dump(mode="json"), hparams=sample.hparams, ranks=Ranks(size=slots)
+    )
     call.check(complete)
     call.context.begin_training(call.kind)
     experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin, whole_epochs=True)
     call.context.experiment = experiment.handle
-    with experiment.running(), experiment.trial(sample, steps=call.steps_per_epoch(complete)) as run:
-        yield run
+    return experiment, sample, call.steps_per_epoch(complete)

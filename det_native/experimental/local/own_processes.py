@@ -9,14 +9,17 @@ from det_native._version import PROTOCOL
 from det_native.client.waiting import error_text
 from det_native.errors import ExperimentFailedError, UnsupportedFeatureError, UserCodeError
 from det_native.experimental.local.store import LocalStore
+from det_native.frameworks import get_framework
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.gpus import visible_gpus
 from det_native.schema.job import TrialJob
+from det_native.schema.manifests import Framework
 from det_native.schema.states import ExitReason, TrialState
+from det_native.schema.testing import testing_config
 
 if TYPE_CHECKING:
-    from det_harness.local.run import LocalReporter
+    from det_harness.local.report import LocalReporter
 
 
 class ProcessFailedError(UserCodeError):
@@ -34,13 +37,13 @@ class ProcessFailedError(UserCodeError):
         self.info = info
 
 
-def wants_processes(config: ExperimentConfig) -> bool:
+def wants_processes(config: ExperimentConfig, framework: Framework) -> bool:
     """Return whether a trial cannot run in the process of its caller."""
-    return config.resources.slots_per_trial > 1
+    return config.resources.slots_per_trial > 1 or get_framework(framework).own_process
 
 
 def train_in_processes(
-    store: LocalStore, trial: rest.Trial, config: ExperimentConfig, reporter: LocalReporter
+    store: LocalStore, trial: rest.Trial, config: ExperimentConfig, reporter: LocalReporter, *, test: bool
 ) -> tuple[TrialState, int]:
     """Train one trial; return its state, which is CANCELED after Ctrl-C, and the batches done.
 
@@ -56,12 +59,13 @@ def train_in_processes(
         If the code could not be captured.
     """
     from det_harness.local.processes import run_in_processes
+    from det_harness.local.report import reporting
     from det_harness.local.run import interruptible
 
-    job = _job(store, trial, config)
+    job = _job(store, trial, testing_config(config) if test else config, test=test)
     size = 1 if config.resources.native_parallel else config.resources.slots_per_trial
-    with interruptible() as interrupted:
-        word = run_in_processes(job, size, reporter, interrupted.is_set)
+    with interruptible() as interrupted, reporting(reporter, test=test) as told:
+        word = run_in_processes(job, size, told, interrupted.is_set)
     if word is not None and not word.reason.failed:
         stopped = word.reason is ExitReason.STOPPED
         return TrialState.CANCELED if stopped or interrupted.is_set() else TrialState.COMPLETED, word.batch
@@ -74,15 +78,16 @@ def train_in_processes(
     raise ExperimentFailedError(f"A process of trial {trial.id} ended without a word; what it printed is above.")
 
 
-def _job(store: LocalStore, trial: rest.Trial, config: ExperimentConfig) -> TrialJob:
+def _job(store: LocalStore, trial: rest.Trial, config: ExperimentConfig, *, test: bool) -> TrialJob:
     from det_harness.local.bundle import blobs_of, kept_bundle
 
     bundle = kept_bundle(store.folder)
     slots = config.resources.slots_per_trial
     if bundle is None:
+        what = f"resources.slots_per_trial: {slots}" if slots > 1 else f"The framework {store.experiment().framework}"
         raise UnsupportedFeatureError(
-            f"resources.slots_per_trial: {slots} trains in processes of their own, which need the code of this "
-            f"program. Without it the training runs here. The code could not be captured: {store.why_no_program()}"
+            f"{what} trains in processes of its own, which need the code of this program. It could not be captured: "
+            f"{store.why_no_program()}"
         )
     gpus = visible_gpus()
     folder = store.trial_folder(trial.id)
@@ -102,4 +107,5 @@ def _job(store: LocalStore, trial: rest.Trial, config: ExperimentConfig) -> Tria
         trial_seed=trial.seed,
         devices=[gpus[slot % len(gpus)] for slot in range(slots)] if gpus else [],
         threads=len(os.sched_getaffinity(0)),
+        test=test,
     )

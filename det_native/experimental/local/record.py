@@ -14,7 +14,7 @@ from det_native.schema.manifests import CheckpointManifest, Framework
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
 
 if TYPE_CHECKING:
-    from det_harness.local.run import LocalReporter
+    from det_harness.local.report import LocalReporter
 
     from det_native.experimental.local.samples import Sample
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from det_native.experimental.local.store import LocalStore
 
 if TYPE_CHECKING:
-    from det_harness.local.run import LocalReporter
+    from det_harness.local.report import LocalReporter
 
 # A row is there for others this long after it was reported.
 WRITE_SECONDS = 0.5

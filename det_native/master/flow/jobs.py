@@ -16,10 +16,9 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob, TrialJob
-from det_native.schema.lengths import Length, Unit
+from det_native.schema.lengths import Unit
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework
 from det_native.schema.resources import Device
-from det_native.schema.searcher import SingleSearcher
 from det_native.schema.storage_config import MasterStorage, SharedFileStorage
 
 
@@ -68,27 +67,6 @@ def checkpoint_uri(config: ExperimentConfig, places: Places) -> str:
             raise UnsupportedFeatureError(
                 f"checkpoint_storage.type: {storage.type} comes with a later version; shared_fs works now."
             )
-
-
-def testing_config(config: ExperimentConfig) -> ExperimentConfig:
-    """Return the configuration of a quick check: one batch, one validation, one checkpoint, nothing kept."""
-    one_batch = Length(unit=Unit.BATCHES, units=1)
-    searcher = SingleSearcher(
-        metric=config.searcher.metric, smaller_is_better=config.smaller_is_better, max_length=one_batch
-    )
-    nothing = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}
-    return config.model_copy(
-        update={
-            "name": f"[test-mode] {config.title}".rstrip(),
-            "searcher": searcher,
-            "scheduling_unit": 1,
-            "min_validation_period": one_batch,
-            "min_checkpoint_period": Length(unit=Unit.BATCHES, units=0),
-            "perform_initial_validation": False,
-            "max_restarts": 0,
-            "checkpoint_storage": config.checkpoint_storage.model_copy(update=nothing),
-        }
-    )
 
 
 def target_batches(config: ExperimentConfig, hparams: dict[str, object], framework: Framework | None = None) -> int:

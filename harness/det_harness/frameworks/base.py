@@ -87,6 +87,9 @@ class FrameworkHarness:
         """Return what a trial class or a captured call makes, with the weights of the checkpoint in `directory`."""
         raise untrainable(payload)
 
+    def bring_back(self, call: Any, directory: Path) -> None:
+        """Put the weights of a checkpoint into the objects of a captured call, which other processes have trained."""
+
 
 def harness_of(name: str) -> FrameworkHarness:
     """Return the harness of a framework by its name.

@@ -32,7 +32,7 @@ OUTPUT_NAME = "output.log"
 
 _POLL_SECONDS = 0.05
 # Once one process has failed the others cannot go on; this is for what they write at the moment.
-_PEER_GRACE_SECONDS = 8.0
+_PEER_TIMEOUT_SECONDS = 8.0
 _REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
 
 
@@ -104,7 +104,7 @@ class _Processes:
         failed = [code for code in codes if code not in (None, 0, EXIT_RANK_FAILED)]
         now = time.monotonic()
         if failed and self._kill_at is None:
-            self._kill_at = now + _PEER_GRACE_SECONDS
+            self._kill_at = now + _PEER_TIMEOUT_SECONDS
         if self._kill_at is not None and now >= self._kill_at:
             self.signal(signal.SIGKILL)
         return None in codes

@@ -63,3 +63,9 @@ class TorchHarness(FrameworkHarness):
         if isinstance(payload, type):
             return loading.load_trial(payload, directory, environment)
         return loading.load_models(payload, directory)
+
+    def bring_back(self, call: Any, directory: Path) -> None:
+        """Put the weights of a checkpoint into the models of a captured call."""
+        from det_harness.frameworks.torch.trial_state import load_models
+
+        load_models(directory, call.context)

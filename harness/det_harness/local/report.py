@@ -1,0 +1,130 @@
+"""What a local trial reports: kept in memory, and said while a quick check runs."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from det_harness.trial.services import Reporter
+from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.rest import MetricRow
+
+
+class LocalReporter(Reporter):
+    """Keeps a local trial's reports in memory, in the shape in which a master would return them.
+
+    Parameters
+    ----------
+    metric : str or None
+        The searcher's metric.
+    smaller_is_better : bool
+    observe : callable, optional
+        Is told of each report: batches done, and the newest metrics.
+
+    Attributes
+    ----------
+    training_rows, validation_rows : list of MetricRow
+        In order of batches.
+    checkpoints : list of (str, CheckpointManifest)
+        Location and manifest of each, in the order in which they were completed.
+    """
+
+    def __init__(
+        self,
+        metric: str | None = None,
+        *,
+        smaller_is_better: bool = True,
+        observe: Callable[[int, Mapping[str, Any]], None] | None = None,
+    ) -> None:
+        self._metric = metric
+        self._smaller_is_better = smaller_is_better
+        self._observe = observe
+        # As they were reported: making rows of them would cost the loop more than all else that is kept of a batch.
+        self._reported: deque[tuple[list[int], Mapping[str, list[float | None]]]] = deque()
+        self._training_rows: list[MetricRow] = []
+        self._making_rows = threading.Lock()
+        self.validation_rows: list[MetricRow] = []
+        self.checkpoints: list[tuple[str, CheckpointManifest]] = []
+
+    def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
+        """Keep rows of training metrics."""
+        self._reported.append((batches, metrics))
+        if self._observe is not None and batches:
+            self._observe(batches[-1], _row(metrics, -1))
+
+    @property
+    def training_rows(self) -> list[MetricRow]:
+        """The rows of training metrics; a thread may ask while others are reported."""
+        with self._making_rows:
+            while self._reported:
+                batches, metrics = self._reported.popleft()
+                self._training_rows += [
+                    MetricRow(batch=batch, metrics=_row(metrics, index)) for index, batch in enumerate(batches)
+                ]
+            return self._training_rows
+
+    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+        """Keep the metrics of one validation."""
+        row = {name: value for name, value in metrics.items() if value is not None}
+        self.validation_rows.append(MetricRow(batch=batch, metrics=row))
+        if self._observe is not None:
+            self._observe(batch, row)
+
+    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
+        """Keep what is known of a checkpoint."""
+        self.checkpoints.append((location, manifest))
+
+    def best_metric(self) -> float | None:
+        """Return the best value of the searcher's metric so far."""
+        values = [row.metrics[self._metric] for row in self.validation_rows if self._metric in row.metrics]
+        if not values:
+            return None
+        best: float = min(values) if self._smaller_is_better else max(values)
+        return best
+
+
+def _row(metrics: Mapping[str, list[float | None]], index: int) -> dict[str, float]:
+    return {name: value for name, column in metrics.items() if (value := column[index]) is not None}
+
+
+@contextmanager
+def reporting(reporter: LocalReporter, *, test: bool) -> Iterator[Reporter]:
+    """Give what a trial in the block reports to: `reporter`, or for a quick check one that says it too."""
+    if test:
+        print("Quick check: training on one batch, validating on one batch, saving one checkpoint.")
+    yield _PrintingReporter(reporter) if test else reporter
+    if test:
+        print("The quick check passed.")
+
+
+class _PrintingReporter(Reporter):
+    """Says what happens while a quick check runs."""
+
+    def __init__(self, reporter: LocalReporter) -> None:
+        self._reporter = reporter
+
+    def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
+        """Pass on rows of training metrics and say them."""
+        self._reporter.training(batches, metrics)
+        print(f"  trained on one batch: {_listed({name: column[-1] for name, column in metrics.items()})}")
+
+    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+        """Pass on the metrics of a validation and say them."""
+        self._reporter.validation(batch, metrics)
+        print(f"  validated: {_listed(metrics)}")
+
+    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
+        """Pass on a checkpoint and say where it is."""
+        self._reporter.checkpoint(location, manifest)
+        print(f"  saved a checkpoint of {manifest.size} bytes: {location}")
+
+    def best_metric(self) -> float | None:
+        """Return the best value of the searcher's metric so far."""
+        return self._reporter.best_metric()
+
+
+def _listed(metrics: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} = {value:.4g}" for name, value in metrics.items() if value is not None)
