@@ -46,6 +46,10 @@ class Subject(ABC):
     def payload(self, environment: TrialEnvironment, in_batch: InBatch) -> Any:
         """Return a fresh trial class or captured call, which calls `in_batch` in each batch of training."""
 
+    def train(self, payload: Any, services: Services) -> Outcome:
+        """Train what :meth:`payload` has returned, to the end."""
+        return harness_for(payload).controller(payload, services).run()
+
     @abstractmethod
     def state(self, loaded: Any) -> Any:
         """Return what was trained, as a value that can be compared, of what the harness's ``load()`` returns."""
@@ -96,7 +100,7 @@ class Runs:
             payload = self.subject.payload(environment, in_batch)
             rng.seed_all(SEED)
             try:
-                return harness_for(payload).controller(payload, services).run()
+                return self.subject.train(payload, services)
             finally:
                 checkpoints.wait()
 

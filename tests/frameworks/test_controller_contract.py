@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from controller_contract import BATCH_SIZE, RECORDS, ControllerContract, InBatch, Subject
 from det_harness.frameworks.base import harness_of
+from det_harness.trial.services import Outcome, Services
 from installed_toy import toy_in_this_process
 
 from det_native.schema.environment import TrialEnvironment
@@ -69,7 +70,7 @@ class NativeTorch(Torch):
         records = torch.randn(RECORDS, 6, generator=torch.Generator().manual_seed(3))
         data = torch.utils.data.TensorDataset(records, records[:, :3].argmax(1))
         context = PyTorchNativeContext(
-            environment, on_fit=lambda call: call, on_train=lambda call: call, role="local", length_of=lambda _: 0
+            environment, on_fit=lambda call: call, on_train=lambda call: lambda: iter([call]), length_of=lambda _: 0
         )
         layers = (torch.nn.Linear(6, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 3))
         model = context.wrap_model(torch.nn.Sequential(*layers))
@@ -85,16 +86,31 @@ class NativeTorch(Torch):
         def evaluate_batch(batch: Any) -> dict[str, Any]:
             return {"val_loss": torch.nn.functional.cross_entropy(model(batch[0]), batch[1])}
 
-        return context.fit(
-            torch.utils.data.DataLoader(data, batch_size=BATCH_SIZE, shuffle=True),
-            torch.utils.data.DataLoader(data, batch_size=BATCH_SIZE),
-            train_batch=train_batch,
-            evaluate_batch=evaluate_batch,
-            epochs=3,
-        )
+        loaders = [torch.utils.data.DataLoader(data, BATCH_SIZE, shuffle=shuffle) for shuffle in (True, False)]
+        return self.call(context, loaders[0], loaders[1], train_batch, evaluate_batch)
+
+    def call(self, context: Any, loader: Any, validation_loader: Any, train_batch: Any, evaluate_batch: Any) -> Any:
+        """Return the call that is trained."""
+        return context.fit(loader, validation_loader, train_batch, evaluate_batch, epochs=3)
 
     def state(self, loaded: Any) -> Any:
         return {name: value.tolist() for name, value in loaded.state_dict().items()}
+
+
+class TorchLoop(NativeTorch):
+    """A loop over ``context.train()``."""
+
+    def call(self, context: Any, loader: Any, validation_loader: Any, train_batch: Any, evaluate_batch: Any) -> Any:
+        self.train_batch = train_batch
+        return next(context.train(loader, 3, validation_loader=validation_loader, evaluate_batch=evaluate_batch))
+
+    def train(self, payload: Any, services: Services) -> Outcome:
+        loop = harness_of("torch").loop(payload, services)
+        context = payload.context
+        for batch in loop.batches():
+            context.report(self.train_batch(batch, context.epoch_idx, context.batch_idx))
+        assert loop.outcome is not None
+        return loop.outcome
 
 
 class Keras(Subject):
@@ -160,7 +176,7 @@ def loaded_frameworks() -> None:
         harness_of(name).warm_up("cpu")
 
 
-@pytest.fixture(params=[Torch, NativeTorch, Keras, Toy], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[Torch, NativeTorch, TorchLoop, Keras, Toy], ids=lambda kind: kind.__name__)
 def subject(
     loaded_frameworks: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Subject]:
