@@ -305,13 +305,19 @@ class CheckpointReport(_Model):
 
 
 class ExitReport(_Model):
-    """The last report of a run."""
+    """The last report of a run.
+
+    `early` says that the user's code has ended the training before its length. `last_row` is the batch of the last
+    training metrics that this run has reported, -1 if it has reported none, None where that is not known.
+    """
 
     type: Literal["exit"] = "exit"
     seq: int = Field(ge=1)
     reason: ExitReason
     batch: int = Field(ge=0)
     error: UserErrorInfo | None = None
+    early: bool = False
+    last_row: int | None = None
 
 
 Report = Annotated[StartedReport | MetricsReport | CheckpointReport | ExitReport, Field(discriminator="type")]

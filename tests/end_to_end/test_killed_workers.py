@@ -37,3 +37,30 @@ def test_the_end_is_the_same_bit_for_bit(kernel: Kernel, torch_end: Any, cluster
     assert told.count("killed by signal 9") == 2
     for place in ("continues from the beginning.", "at batch 6.", "at batch 13."):
         assert place in told
+
+
+FORKING = """
+class Forking(Digits):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if batch_idx == 7 and os.fork() == 0 and self.context.get_hparam("fails"):
+            raise KeyError("of the child")
+        return super().train_batch(batch, epoch_idx, batch_idx)
+"""
+CREATE_FORKING = (
+    "experiment = det.experimental.create(Forking, configuration(hyperparameters=settings | {'fails': %s}))"
+)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_forked_process_that_comes_back_into_the_training_reports_nothing(
+    kernel: Kernel, torch_end: Any, cluster: Cluster, fails: bool
+) -> None:
+    if not fails:
+        kernel.run(FORKING)
+    experiment = cluster.attach(kernel.submit_with(CREATE_FORKING % fails))
+    assert ended(experiment, ExperimentState.COMPLETED).restarts == 0
+    assert_complete_rows(experiment, BATCHES)
+    assert kernel.end_of(experiment.id) == torch_end
+    told = str(experiment.logs())
+    assert told.count("came back into the training. It ends here") == 1
+    assert ("KeyError: 'of the child'" in told) == fails

@@ -132,3 +132,27 @@ def test_no_trial_is_restarted_more_often_than_allowed(ends: list[ExitReason | N
         restarts, fingerprint = decision.restarts, decision.fingerprint
     assert isinstance(decision, Fail)
     assert restarts <= max_restarts
+
+
+def completed(batch: int, **told: object) -> Facts:
+    report = ExitReport(seq=1, reason=ExitReason.COMPLETED, batch=batch, **told)  # type: ignore[arg-type]
+    return replace(facts(ExitReason.COMPLETED), exit=report, length=200)
+
+
+def test_a_run_that_did_less_than_was_asked_for_is_not_complete() -> None:
+    decision = decide(completed(140, last_row=140))
+    assert isinstance(decision, Restart)
+    assert decision.error.type == "IncompleteRun"
+    assert "after batch 140 of 200" in decision.reason
+    assert decide(replace(completed(140, last_row=140, early=True), last_row=140)) == Complete()
+    assert decide(replace(completed(200, last_row=200), last_row=200)) == Complete()
+
+
+def test_a_run_whose_metrics_are_not_all_here_is_not_complete() -> None:
+    known = replace(completed(200, last_row=200), last_row=140)
+    decision = decide(known)
+    assert isinstance(decision, Restart)
+    assert "up to batch 140 only, of 200" in decision.error.message
+    assert isinstance(decide(replace(known, restarts=5)), Fail)
+    assert decide(replace(known, killed=True)) == Cancel()
+    assert decide(completed(200, last_row=-1)) == Complete()  # a trial need not report training metrics

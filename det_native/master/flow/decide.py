@@ -35,6 +35,10 @@ class Facts:
         The run was asked to end, so that another one continues later.
     fingerprint : str or None
         Of the trial's last error that its worker could still tell.
+    length : int or None
+        Batches that the trial is to do.
+    last_row : int
+        The batch of the last training metrics of the run that are stored, -1 if there are none.
     """
 
     exit: ExitReport | None
@@ -44,6 +48,8 @@ class Facts:
     restarts: int
     max_restarts: int
     fingerprint: str | None
+    length: int | None = None
+    last_row: int = -1
 
 
 @dataclass(frozen=True)
@@ -90,16 +96,18 @@ def decide(facts: Facts) -> Decision:
     An error is tried once more, and not again if it then is the same at the same batch; not at all if it is one that
     comes however often the program is run. A process that vanished is restarted as long as there are restarts left, and
     so is one that somebody else than the master had end (SIGTERM, when a machine shuts down): its trial has not done
-    what it was to do. A run that was asked to end, and did so or had to be killed, is no restart.
+    what it was to do. A run that was asked to end, and did so or had to be killed, is no restart. A run that says that
+    it has done all is not believed where fewer batches, or metrics of fewer batches, are here.
     """
     reason = facts.exit.reason if facts.exit is not None else None
-    if reason is ExitReason.COMPLETED:
+    missing = _missing(facts)
+    if reason is ExitReason.COMPLETED and missing is None:
         return Complete()
     if facts.killed:
         return Cancel()
     if facts.paused and reason in (None, ExitReason.STOPPED):
         return Suspend(_how_suspended(facts.exit))
-    error = _error_of(facts)
+    error = missing or _error_of(facts)
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
         return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
     if reason in _OWN_ERRORS and error.type in _LASTING:
@@ -111,6 +119,21 @@ def decide(facts: Facts) -> Decision:
     if facts.restarts >= facts.max_restarts:
         return Fail(error, f"The trial has no restarts left (max_restarts: {facts.max_restarts}).")
     return Restart(facts.restarts + 1, fingerprint or facts.fingerprint, error, _why(error, facts))
+
+
+def _missing(facts: Facts) -> UserErrorInfo | None:
+    """Return what a run lacks that says that it has done all, None if it is all there."""
+    exit = facts.exit
+    if exit is None or exit.reason is not ExitReason.COMPLETED or exit.last_row is None:
+        return None
+    if facts.length is not None and exit.batch < facts.length and not exit.early:
+        what = f"after batch {exit.batch} of {facts.length}"
+    elif facts.last_row < exit.last_row:
+        what = f"but its metrics are here up to batch {max(facts.last_row, 0)} only, of {exit.last_row}"
+    else:
+        return None
+    message = f"The run said that it has done all, {what}. What your code forks must not come back into the training."
+    return UserErrorInfo(type="IncompleteRun", message=message, traceback="", batch=exit.batch)
 
 
 def fingerprint_of(error: UserErrorInfo) -> str:

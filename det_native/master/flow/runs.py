@@ -288,6 +288,8 @@ class Runs:
             restarts=trial.restarts,
             max_restarts=int(experiment.config["max_restarts"]),
             fingerprint=trials.fingerprint(connection, run.trial_id),
+            length=trial.target_batches or None,
+            last_row=stored.training_last if stored else -1,
         )
         return decide(facts)
 

@@ -263,7 +263,7 @@ def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) ->
     run.changes["exit"] = report.model_dump(mode="json")
     run.batches = max(run.batches, report.batch)
     run.decisive = True
-    if report.reason is ExitReason.COMPLETED and report.batch > 0:
+    if report.reason is ExitReason.COMPLETED and report.early and report.batch > 0:
         # A loop that was left has done all that it was to do.
         trials.update_row(transaction, run.row.trial_id, target_batches=report.batch)
     if report.error is not None:

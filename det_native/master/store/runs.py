@@ -37,6 +37,8 @@ class Run:
         The worker was asked to checkpoint and end, to be continued by a later run.
     log_offsets : list of int
         Bytes of each process's output that are in the logs, by rank: so many processes has the run.
+    training_last : int
+        Batch of the last training metrics that are stored, -1 if there are none.
     """
 
     run_id: str
@@ -51,6 +53,7 @@ class Run:
     exit: ExitReport | None
     stop_asked: bool
     log_offsets: list[int]
+    training_last: int = -1
 
 
 def new_id() -> str:
@@ -180,4 +183,5 @@ def _run(row: Row[Any]) -> Run:
         exit=None if row.exit is None else ExitReport.model_validate(row.exit),
         stop_asked=row.stop_asked,
         log_offsets=list(row.log_offsets),
+        training_last=row.training_last,
     )

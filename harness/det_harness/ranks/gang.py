@@ -100,7 +100,9 @@ class SilentReporter:
         """Return None."""
         return None
 
-    def exit(self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None) -> ExitReport:
+    def exit(
+        self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None, *, early: bool = False
+    ) -> ExitReport:
         """Return what is to be left on disk."""
         return exit_report(reason, batch, error)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+from det_harness.trial.forks import end_forked_child
 from det_harness.trial.metrics import checked_validation, is_best
 from det_harness.trial.schedule import Finish, SaveCheckpoint, Train, Validate
 from det_harness.trial.services import Outcome, Services
@@ -100,6 +101,7 @@ class Driver:
         TrialDefinitionError
             If the metrics of a validation are not what the configuration needs.
         """
+        end_forked_child()
         while True:
             self._tell_uploads()
             action = self._schedule.next()
@@ -123,6 +125,7 @@ class Driver:
         StorageError
             If a checkpoint could not be written.
         """
+        end_forked_child()
         self._port.wait()
         self._tell_uploads()
         progress = self._schedule.progress

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from det_harness.trial.forks import end_forked_child
 from det_harness.trial.spool import Spool, SpooledBatch
 from det_native.errors import AuthenticationError, FencedError, MasterError, RequestError, StorageError
 from det_native.schema.manifests import CheckpointManifest
@@ -81,6 +82,7 @@ class SpoolReporter:
         self._interval = interval
         self._wake = threading.Condition()
         self._seq = 0
+        self._last_row = -1
         self._batches: list[int] = []
         self._columns: dict[str, list[float | None]] = {}
         self._urgent = False
@@ -108,6 +110,7 @@ class SpoolReporter:
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Report rows of training metrics by column; ``batches[i]`` counts the batches done, from 1."""
+        end_forked_child()
         with self._wake:
             if not self._had_rows:
                 self._had_rows = self._urgent = True
@@ -116,6 +119,7 @@ class SpoolReporter:
             self._batches.extend(batches)
             for name, column in metrics.items():
                 self._columns.setdefault(name, []).extend(column)
+            self._last_row = max(self._last_row, *batches)
             self._wake.notify()
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
@@ -135,11 +139,19 @@ class SpoolReporter:
             if self._on_checkpoint is not None:
                 self._on_checkpoint()
 
-    def exit(self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None) -> ExitReport:
-        """Report the end of the run; returns the report."""
+    def exit(
+        self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None, *, early: bool = False
+    ) -> ExitReport:
+        """Report the end of the run; returns the report.
+
+        `early` says that the user's code has ended the training before its length.
+        """
+        end_forked_child()
         with self._wake:
             self._append_rows()
-            report = ExitReport(seq=self._next(), reason=reason, batch=batch, error=error)
+            report = ExitReport(
+                seq=self._next(), reason=reason, batch=batch, error=error, early=early, last_row=self._last_row
+            )
             self._append(report, durable=True)
             return report
 

@@ -23,6 +23,7 @@ from det_harness.ranks.gang import Failures, SilentReporter, exit_report, ranks_
 from det_harness.ranks.group import joined
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.forks import end_forked_child, is_forked_child, this_is_the_worker
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.publications import Publications
 from det_harness.trial.report import SpoolReporter, open_reporter
@@ -100,6 +101,7 @@ class TrialRun:
 
     def run(self) -> int:
         """Train, report how it ended, and return the worker's exit code."""
+        this_is_the_worker()
         with self._terminated_by_signal():
             try:
                 outcome = self._train()
@@ -175,16 +177,21 @@ class TrialRun:
 
     def _must_stop(self) -> bool:
         """Whether training is to end early, which the controller then knows."""
+        if is_forked_child():
+            return True  # it ends at the next batch, and there for good
         if self._stop.is_set() or self._reporter.stop_requested:
             self._told_to_stop = True
         return self._told_to_stop
 
     def _ended(self, outcome: Outcome) -> int:
         # Where the user's own code had ended training before, a stop asked for later changes nothing.
-        reason = ExitReason.STOPPED if outcome.stopped and self._told_to_stop else ExitReason.COMPLETED
-        return self._exit(reason, outcome.batches, None, EXIT_DONE)
+        if outcome.stopped and self._told_to_stop:
+            return self._exit(ExitReason.STOPPED, outcome.batches, None, EXIT_DONE)
+        early = outcome.stopped or (self._schedule is not None and self._schedule.progress.ended)
+        return self._exit(ExitReason.COMPLETED, outcome.batches, None, EXIT_DONE, early=early)
 
     def _failed(self, error: BaseException) -> int:
+        end_forked_child()
         done = self._schedule.progress.batches if self._schedule is not None else 0
         first = self._failures.is_first(error)
         runner = self._runner
@@ -209,11 +216,13 @@ class TrialRun:
             return done
         return done + 1 if isinstance(self._schedule.next(), Train) else done
 
-    def _exit(self, reason: ExitReason, batches: int, error: UserErrorInfo | None, code: int) -> int:
+    def _exit(
+        self, reason: ExitReason, batches: int, error: UserErrorInfo | None, code: int, *, early: bool = False
+    ) -> int:
         if reason is ExitReason.PEER_FAILED:  # the master hears of the failure from the process that it was in
             report = exit_report(reason, batches, error)
         else:
-            report = self._reporter.exit(reason, batches, error)
+            report = self._reporter.exit(reason, batches, error, early=early)
         write_atomically(self._directory / "exit.json", report)
         if not self._reporter.close(CLOSE_SECONDS):
             logger.warning("The master did not take the last reports; they are in the run's spool.")

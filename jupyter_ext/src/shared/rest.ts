@@ -873,11 +873,21 @@ export interface components {
     /**
      * ExitReport
      * @description The last report of a run.
+     *
+     *     `early` says that the user's code has ended the training before its length. `last_row` is the batch of the last
+     *     training metrics that this run has reported, -1 if it has reported none, None where that is not known.
      */
     ExitReport: {
       /** Batch */
       batch: number;
+      /**
+       * Early
+       * @default false
+       */
+      early: boolean;
       error?: components['schemas']['UserErrorInfo'] | null;
+      /** Last Row */
+      last_row?: number | null;
       reason: components['schemas']['ExitReason'];
       /** Seq */
       seq: number;
