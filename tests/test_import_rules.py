@@ -41,8 +41,9 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.estimator": TRIAL,
     "det_native.tensorboard": TRIAL,
     "det_native.capture": {"det_native.schema", "det_native.callsite"},
-    "det_native.client": {"det_native.schema", "det_native.capture.model"},
-    "det_native.display": {"det_native.client", "det_native.schema"},
+    "det_native.local": {"det_native.schema"},
+    "det_native.client": {"det_native.schema", "det_native.capture.model", "det_native.local"},
+    "det_native.display": {"det_native.client", "det_native.schema", "det_native.local"},
     "det_native.storage": {"det_native.schema"},
     "det_native.master": {"det_native.schema", "det_native.storage"},
     "det_native.compat": set(),
@@ -50,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture",
         "det_native.client",
         "det_native.display",
+        "det_native.local",
         "det_native.schema",
         "det_native.runtime",
         "det_native.trial",
@@ -72,6 +74,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.client.session",
         "det_native.client.connect",
         "det_native.client.starting",
+        "det_native.local",
         "det_native.schema",
     },
 }
@@ -80,7 +83,8 @@ ALLOWED: dict[str, set[str]] = {
 ALLOWED_IN_CALLS: dict[str, set[str]] = {
     "det_native": set(ALLOWED) - {"det_native.master"},
     "det_native.experimental": {"det_harness", "det_native.pytorch", "det_native.keras", "det_native.estimator"},
-    "det_native.client": {"det_harness.program.load", "det_native.storage"},
+    "det_native.client": {"det_harness.program.load", "det_harness.local.bundle", "det_native.storage"},
+    "det_native.local": {"det_harness.local.bundle"},
     "det_native.compat": {"det_native"},
     "det_native.capture": {"det_native", "det_native.client.home"},
 }

@@ -6,15 +6,14 @@ A front end whose Jupyter server knows the master reads all this by itself and n
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from det_native.client.source import Source
+from det_native.local.curves import columns_of, reduce_curve
 from det_native.schema import rest
 from det_native.schema.states import MetricKind, TrialState
 
-BUCKETS = 500
 LOG_LINES = 50
 MAX_TRIALS = 50
 
@@ -96,47 +95,9 @@ def read_curves(
         reduce_curve(trial.id, kind, name, batches, values)
         for trial in trials[-MAX_TRIALS:]
         for kind in MetricKind
-        for name, (batches, values) in _columns(source.metrics(trial.id, kind)).items()
+        for name, (batches, values) in columns_of(source.metrics(trial.id, kind)).items()
     ]
-
-
-def reduce_curve(
-    trial_id: int, kind: MetricKind, name: str, batches: Sequence[int], values: Sequence[float], buckets: int = BUCKETS
-) -> rest.MetricCurve:
-    """Reduce a metric to at most `buckets` points: of each stretch the middle batch, and minimum, maximum and mean.
-
-    What is not a finite number counts for nothing; a stretch of nothing else is a gap.
-    """
-    width = max(math.ceil(len(batches) / buckets), 1)
-    curve = rest.MetricCurve(trial_id=trial_id, kind=kind, name=name, batch=[], minimum=[], maximum=[], mean=[])
-    for start in range(0, len(batches), width):
-        numbers = [value for value in values[start : start + width] if math.isfinite(value)]
-        last = batches[min(start + width, len(batches)) - 1]
-        curve.batch.append((batches[start] + last) // 2)
-        curve.minimum.append(min(numbers) if numbers else None)
-        curve.maximum.append(max(numbers) if numbers else None)
-        curve.mean.append(_mean(numbers) if numbers else None)
-    return curve
-
-
-def _columns(rows: Sequence[rest.MetricRow]) -> dict[str, tuple[list[int], list[float]]]:
-    """Return batches and values of every metric that is a number."""
-    columns: dict[str, tuple[list[int], list[float]]] = {}
-    for row in rows:
-        for name, value in row.metrics.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                batches, values = columns.setdefault(name, ([], []))
-                batches.append(row.batch)
-                values.append(float(value))
-    return columns
 
 
 def _json(models: Sequence[Any]) -> list[Any]:
     return [model.model_dump(mode="json") for model in models]
-
-
-def _mean(numbers: Sequence[float]) -> float:
-    try:
-        return math.fsum(value / len(numbers) for value in numbers)
-    except OverflowError:  # rounded up, the parts of the largest floats come to more than there is
-        return min(numbers) / 2 + max(numbers) / 2

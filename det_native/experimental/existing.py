@@ -7,9 +7,9 @@ from det_native.client.arguments import checked_number
 from det_native.client.connect import connect
 from det_native.client.handles import Checkpoint, Experiment, Trial
 from det_native.client.http_source import HttpSource
+from det_native.client.local_source import LocalSource
 from det_native.errors import ArgumentError
-from det_native.experimental.local.source import LocalSource
-from det_native.experimental.local.store import PREFIX, LocalStore
+from det_native.local.store import PREFIX, LocalStore
 
 
 def attach(experiment_id: int | str, master_url: str | None = None) -> Experiment:

@@ -10,6 +10,13 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
   400 ``{"error", "problems"}``, 504 after ``DetJupyter.document_seconds``.
 * ``GET saved/experiments|trials/<number>`` -> what a notebook keeps of it (``det_native.experimental.saved``), where no
   kernel says so any more; 503 ``{"error"}`` if the master cannot be asked, 504 after ``DetJupyter.answer_seconds``.
+* ``GET local/experiments``, ``GET local/experiments/<n>[/trials|checkpoints|curves]``,
+  ``GET local/experiments/<n>/trials/<m>[/checkpoints|curves|metrics|logs]``,
+  ``GET local/experiments/<n>/checkpoints/<uuid>/files/<path>`` and the stream
+  ``GET local/events?experiment_id=local-<n>`` -> of the runs in ``DET_HOME/local`` what the master's routes of these
+  names say, see ``local_runs``. No master is needed.
+* ``POST local/experiments/<n>/kill`` interrupts a run, by its kernel's manager where that is this server's; ``pause``
+  and ``activate`` are 409 ``{"error"}``.
 """
 
 from __future__ import annotations
@@ -21,12 +28,22 @@ from traitlets import Float, TraitError, validate
 
 from det_jupyter.document_handlers import DocumentHandler
 from det_jupyter.forward_handlers import ForwardHandler
-from det_jupyter.handlers import MASTER_SETTING, OPTIONS_SETTING, Options
+from det_jupyter.handlers import LOCAL_SETTING, MASTER_SETTING, OPTIONS_SETTING, Options
+from det_jupyter.local_handlers import (
+    LocalActionHandler,
+    LocalEventsHandler,
+    LocalExperimentHandler,
+    LocalFileHandler,
+    LocalListHandler,
+    LocalTrialHandler,
+)
+from det_jupyter.local_runs import Curves
 from det_jupyter.master import Master
 from det_jupyter.master_handlers import StartHandler, StatusHandler
 from det_jupyter.saved_handlers import SavedHandler
 
 BASE = r"/det-native/api"
+NUMBER = r"[0-9]{1,18}"
 
 
 class DetJupyter(ExtensionApp):
@@ -38,6 +55,15 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/start", StartHandler),
         (rf"{BASE}/master/(.*)", ForwardHandler),
         (rf"{BASE}/document/(inspect|submit)", DocumentHandler),
+        (rf"{BASE}/local/events", LocalEventsHandler),
+        (rf"{BASE}/local/experiments", LocalListHandler),
+        (rf"{BASE}/local/experiments/({NUMBER})(?:/(trials|checkpoints|curves))?", LocalExperimentHandler),
+        (
+            rf"{BASE}/local/experiments/({NUMBER})/trials/({NUMBER})(?:/(checkpoints|curves|metrics|logs))?",
+            LocalTrialHandler,
+        ),
+        (rf"{BASE}/local/experiments/({NUMBER})/checkpoints/([0-9A-Za-z-]{{1,64}})/files/(.+)", LocalFileHandler),
+        (rf"{BASE}/local/experiments/({NUMBER})/(kill|pause|activate)", LocalActionHandler),
         (rf"{BASE}/saved/(experiments|trials)/([0-9]{{1,18}})", SavedHandler),
     ]
 
@@ -60,6 +86,7 @@ class DetJupyter(ExtensionApp):
         """Make what the handlers share."""
         self._master = Master(status_seconds=self.status_seconds, answer_seconds=self.answer_seconds)
         self.settings[MASTER_SETTING] = self._master
+        self.settings[LOCAL_SETTING] = Curves()
         self.settings[OPTIONS_SETTING] = Options(
             document_seconds=self.document_seconds, answer_seconds=self.answer_seconds
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from det_jupyter.master import Master
 
 MASTER_SETTING = "det_jupyter_master"
 OPTIONS_SETTING = "det_jupyter_options"
+LOCAL_SETTING = "det_jupyter_local_curves"
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,10 @@ class DetHandler(APIHandler):
         """Jupyter's policy for answers of an API, without any script."""
         return f"{super().content_security_policy}; sandbox"
 
-    def answer(self, body: BaseModel | dict[str, Any], status: int = 200) -> None:
+    def answer(self, body: BaseModel | dict[str, Any] | list[Any], status: int = 200) -> None:
         """Send a body as JSON."""
         self.set_status(status)
-        self.finish(body.model_dump(mode="json") if isinstance(body, BaseModel) else body)
+        self.finish(json.dumps(body.model_dump(mode="json") if isinstance(body, BaseModel) else body))
 
     async def while_connected(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do the work of this request; it is cancelled when the client closes the connection."""

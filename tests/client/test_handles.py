@@ -1,5 +1,6 @@
 """Experiments, trials and checkpoints over a local experiment on disk."""
 
+from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -7,6 +8,7 @@ import pytest
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
+from det_native.client.local_source import LocalSource
 from det_native.client.logs import Logs
 from det_native.client.selection import top_checkpoints
 from det_native.errors import (
@@ -19,8 +21,8 @@ from det_native.errors import (
     UnsupportedFeatureError,
     UserCodeError,
 )
-from det_native.experimental.local.source import LocalSource
-from det_native.experimental.local.store import LocalStore
+from det_native.local.log import LogWriter
+from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
@@ -169,12 +171,22 @@ def test_logs_read_as_text() -> None:
     assert [line.id for line in logs] == [0, 1, 2, 3]
 
 
-def test_logs_of_a_local_run_say_where_its_output_is() -> None:
+def test_the_logs_of_a_local_run_are_what_its_trials_printed() -> None:
     experiment = write_experiment(trials=2)
-    for logs in (experiment.logs(), experiment.trials[1].logs()):
-        assert list(logs) == []
-        assert "in the cell or the terminal that ran it" in str(logs)
-        assert repr(logs) == str(logs)
+    assert "it has printed nothing" in str(experiment.logs())
+    for trial in experiment.trials:
+        folder = LocalStore.find(str(experiment.id)).trial_folder(trial.id)
+        with closing(LogWriter(folder, trial.id, "run")) as log:
+            log.write(f"begin {trial.id}", "stdout")
+            log.write("warning", "stderr", rank=trial.id)
+    assert str(experiment.trials[1].logs()) == "begin 2\n[rank 2] warning"
+    assert str(experiment.logs()).splitlines() == [
+        "[trial 1] begin 1",
+        "[trial 1, rank 1] warning",
+        "[trial 2] begin 2",
+        "[trial 2, rank 2] warning",
+    ]
+    assert repr(experiment.logs()) == str(experiment.logs())
     assert repr(Logs([])) == "(no log lines)"
 
 
@@ -202,15 +214,16 @@ def test_a_download_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> No
         found.download(tmp_path)
 
 
-def test_a_run_whose_process_died_ended_with_an_error() -> None:
+def test_a_run_whose_process_died_is_stopped_and_says_why() -> None:
     write_experiment()
     store = LocalStore.find("local-1")
     active = store.experiment().model_copy(update={"state": ExperimentState.ACTIVE, "ended": None})
     store.write_experiment(active)
     handle = Experiment(LocalSource(store), "local-1")
-    assert handle.state is ExperimentState.ERROR
-    with pytest.raises(ExperimentFailedError, match="ended in the middle"):
-        handle.wait()
+    assert handle.state is ExperimentState.CANCELED
+    error = handle.wait().detail().error
+    assert error is not None
+    assert "ended in the middle" in error.message
 
 
 def test_a_run_that_goes_on_can_be_waited_for_and_given_up() -> None:

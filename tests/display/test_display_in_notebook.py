@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 WAIT = """
 import threading
-from det_native.experimental.local.store import LocalStore
+from det_native.local.store import LocalStore
 
 store = LocalStore.find("local-2")
 done = store.experiment()

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
-from det_native.display.feed import BUCKETS, LOG_LINES, MAX_TRIALS, ViewReader, logged_trial, read_curves, reduce_curve
-from det_native.experimental.local.source import LocalSource
-from det_native.experimental.local.store import LocalStore, now, trial_row
+from det_native.client.local_source import LocalSource
+from det_native.display.feed import LOG_LINES, MAX_TRIALS, ViewReader, logged_trial, read_curves
+from det_native.local.curves import BUCKETS, reduce_curve
+from det_native.local.store import LocalStore, now, trial_row
 from det_native.schema import rest
 from det_native.schema.states import MetricKind, TrialState
 

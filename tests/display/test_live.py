@@ -27,7 +27,7 @@ sys.path.insert(0, {str(TESTS)!r})
 import det_native as det
 import det_native.display.live as live
 from local_experiments import write_experiment
-from det_native.experimental.local.store import LocalStore
+from det_native.local.store import LocalStore
 from det_native.schema import rest
 
 live.FIRST_RENEWAL_SECONDS, live.RENEW_SECONDS, live.PUSH_SECONDS = 0.3, 0.3, 0.1

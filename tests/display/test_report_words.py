@@ -13,7 +13,7 @@ from det_native.client.state_words import EXPERIMENT_WORDS, TRIAL_WORDS
 from det_native.display.fallback import last_state
 from det_native.display.report import ReportView, ShownReport
 from det_native.display.text import experiment_line, trial_state
-from det_native.experimental.local.store import LocalStore
+from det_native.local.store import LocalStore
 from det_native.schema.rest import CaptureRow
 from det_native.schema.states import ExperimentState, TrialState
 

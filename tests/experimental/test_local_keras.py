@@ -19,7 +19,7 @@ tf = pytest.importorskip("tensorflow")
 
 import det_native as det  # noqa: E402 (after the check for tensorflow)
 from det_native.errors import ArgumentError, ConfigurationError, UnsupportedFeatureError  # noqa: E402
-from det_native.experimental.local.store import LocalStore  # noqa: E402
+from det_native.local.store import LocalStore  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
 pytestmark = pytest.mark.slow

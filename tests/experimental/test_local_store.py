@@ -14,8 +14,8 @@ from det_native import PROTOCOL
 from det_native.capture.interpreter import current_interpreter
 from det_native.client.handles import Experiment
 from det_native.errors import NotFoundError
-from det_native.experimental.local import store as local_store
-from det_native.experimental.local.store import LocalStore
+from det_native.local import store as local_store
+from det_native.local.store import LocalStore
 from det_native.schema.manifests import BundleManifest, FileEntry, Program
 from det_native.schema.states import ExperimentState
 
@@ -95,8 +95,8 @@ def test_a_run_that_ends_while_it_is_asked_for_has_not_died(monkeypatch: pytest.
         store.write_experiment(ended)
         return False
 
-    monkeypatch.setattr(LocalStore, "_running", ends_just_now)
+    monkeypatch.setattr(LocalStore, "running", ends_just_now)
     assert store.experiment() == ended
-    monkeypatch.setattr(LocalStore, "_running", lambda _: False)
+    monkeypatch.setattr(LocalStore, "running", lambda _: False)
     store.write_experiment(ended.model_copy(update={"state": ExperimentState.ACTIVE}))
-    assert store.experiment().state is ExperimentState.ERROR
+    assert store.experiment().state is ExperimentState.CANCELED

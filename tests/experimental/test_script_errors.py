@@ -65,7 +65,7 @@ import sys
 sys.path.insert(0, {str(TESTS)!r})
 import det_native as det
 from det_native.client import waiting
-from det_native.experimental.local.store import LocalStore
+from det_native.local.store import LocalStore
 from det_native.schema.states import ExperimentState
 from local_experiments import write_experiment
 

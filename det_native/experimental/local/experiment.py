@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.handles import Experiment
+from det_native.client.local_source import LocalSource
 from det_native.experimental.directory import working_directory
+from det_native.experimental.local.output import copied_output
 from det_native.experimental.local.own_processes import ProcessFailedError, train_in_processes, wants_processes
 from det_native.experimental.local.program import keep_program
 from det_native.experimental.local.progress import Progress
 from det_native.experimental.local.record import Record
 from det_native.experimental.local.samples import Sample
-from det_native.experimental.local.source import LocalSource
-from det_native.experimental.local.store import LocalStore
 from det_native.experimental.settings import Settings
 from det_native.frameworks import get_framework
+from det_native.local.log import LogWriter
+from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
@@ -122,9 +124,9 @@ class LocalExperiment:
         return run.outcome.result
 
     def _run_in_processes(self, sample: Sample, steps: int | None, harness: FrameworkHarness) -> None:
-        with self._recorded(sample, steps) as (trial, reporter):
+        with self._recorded(sample, steps) as (trial, reporter, log):
             test = self._settings.place.test
-            state, batches = train_in_processes(self._store, trial, self._complete, reporter, test=test)
+            state, batches = train_in_processes(self._store, trial, self._complete, reporter, log, test=test)
             if reporter.checkpoints and not isinstance(self._payload, type):
                 # After fit() or train() the user's own objects are trained, wherever that was done.
                 harness.bring_back(self._payload, Path(reporter.checkpoints[-1][0]))
@@ -135,22 +137,25 @@ class LocalExperiment:
         """Record the trial that is run in the block, in this process, which has to say its outcome."""
         from det_harness.local.run import local_run
 
-        with self._recorded(sample, steps) as (trial, reporter):
-            with local_run(
-                config=self._config,
-                hparams=sample.hparams,
-                trial_seed=sample.seed,
-                directory=self._files(trial.id),
-                framework=self._framework,
-                test=self._settings.place.test,
-                reporter=reporter,
-            ) as run:
+        with self._recorded(sample, steps) as (trial, reporter, log):
+            with (
+                copied_output(log),
+                local_run(
+                    config=self._config,
+                    hparams=sample.hparams,
+                    trial_seed=sample.seed,
+                    directory=self._files(trial.id),
+                    framework=self._framework,
+                    test=self._settings.place.test,
+                    reporter=reporter,
+                ) as run,
+            ):
                 yield run
             assert run.outcome is not None
             self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
 
     @contextmanager
-    def _recorded(self, sample: Sample, steps: int | None) -> Iterator[tuple[rest.Trial, LocalReporter]]:
+    def _recorded(self, sample: Sample, steps: int | None) -> Iterator[tuple[rest.Trial, LocalReporter, LogWriter]]:
         """Begin a trial and show how far it is; an exception of the block ends it, else the block does."""
         from det_harness.local.report import LocalReporter
 
@@ -167,11 +172,17 @@ class LocalExperiment:
         )
         self._record.follow(reporter)
         try:
-            with progress or nullcontext():
-                yield trial, reporter
+            with progress or nullcontext(), self._log(trial) as log:
+                yield trial, reporter, log
         except BaseException as error:
             self._record.end_trial(reporter, TrialState.ERROR, describe(error))
             raise
+
+    @contextmanager
+    def _log(self, trial: rest.Trial) -> Iterator[LogWriter]:
+        log = LogWriter(self._store.trial_folder(trial.id), trial.id, f"{self._store.id}-{trial.id}")
+        with closing(log):
+            yield log
 
     def _length(self, sample: Sample, steps: int | None) -> int:
         from det_harness.trial.lengths import in_whole_epochs, one_of_each, periods_of

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from det_native._version import PROTOCOL
 from det_native.client.waiting import error_text
 from det_native.errors import ExperimentFailedError, UnsupportedFeatureError, UserCodeError
-from det_native.experimental.local.store import LocalStore
 from det_native.frameworks import get_framework
+from det_native.local.log import LogWriter
+from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.gpus import visible_gpus
@@ -43,7 +45,13 @@ def wants_processes(config: ExperimentConfig, framework: Framework) -> bool:
 
 
 def train_in_processes(
-    store: LocalStore, trial: rest.Trial, config: ExperimentConfig, reporter: LocalReporter, *, test: bool
+    store: LocalStore,
+    trial: rest.Trial,
+    config: ExperimentConfig,
+    reporter: LocalReporter,
+    log: LogWriter,
+    *,
+    test: bool,
 ) -> tuple[TrialState, int]:
     """Train one trial; return its state, which is CANCELED after Ctrl-C, and the batches done.
 
@@ -65,7 +73,7 @@ def train_in_processes(
     job = _job(store, trial, testing_config(config) if test else config, test=test)
     size = 1 if config.resources.native_parallel else config.resources.slots_per_trial
     with interruptible() as interrupted, reporting(reporter, test=test) as told:
-        word = run_in_processes(job, size, told, interrupted.is_set)
+        word = run_in_processes(job, size, told, interrupted.is_set, lambda text, rank: _keep(log, text, rank))
     if word is not None and not word.reason.failed:
         stopped = word.reason is ExitReason.STOPPED
         return TrialState.CANCELED if stopped or interrupted.is_set() else TrialState.COMPLETED, word.batch
@@ -76,6 +84,11 @@ def train_in_processes(
     if word is not None and word.error is not None:
         raise ExperimentFailedError(error_text(word.error, trial.id))
     raise ExperimentFailedError(f"A process of trial {trial.id} ended without a word; what it printed is above.")
+
+
+def _keep(log: LogWriter, text: str, rank: int | None) -> None:
+    with suppress(OSError):  # a full disk: no line of a log is worth the training
+        log.write(text, "stdout", rank)
 
 
 def _job(store: LocalStore, trial: rest.Trial, config: ExperimentConfig, *, test: bool) -> TrialJob:

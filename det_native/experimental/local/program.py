@@ -11,7 +11,7 @@ from det_native.capture.log import current_log
 from det_native.capture.model import Bundle
 from det_native.capture.modules import is_library_file
 from det_native.errors import DetError
-from det_native.experimental.local.store import LocalStore
+from det_native.local.store import LocalStore
 from det_native.schema.manifests import CallKind, Framework
 
 if TYPE_CHECKING:

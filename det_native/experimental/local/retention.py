@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from det_native.experimental.local.store import LocalStore
+from det_native.local.store import LocalStore
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.retention import superfluous
 from det_native.schema.states import CheckpointState

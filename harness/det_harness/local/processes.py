@@ -37,7 +37,11 @@ _REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
 
 
 def run_in_processes(
-    job: TrialJob, size: int, reporter: Reporter, stop_requested: Callable[[], bool]
+    job: TrialJob,
+    size: int,
+    reporter: Reporter,
+    stop_requested: Callable[[], bool],
+    printed: Callable[[str, int | None], None] = lambda text, rank: None,
 ) -> ExitReport | None:
     """Run a trial in `size` processes, to the end, and return its last word; None if there was none.
 
@@ -53,10 +57,12 @@ def run_in_processes(
         Is told what they report.
     stop_requested : callable
         Whether they are to end, with a checkpoint.
+    printed : callable
+        Is told each line that they print, with the rank where there are several.
     """
     folder = Path(job.directory)
     try:
-        with _Processes(rank_jobs(job, size)) as processes:
+        with _Processes(rank_jobs(job, size), printed) as processes:
             reports = _Lines(folder / REPORTS_NAME)
             stopped = False
             while True:
@@ -77,11 +83,11 @@ def run_in_processes(
 class _Processes:
     """The processes of the ranks; leaving the block kills those that are left."""
 
-    def __init__(self, jobs: list[TrialJob]) -> None:
+    def __init__(self, jobs: list[TrialJob], printed: Callable[[str, int | None], None]) -> None:
         self._jobs = jobs
         self._temporary: list[str] = []
         self._children: list[subprocess.Popen[bytes]] = []
-        self._outputs = [_Output(Path(job.directory) / OUTPUT_NAME, job) for job in jobs]
+        self._outputs = [_Output(Path(job.directory) / OUTPUT_NAME, job, printed) for job in jobs]
         self._kill_at: float | None = None
 
     def __enter__(self) -> _Processes:
@@ -174,15 +180,18 @@ class _Lines:
 class _Output(_Lines):
     """What one process writes, printed here line by line; from all but the first with the rank before it."""
 
-    def __init__(self, path: Path, job: TrialJob) -> None:
+    def __init__(self, path: Path, job: TrialJob, printed: Callable[[str, int | None], None]) -> None:
         super().__init__(path)
-        rank = job.gang.rank if job.gang is not None else 0
-        self._before = f"[rank {rank}] " if rank else ""
+        self._rank = job.gang.rank if job.gang is not None else None
+        self._before = f"[rank {self._rank}] " if self._rank else ""
+        self._printed = printed
 
     def show(self) -> None:
         """Print the new lines."""
         for line in self.new():
-            print(f"{self._before}{line.decode(errors='backslashreplace').rstrip()}")
+            text = line.decode(errors="backslashreplace").rstrip()
+            print(f"{self._before}{text}")
+            self._printed(text, self._rank)
 
 
 def _pass_on(line: bytes, reporter: Reporter) -> None:

@@ -12,7 +12,9 @@ from filelock import Timeout
 from det_native.client.loading import load_checkpoint
 from det_native.client.source import Source
 from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
-from det_native.experimental.local.store import LocalStore
+from det_native.local.interrupting import interrupt, not_on_a_master
+from det_native.local.log import read_log
+from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
 
@@ -32,7 +34,7 @@ class LocalSource(Source):
         program is run again for it.
     """
 
-    without_logs = "(no log lines: what a local run prints is in the cell or the terminal that ran it)"
+    without_logs = "(no log lines: it has printed nothing)"
 
     def __init__(self, store: LocalStore, loader: Loader | None = None) -> None:
         self._store = store
@@ -69,25 +71,22 @@ class LocalSource(Source):
         return [checkpoint for trial in trials for checkpoint in self._store.checkpoints(trial)]
 
     def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
-        """Return nothing: a local run prints where it runs."""
-        return []
+        """Return what the trial printed, with an id above `after`; of a very long log the last lines are there."""
+        return list(read_log(self._store.folder / "trials" / str(trial_id), after))
 
     def events(self, experiment_id: int | str, after: int = 0) -> Iterator[rest.Event]:
         """Yield one event, at the end of the run; blocks while another process runs it."""
         return _EndOfRun(self._store, after)
 
     def kill(self, experiment_id: int | str) -> None:
-        """End nothing: a local run ends with Ctrl-C where it runs.
+        """Interrupt the run: it ends after the batch under way, with a checkpoint.
 
         Raises
         ------
         UnsupportedFeatureError
-            If the run goes on, in another process.
+            If it cannot be interrupted from here.
         """
-        if not self._store.experiment().state.terminal:
-            raise UnsupportedFeatureError(
-                f"Experiment {self._store.id} runs in another process on this machine; interrupt it there (Ctrl-C)."
-            )
+        interrupt(self._store)
 
     def pause(self, experiment_id: int | str) -> None:
         """Pause nothing: a local run cannot go on later.
@@ -97,7 +96,7 @@ class LocalSource(Source):
         UnsupportedFeatureError
             Always.
         """
-        raise self._only_on_a_master("paused")
+        raise UnsupportedFeatureError(not_on_a_master(self._store.id, "paused"))
 
     def activate(self, experiment_id: int | str) -> None:
         """Go on with nothing: a local run cannot be paused.
@@ -107,13 +106,7 @@ class LocalSource(Source):
         UnsupportedFeatureError
             Always.
         """
-        raise self._only_on_a_master("activated")
-
-    def _only_on_a_master(self, asked: str) -> UnsupportedFeatureError:
-        return UnsupportedFeatureError(
-            f"Experiment {self._store.id} is a local run, which cannot be {asked}: Ctrl-C ends it with a checkpoint. "
-            "What is to be paused and continued has to be submitted: call init() or create() without local=True."
-        )
+        raise UnsupportedFeatureError(not_on_a_master(self._store.id, "resumed"))
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory."""

@@ -7,12 +7,15 @@
     local/3/use.lock                shared by all who hold a handle of the experiment
     local/3/bundle.json             the program; its blobs are in local/blobs/, for all runs together
     local/3/no-program.txt          why there is none
+    local/3/process.json            Runner: the process that runs it, or ran it
     local/3/trials/1/trial.json     rest.Trial
-    local/3/trials/1/training.jsonl, validation.jsonl    rest.MetricRow, one a line
+    local/3/trials/1/training.jsonl, validation.jsonl    rest.MetricRow, one a line, added while it trains
     local/3/trials/1/checkpoints.jsonl                   rest.Checkpoint, one a line
+    local/3/trials/1/log.jsonl, log.1.jsonl              rest.LogLine, one a line; the second has the older ones
     local/3/trials/1/files/<uuid>/  the checkpoints
 
-The last `KEPT` runs stay, and older ones that somebody still holds a handle of.
+A line that does not end is not there yet. The last `KEPT` runs stay, and older ones that somebody still holds a handle
+of.
 """
 
 from __future__ import annotations
@@ -22,14 +25,17 @@ import shutil
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from filelock import FileLock, Timeout
-from pydantic import BaseModel
+from filelock import FileLock
+from pydantic import BaseModel, ValidationError
 
 from det_native.errors import NotFoundError
+from det_native.local.locks import is_locked
+from det_native.local.runner import Runner
 from det_native.schema import rest
 from det_native.schema.home import Home
 from det_native.schema.states import ExperimentState, TrialState
@@ -99,6 +105,15 @@ class LocalStore:
             f"There is no local experiment {experiment_id!r} in {_root()}; the last {KEPT} runs are kept there."
         )
 
+    @classmethod
+    def all(cls) -> list[LocalStore]:
+        """Return the stores of the runs that are kept, newest first."""
+        found = []
+        for number in kept_numbers():
+            with suppress(NotFoundError):  # removed at this moment
+                found.append(cls.find(f"{PREFIX}{number}"))
+        return found
+
     @property
     def number(self) -> int:
         """Number of the experiment among the local ones."""
@@ -128,6 +143,17 @@ class LocalStore:
         """Replace what is kept of a trial."""
         _write(self.trial_folder(trial.id) / "trial.json", trial.model_dump_json())
 
+    def write_runner(self, runner: Runner) -> None:
+        """Keep which process runs the experiment."""
+        _write(self.folder / "process.json", runner.model_dump_json())
+
+    def runner(self) -> Runner | None:
+        """Return which process runs the experiment, or ran it; None for one of an earlier version."""
+        try:
+            return Runner.model_validate_json((self.folder / "process.json").read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+
     def write_rows(self, trial_id: int, kind: str, rows: Iterable[rest.MetricRow]) -> None:
         """Replace a trial's rows of metrics."""
         _write_lines(self.trial_folder(trial_id) / f"{kind}.jsonl", rows)
@@ -153,23 +179,29 @@ class LocalStore:
             return ""
 
     def experiment(self) -> rest.ExperimentDetail:
-        """Return the experiment; one whose process died without a word ended in state ERROR."""
+        """Return the experiment; one whose process has ended without a word is stopped, and says why."""
         detail = self._kept_experiment()
-        if detail.state.terminal or self._running():
+        if detail.state.terminal or self.running():
             return detail
         detail = self._kept_experiment()  # it may have ended since it was read: that is written before the lock is free
         if detail.state.terminal:
             return detail
-        error = rest.UserErrorInfo(
-            type="Died", message="The process of this local run ended in the middle.", traceback=""
-        )
-        return detail.model_copy(update={"state": ExperimentState.ERROR, "error": error})
+        error = rest.UserErrorInfo(type="Stopped", message=self._why_stopped(), traceback="")
+        changes = {"state": ExperimentState.CANCELED, "error": error, "ended": self._last_written()}
+        return detail.model_copy(update=changes)
 
     def _kept_experiment(self) -> rest.ExperimentDetail:
         return rest.ExperimentDetail.model_validate_json((self.folder / "experiment.json").read_bytes())
 
     def trials(self) -> list[rest.Trial]:
-        """Return the trials, oldest first."""
+        """Return the trials, oldest first; none goes on whose process has ended."""
+        found = self._kept_trials()
+        if all(trial.state.terminal for trial in found) or self.running():
+            return found
+        stopped = {"state": TrialState.CANCELED, "ended": self._last_written()}
+        return [trial if trial.state.terminal else trial.model_copy(update=stopped) for trial in self._kept_trials()]
+
+    def _kept_trials(self) -> list[rest.Trial]:
         numbers = sorted(int(each.parent.name) for each in self.folder.glob("trials/*/trial.json"))
         return [rest.Trial.model_validate_json(self._of_trial(number, "trial.json").read_bytes()) for number in numbers]
 
@@ -184,14 +216,30 @@ class LocalStore:
     def _of_trial(self, trial_id: int, name: str) -> Path:
         return self.folder / "trials" / str(trial_id) / name
 
-    def _running(self) -> bool:
-        lock = FileLock(self.folder / "run.lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            return True
-        lock.release()
-        return False
+    def running(self) -> bool:
+        """Whether the process of the run lives, and has not ended the run."""
+        if not is_locked(self.folder / "run.lock"):
+            return False
+        runner = self.runner()
+        # What the process has forked keeps the lock as long as it lives.
+        return runner is None or not runner.gone
+
+    def _why_stopped(self) -> str:
+        runner = self.runner()
+        if runner is None:
+            who = "its process ended in the middle of it"
+        elif runner.in_kernel:
+            who = "its kernel was restarted or ended in the middle of it"
+        else:
+            who = f"its process ({runner.pid}) ended in the middle of it"
+        trials = self._kept_trials()
+        batches = f", after batch {trials[-1].batches} of {trials[-1].target_batches}" if trials else ""
+        return f"{who}{batches}."
+
+    def _last_written(self) -> str:
+        """Return when the run was last heard of."""
+        paths = [self.folder / "experiment.json", *self.folder.glob("trials/*/*.json*")]
+        return _moment(max(_modified(path) for path in paths))
 
 
 def trial_row(store: LocalStore, trial_id: int, hparams: dict[str, Any], seed: int, target: int) -> rest.Trial:
@@ -212,6 +260,26 @@ def trial_row(store: LocalStore, trial_id: int, hparams: dict[str, Any], seed: i
         started=now(),
         ended=None,
     )
+
+
+def kept_numbers() -> list[int]:
+    """Return the numbers of the runs that are kept, newest first."""
+    try:
+        names = os.listdir(_root())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted((int(name) for name in names if name.isdigit()), reverse=True)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _root() -> Path:
@@ -279,5 +347,5 @@ def _write_lines(path: Path, models: Iterable[BaseModel]) -> None:
 def _read_lines(path: Path, model: type[Model]) -> Iterator[Model]:
     if not path.is_file():
         return
-    for line in path.read_text().split("\n")[:-1]:
+    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
         yield model.model_validate_json(line)
