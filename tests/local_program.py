@@ -86,7 +86,9 @@ def local_training(folder: Path) -> Iterator[Running]:
     go = folder / "go"
     script = folder / "line.py"
     script.write_text(f"GO = {str(go)!r}\n{TRIAL}\n{CALL}\n")
-    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, cwd=folder)
+    environment = os.environ | {"TMPDIR": str(folder)}  # torch leaves a folder there
+    command = [sys.executable, str(script)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment)
     try:
         assert process.stdout is not None
         for line in process.stdout:

@@ -200,7 +200,8 @@ class LocalActionHandler(LocalHandler):
             runner = store.runner()
             kernel_id = runner.kernel_id if runner is not None and store.running() else None
             if kernel_id is not None and kernel_id in self.kernel_manager:
-                await ensure_async(self.kernel_manager.interrupt_kernel(kernel_id))
+                manager: Any = self.kernel_manager  # asynchronous or not
+                await ensure_async(manager.interrupt_kernel(kernel_id))
             else:
                 await asyncio.to_thread(interrupt, store)
         except NotFoundError as error:

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import det_native as det  # noqa: E402 (after the check for torch)
-from det_native.experimental.local.store import LocalStore  # noqa: E402
+from det_native.local.store import LocalStore  # noqa: E402
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext  # noqa: E402
 from det_native.schema.states import ExperimentState, TrialState  # noqa: E402
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.experimental.local.retention import delete_superfluous
 from det_native.experimental.local.spool import Spool
-from det_native.experimental.local.store import LocalStore, now, trial_row
+from det_native.local.runner import this_process
+from det_native.local.store import LocalStore, now, trial_row
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import CheckpointManifest, Framework
@@ -86,6 +87,7 @@ class Record:
     def begin(self, planned: int) -> None:
         """Begin the experiment."""
         self._planned, self._begun = planned, time.monotonic()
+        self._store.write_runner(this_process())
         self._store.write_experiment(self._detail)
 
     def begin_trial(self, sample: Sample, target: int) -> rest.Trial:

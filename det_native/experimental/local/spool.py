@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from det_native.experimental.local.store import LocalStore
+from det_native.local.store import LocalStore
 
 if TYPE_CHECKING:
     from det_harness.local.report import LocalReporter
