@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from det_native.errors import ArgumentError
 from det_native.schema.states import MetricKind
@@ -38,6 +39,23 @@ def checked_number(number: object, name: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int | str) or not (text.isdecimal() and int(text) > 0):
         raise ArgumentError(f"{name} must be the number that the master gave it, from 1 on, not {number!r}.")
     return int(text)
+
+
+Show = Literal["view", "bar", "none"]
+
+
+def checked_show(show: object) -> Show:
+    """Return what is seen of a training while it goes on.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither ``"view"`` nor ``"bar"`` nor ``"none"``.
+    """
+    if show not in get_args(Show):
+        raise ArgumentError(f'show must be "view", "bar" or "none", not {show!r}.')
+    chosen: Show = show  # type: ignore[assignment]  # looked up just now
+    return chosen
 
 
 def checked_limit(limit: object) -> int:

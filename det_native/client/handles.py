@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from det_native.client import rendering, selection, waiting
-from det_native.client.arguments import checked_limit, metric_names
+from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
@@ -119,8 +119,8 @@ class Experiment:
         """
         return [{"trial": trial.id} | row for trial in self.trials for row in trial.metrics(kind)]
 
-    def wait(self, timeout: float | None = None) -> Experiment:
-        """Block until the experiment has ended, with a progress bar; return the experiment.
+    def wait(self, timeout: float | None = None, *, show: Show = "view") -> Experiment:
+        """Block until the experiment has ended, and show how it goes on; return the experiment.
 
         An exception in the user's code is shown as soon as it is known, even if a retry follows. Ctrl-C (interrupting
         the cell) ends the waiting only; the experiment goes on.
@@ -129,6 +129,8 @@ class Experiment:
         ----------
         timeout : float, optional
             Seconds; no limit by default.
+        show : {"view", "bar", "none"}
+            In a notebook a live view, a progress bar, or errors only. Elsewhere the first two are a progress bar.
 
         Raises
         ------
@@ -141,15 +143,15 @@ class Experiment:
             If it has not ended after `timeout` seconds; it goes on.
         """
         shown: set[str] = set()
-        self._wait(timeout, shown)
+        self._wait(timeout, shown, checked_show(show))
         waiting.raise_failure(self._source, self._id, self.detail(), shown)
         return self
 
-    def _wait(self, timeout: float | None, shown: set[str]) -> None:
+    def _wait(self, timeout: float | None, shown: set[str], show: Show) -> None:
         try:
             if self.detail().state.terminal:
                 return
-            view = rendering.current().progress(f"Experiment {self._id}")
+            view = rendering.current().follow(self, show)
             self._last_event = waiting.wait(
                 self._source, self._id, view, timeout=timeout, after=self._last_event, shown=shown
             )

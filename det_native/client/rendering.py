@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
+from det_native.client.arguments import Show
 from det_native.errors import ArgumentError, DetError
 
 Handle = TypeVar("Handle", contravariant=True)
@@ -45,6 +46,9 @@ class Renderer(Protocol[Handle]):
 
     def progress(self, title: str) -> ProgressView:
         """Open a progress bar."""
+
+    def follow(self, handle: Handle, show: Show) -> ProgressView:
+        """Show how a handle goes on: as a live view where that can be seen, a progress bar, or messages only."""
 
 
 class PlainProgress:
@@ -86,6 +90,10 @@ class PlainRenderer:
         raise ArgumentError("Figures are drawn by det_native.display; import it first.")
 
     def progress(self, title: str) -> ProgressView:
+        """Show messages only."""
+        return PlainProgress()
+
+    def follow(self, handle: object, show: Show) -> ProgressView:
         """Show messages only."""
         return PlainProgress()
 

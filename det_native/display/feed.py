@@ -27,6 +27,11 @@ class ViewReader:
     experiment_id : int or str
     trial_id : int
         0 for the whole experiment.
+
+    Attributes
+    ----------
+    size : int
+        Characters of what changed last, as JSON.
     """
 
     def __init__(self, source: Source, experiment_id: int | str, trial_id: int = 0) -> None:
@@ -34,6 +39,7 @@ class ViewReader:
         self._experiment_id = experiment_id
         self._trial_id = trial_id
         self._known: dict[str, str] = {}
+        self.size = 0
         self._log_after = 0
         self._log: list[rest.LogLine] = []
         self._log_trial: int | None = None
@@ -42,12 +48,9 @@ class ViewReader:
         """Return the parts that have changed since the last call, by name, as JSON values."""
         texts = {name: json.dumps(part) for name, part in self._parts().items()}
         changed = {name: json.loads(text) for name, text in texts.items() if self._known.get(name) != text}
+        self.size = sum(len(texts[name]) for name in changed)
         self._known = texts
         return changed
-
-    def forget(self) -> None:
-        """Have the next ``changes`` return everything."""
-        self._known = {}
 
     def _parts(self) -> dict[str, Any]:
         experiment = self._source.experiment(self._experiment_id)

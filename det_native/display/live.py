@@ -8,6 +8,7 @@ has ended already is saved at once, and has no thread but while it is told to a 
 from __future__ import annotations
 
 import contextvars
+import math
 import threading
 import time
 import uuid
@@ -21,7 +22,7 @@ from det_native.client.trial import Trial
 from det_native.display.environment import in_notebook, running_shell
 from det_native.display.fallback import last_state
 from det_native.display.feed import ViewReader
-from det_native.display.widget import can_show_widgets, make_widget, view_of
+from det_native.display.widget import can_show_widgets, make_widget, tell, view_of
 from det_native.errors import DetError, NotFoundError
 from det_native.schema.states import ExperimentState
 
@@ -29,6 +30,9 @@ FIRST_RENEWAL_SECONDS = 3.0
 RENEW_SECONDS = 30.0
 PUSH_SECONDS = 1.0
 CALM_SECONDS = 2.0
+# What is told takes at most this share of a processor, and so many characters a second: a training may run beside it.
+SHARE = 0.05
+PACE = 100_000
 RETRY_SECONDS = 5.0
 SETTLE_SECONDS = 20.0
 # What a master says or its absence, and what files of a run of this machine do.
@@ -58,9 +62,10 @@ def show(handle: Experiment | Trial) -> bool:
     return True
 
 
-def is_shown_here(title: str) -> bool:
-    """Return whether a live view of what has this title ("Experiment 3") stands under the cell that runs now."""
-    return any(view.title == title and view.cell == _cell() and view.has_widget for view in _views)
+def show_once(handle: Experiment | Trial) -> bool:
+    """Show a handle as a live view unless one stands under the cell that runs now; return whether one does."""
+    cell, shown = _cell(), _shown(handle)
+    return any(view.shown == shown and view.cell == cell for view in _views) or show(handle)
 
 
 def _settle_after_cells() -> None:
@@ -100,10 +105,10 @@ class LiveView:
         self._replay = threading.Event()
         self._greeted = False
         self._forgotten = False
-        self._seq = 0
+        self._rest = 0.0
         self._last_event = 0
         self._thread: threading.Thread | None = None
-        self.title = f"Trial {self._trial_id}" if self._trial_id else f"Experiment {self._experiment_id}"
+        self.shown = _shown(handle)
         self.cell = _cell()
         self.has_widget = widget
         self._widget = self._make_widget() if widget else None
@@ -154,17 +159,17 @@ class LiveView:
                 self._push()
                 self._publish(update=True)
             except NotFoundError as error:
-                self._send({"type": "lost", "message": str(error)})
+                self._tell({}, lost=str(error))
                 return  # deleted: it does not come back
             except UNREADABLE as error:
-                self._send({"type": "lost", "message": str(error)})
+                self._tell({}, lost=str(error))
                 self._replay.wait(RETRY_SECONDS)
             else:
                 return
 
     def _follow(self) -> None:
         """Push and renew as things happen, until the end."""
-        pushed, due = 0.0, time.monotonic() + (0 if self._has_begun() else FIRST_RENEWAL_SECONDS)
+        pushed, due = -math.inf, time.monotonic() + (0 if self._has_begun() else FIRST_RENEWAL_SECONDS)
         changed, paused = True, False
         with EventFeed(self._source, self._experiment_id, self._last_event) as feed:
             while True:
@@ -181,8 +186,8 @@ class LiveView:
                     paused = event.type == "experiment" and event.data["state"] == ExperimentState.PAUSED
                 now = time.monotonic()
                 if self._wants_push(now - pushed, changed=changed):
-                    self._push()
-                    pushed = now
+                    changed |= self._push()
+                    pushed = time.monotonic()
                 if changed and (paused or now >= due):
                     self._publish(update=True)
                     due, changed, paused = now + RENEW_SECONDS, False, False
@@ -196,21 +201,24 @@ class LiveView:
     def _wants_push(self, seconds: float, *, changed: bool) -> bool:
         if self._replay.is_set():
             return True
-        return not self._served and seconds >= (PUSH_SECONDS if changed else CALM_SECONDS)
+        lively = changed or not self._source.url  # no event tells of what a run of this machine does
+        return not self._served and seconds >= max(PUSH_SECONDS if lively else CALM_SECONDS, self._rest)
 
-    def _push(self) -> None:
-        """Send the front end what has changed, everything if it asked."""
+    def _push(self) -> bool:
+        """Tell the front end what has changed; return whether anything has."""
         if self._served and not self._replay.is_set():
-            return
+            return False
         with self._reading:
-            whole = self._replay.is_set() or self._seq == 0
+            begun = time.monotonic()
             self._replay.clear()
-            if whole:
-                self._reader.forget()
             parts = self._reader.changes()
-            if parts:
-                self._seq += 1
-                self._send({"type": "view", "seq": self._seq, "whole": whole, "parts": parts})
+            self._tell(parts)
+            self._rest = max((time.monotonic() - begun) / SHARE, self._reader.size / PACE)
+        return bool(parts)
+
+    def _tell(self, parts: dict[str, Any], lost: str = "") -> None:
+        if self._widget is not None:
+            tell(self._widget, parts, lost)
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._widget is not None:
@@ -238,7 +246,7 @@ class LiveView:
         try:
             self._push()
         except UNREADABLE as error:
-            self._send({"type": "lost", "message": str(error)})
+            self._tell({}, lost=str(error))
 
     def _renew(self) -> None:
         with suppress(*UNREADABLE):
@@ -270,6 +278,11 @@ def _ids(handle: Experiment | Trial) -> tuple[int | str, int]:
     if isinstance(handle, Experiment):
         return handle.id, 0
     return handle.source.shown_id(handle.experiment_id), handle.id
+
+
+def _shown(handle: Experiment | Trial) -> tuple[str, int | str, int]:
+    """Return what tells one thing that is shown from another."""
+    return handle.source.url, *_ids(handle)
 
 
 def _cell() -> str:

@@ -64,6 +64,23 @@ class NotebookProgress:
         return {"text/plain": f"{self._title}: {words}", "text/html": html}
 
 
+class MessagesOnly:
+    """Messages below a cell, where something else shows the progress or nothing is to."""
+
+    def update(self, fraction: float, text: str) -> None:
+        """Show nothing."""
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def message(self, text: str) -> None:
+        """Print text, at once."""
+        print(text, flush=True)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class TqdmProgress:
     """A bar from 0 to 100 % in a terminal, with messages above it.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from det_native.client.rendering import PlainProgress, ProgressView
+from det_native.client.arguments import Show
+from det_native.client.rendering import ProgressView
 from det_native.display.environment import in_notebook, running_shell
 
 if TYPE_CHECKING:
@@ -45,13 +45,23 @@ class DisplayRenderer:
         return draw(curves_of(handle), metrics)
 
     def progress(self, title: str) -> ProgressView:
-        """Open a progress bar; none beside a live view under the same cell, which has one."""
-        live = sys.modules.get("det_native.display.live")
-        if live is not None and live.is_shown_here(title):
-            return PlainProgress()
+        """Open a progress bar."""
         from det_native.display.progress import NotebookProgress, TqdmProgress
 
         return NotebookProgress(title) if in_notebook() else TqdmProgress(title)
+
+    def follow(self, handle: Experiment | Trial, show: Show) -> ProgressView:
+        """Show a live view in a notebook, once under a cell; elsewhere, or where it is asked for, a progress bar."""
+        from det_native.display.progress import MessagesOnly
+
+        if show == "none":
+            return MessagesOnly()
+        if show == "view" and in_notebook():
+            from det_native.display.live import show_once
+
+            show_once(handle)
+            return MessagesOnly()
+        return self.progress(f"{type(handle).__name__} {handle.id}")
 
 
 def show_live() -> None:
@@ -65,14 +75,14 @@ def show_live() -> None:
 
 
 def _show_live(handle: Experiment | Trial) -> None:
-    """Show a handle as a live view, or leave it to its MIME bundle.
+    """Show a handle as a live view, once under a cell, or leave it to its MIME bundle.
 
     Raises
     ------
     NotImplementedError
         If there is no live view to show, which is how IPython is told to go on.
     """
-    from det_native.display.live import show
+    from det_native.display.live import show_once
 
-    if not show(handle):
+    if not show_once(handle):
         raise NotImplementedError

@@ -13,6 +13,7 @@ from det_native.schema.rest import CaptureRow
 TITLES = ("what", "how", "size", "cell", "status", "note")
 MAX_ROWS = 40
 RUNS_AGAIN = "runs again"
+MUTED = "opacity:.65"
 
 
 def format_size(size: int) -> str:
@@ -25,8 +26,13 @@ def format_size(size: int) -> str:
     return f"{amount:.3g} GB"
 
 
+def counted(number: int, what: str) -> str:
+    """Return ``1 file`` or ``2 files``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 class ReportView:
-    """Shows the report in a notebook as a table that folds, elsewhere as text.
+    """Shows the report in a notebook as one line that unfolds to a table, elsewhere as text.
 
     Parameters
     ----------
@@ -35,46 +41,82 @@ class ReportView:
         Sentences to show with it.
     sent : bool
         Whether it is known already what the master had.
+    contents : str
+        What belongs to it, counted; the number of rows by default.
+    said : str
+        What happens now, or what came of it.
+    failed : bool
+        Nothing came of it.
     """
 
-    def __init__(self, rows: Sequence[CaptureRow], warnings: Sequence[str] = (), *, sent: bool = True) -> None:
+    def __init__(
+        self,
+        rows: Sequence[CaptureRow],
+        warnings: Sequence[str] = (),
+        *,
+        sent: bool = True,
+        contents: str = "",
+        said: str = "",
+        failed: bool = False,
+    ) -> None:
         self._rows = rows
         self._warnings = warnings
         self._sent = sent
+        self._contents = contents
+        self._said = said
+        self._failed = failed
 
     @property
     def summary(self) -> str:
         """One line: how many things, and how much is new."""
-        belonging = [row for row in self._rows if row.status != "not sent"]
-        words = [f"{len(belonging)} item{'s' if len(belonging) != 1 else ''}"]
-        words.append(format_size(sum(row.size for row in belonging)))
+        belonging = self._belonging()
+        words = [counted(len(belonging), "item"), self._size()]
         if self._sent:
             words.append(f"{format_size(sum(row.size for row in belonging if row.status == 'new'))} new")
         left_out = len(self._rows) - len(belonging)
         return ", ".join([*words, f"{left_out} left out"] if left_out else words)
 
+    @property
+    def headline(self) -> str:
+        """One line: ``Sent 5 of 9 cells, 2 files, 48 kB``."""
+        verb = "Not sent:" if self._failed else "Sent" if self._sent else "Sending"
+        return f"{verb} {self._contents or counted(len(self._belonging()), 'item')}, {self._size()}"
+
     def __str__(self) -> str:
-        lines = [self.summary, *(f"Warning: {warning}" for warning in self._warnings)]
-        entries = [TITLES, *map(self._entries, self._rows[:MAX_ROWS])]
-        widths = [max(len(entry[column]) for entry in entries) for column in range(len(TITLES))]
-        for entry in entries:
-            lines.append("  ".join(text.ljust(width) for text, width in zip(entry, widths, strict=True)).rstrip())
-        more = len(self._rows) - MAX_ROWS
-        return "\n".join([*lines, f"... and {more} more"] if more > 0 else lines)
+        return "\n".join([self.summary, *self._lines()])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        return {"text/plain": str(self), "text/html": self._html()}
+        text = "\n".join([self.headline, *filter(None, [self._said]), *self._lines()])
+        return {"text/plain": text, "text/html": self._html()}
+
+    def _belonging(self) -> list[CaptureRow]:
+        return [row for row in self._rows if row.status != "not sent"]
+
+    def _size(self) -> str:
+        return format_size(sum(row.size for row in self._belonging()))
+
+    def _lines(self) -> list[str]:
+        """The warnings, and the table as text."""
+        lines = [f"Warning: {warning}" for warning in self._warnings]
+        entries = [TITLES, *map(self._entries, self._rows[:MAX_ROWS])]
+        widths = [max(len(entry[column]) for entry in entries) for column in range(len(TITLES))]
+        for entry in entries:
+            lines.append("  ".join(text.ljust(width) for text, width in zip(entry, widths, strict=True)).rstrip())
+        more = len(self._rows) - MAX_ROWS
+        return [*lines, f"... and {more} more"] if more > 0 else lines
 
     def _html(self) -> str:
         table = table_html(TITLES, map(self._entries, self._rows[:MAX_ROWS]))
         more = len(self._rows) - MAX_ROWS
         rest = f"<div>... and {more} more</div>" if more > 0 else ""
         warnings = "".join(f"<div><b>Warning:</b> {escape(warning)}</div>" for warning in self._warnings)
-        summary = f"<summary>{escape(self.summary)}</summary>"
-        return f'<div style="font-size:13px"><details open>{summary}{table}{rest}</details>{warnings}</div>'
+        said = f' <span style="{MUTED}">{escape(self._said)}</span>' if self._said else ""
+        link = f'<span style="{MUTED}">details</span>'
+        summary = f'<summary style="cursor:pointer">{escape(self.headline)}: {link}{said}</summary>'
+        return f'<div style="font-size:13px"><details>{summary}{table}{rest}</details>{warnings}</div>'
 
     def _entries(self, row: CaptureRow) -> tuple[str, ...]:
         return row.what, row.how, format_size(row.size) if row.size else "", row.cell, self._status(row), row.note
@@ -88,40 +130,52 @@ class ReportView:
 class ShownReport:
     """A report that is on the screen; ``update`` says of each thing whether it was new, ``say`` what happens now."""
 
-    def __init__(self, rows: Sequence[CaptureRow], warnings: Sequence[str]) -> None:
+    def __init__(self, rows: Sequence[CaptureRow], warnings: Sequence[str], contents: str) -> None:
         self._rows = rows
         self._warnings = warnings
+        self._contents = contents
+        self._sent = self._failed = False
+        self._said = ""
         self._handle: Any = None
-        self._line: Any = None
         if in_notebook():
             from IPython.display import display
 
-            self._handle = display(ReportView(rows, warnings, sent=False), display_id=True)
+            self._handle = display(self._view(), display_id=True)
         else:
-            print(ReportView(rows, warnings, sent=False))
+            print(self._view())
 
     def update(self) -> None:
         """Show what the upload found: in a notebook in the same place, elsewhere in one more line."""
-        view = ReportView(self._rows, self._warnings, sent=True)
-        if self._handle is not None:
-            self._handle.update(view)
+        self._sent = True
+        if self._handle is None:
+            print(f"Sent: {self._view().summary}.")
         else:
-            print(f"Sent: {view.summary}.")
+            self._handle.update(self._view())
 
     def say(self, text: str) -> None:
-        """Say below the report what happens now: in a notebook in place of what was said before."""
+        """Say what happens now: in a notebook behind the report, in place of what was said before."""
+        self._said = text
         if self._handle is None:
             print(text, flush=True)
-            return
-        data = {"text/plain": text}
-        if self._line is None:
-            from IPython.display import display
-
-            self._line = display(data, raw=True, display_id=True)
         else:
-            self._line.update(data, raw=True)
+            self._handle.update(self._view())
+
+    def failed(self, text: str) -> None:
+        """Say that nothing came of it."""
+        self._failed = True
+        self.say(text)
+
+    def _view(self) -> ReportView:
+        return ReportView(
+            self._rows,
+            self._warnings,
+            sent=self._sent,
+            contents=self._contents,
+            said=self._said,
+            failed=self._failed,
+        )
 
 
-def show_report(rows: Sequence[CaptureRow], warnings: Sequence[str] = ()) -> ShownReport:
+def show_report(rows: Sequence[CaptureRow], warnings: Sequence[str] = (), *, contents: str = "") -> ShownReport:
     """Show the report where the user looks: under the cell, or in the terminal."""
-    return ShownReport(rows, warnings)
+    return ShownReport(rows, warnings, contents)

@@ -15,6 +15,8 @@ from typing import Any
 from det_native.display.environment import in_notebook, running_shell
 
 STATIC = Path(__file__).parent / "static"
+# What changes while it trains. It is in the widget's state, so that a front end that comes late has it all.
+PARTS = ("experiment", "trials", "checkpoints", "curves", "logs")
 WIDGET_TYPE = "application/vnd.jupyter.widget-view+json"
 # What JupyterLab's extension of ours takes before the widget: where that lives no more, it shows what was saved, which
 # JupyterLab's widget manager never does. Elsewhere nobody looks at it.
@@ -55,9 +57,36 @@ def make_widget(
         trial_id=trial_id,
         master_url=master_url,
         feed="server" if master_url else "kernel",
+        kernel_id=_kernel_id(),
     )
     widget.on_msg(lambda _, content, buffers: on_message(content))
     return widget
+
+
+def tell(widget: Any, parts: dict[str, Any], lost: str = "") -> None:
+    """Tell the front end what has changed, in one message; any thread may, and while a cell runs.
+
+    Parameters
+    ----------
+    widget
+        From :func:`make_widget`.
+    parts : dict
+        Values of some of `PARTS`.
+    lost : str
+        Why nothing can be read; empty where it can.
+    """
+    with widget.hold_sync():
+        for name, part in parts.items():
+            setattr(widget, name, part)
+        widget.lost = lost
+
+
+def _kernel_id() -> str:
+    """Return the id by which a Jupyter server knows this kernel; empty where the connection file does not say it."""
+    shell = running_shell()
+    config = getattr(getattr(shell, "kernel", None), "config", {})
+    name = Path(str(config.get("IPKernelApp", {}).get("connection_file", ""))).stem
+    return name.removeprefix("kernel-") if name.startswith("kernel-") else ""
 
 
 def view_of(widget: Any, created: str, state: str) -> dict[str, Any]:
@@ -74,9 +103,8 @@ def view_of(widget: Any, created: str, state: str) -> dict[str, Any]:
         The state that is saved with it, for the same reason: what has ended needs no other view.
     """
     named: dict[str, Any] = {"view_id": widget.view_id}
-    if widget.master_url:
-        named |= {"experiment_id": widget.experiment_id, "trial_id": widget.trial_id}
-        named |= {"created": created, "state": state}
+    named |= {"experiment_id": widget.experiment_id, "trial_id": widget.trial_id}
+    named |= {"created": created, "state": state}
     return {
         VIEW_TYPE: named,
         WIDGET_TYPE: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id},
@@ -97,5 +125,8 @@ def _widget_class() -> Any:
         trial_id = traitlets.Int().tag(sync=True)
         master_url = traitlets.Unicode().tag(sync=True)
         feed = traitlets.Unicode().tag(sync=True)
+        kernel_id = traitlets.Unicode().tag(sync=True)
+        lost = traitlets.Unicode().tag(sync=True)
+        experiment, trials, checkpoints, curves, logs = (traitlets.Any(None).tag(sync=True) for _ in PARTS)
 
     return LiveWidget

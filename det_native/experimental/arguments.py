@@ -54,7 +54,7 @@ MINIMAL_LOOP_NOTICE = (
 
 _OFFICIAL = ("mode", "local", "test", "context_dir", "command", "master_url")
 #: What follows the configuration in ``init()`` and ``create()``, by name.
-NAMES = (*_OFFICIAL, "values", "include")
+NAMES = (*_OFFICIAL, "values", "include", "show")
 _MODE_FIRST = ("mode", "context_dir", "command", "master_url")
 _LOCAL_FIRST = ("local", "test", "context_dir", "command", "master_url")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -9,15 +10,18 @@ from uuid import uuid4
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
 from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
+from det_native.capture.log import current_log
 from det_native.capture.model import Bundle, Capture
+from det_native.client import rendering
 from det_native.client.connect import connect, locate, named_master
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.session import IDEMPOTENCY_HEADER, Session
 from det_native.client.upload import forget_bundle, note_checked, upload_bundle
-from det_native.display.report import ShownReport, show_report
+from det_native.display.environment import in_notebook
+from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
-from det_native.errors import BundleCheckError, NotFoundError, Problem
+from det_native.errors import BundleCheckError, DetError, NotFoundError, Problem
 from det_native.experimental import document_place
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import Settings, complete_for_fit
@@ -82,17 +86,35 @@ def submit(
 def send_capture(capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings) -> Experiment:
     """Send what was captured, have it checked, and create its experiment; see :func:`submit`."""
     bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
-    shown = show_report(bundle.report, bundle.warnings)
+    shown = show_report(bundle.report, bundle.warnings, contents=_contents(bundle))
     try:
         shown.say("Starting a master ..." if locate(settings.master_url) is None else "Asking the master ...")
         session = connect(settings.master_url, framework=framework)
         detail = _resend(session, config, bundle, shown, test=settings.place.test)
     except BaseException:
-        shown.say("It ended here; the error says why.")
+        shown.failed("It ended here; the error says why.")
         raise
+    experiment = Experiment(HttpSource(session), detail.id)
+    if settings.show == "view" and in_notebook():
+        shown.say("")
+        with suppress(DetError):  # it is submitted, whatever becomes of the master at this moment
+            rendering.current().follow(experiment, "view")
+        return experiment
     live = "" if settings.master_url else f"det.attach({detail.id}) shows it live, "
     shown.say(f"{title_of(detail.id, detail.name)} is submitted. {live}experiment.wait() waits for its end.")
-    return Experiment(HttpSource(session), detail.id)
+    return experiment
+
+
+def _contents(bundle: Bundle) -> str:
+    """Return what is sent, counted: ``5 of 9 cells, 1 value, 2 files``."""
+    program, log = bundle.manifest.program, current_log()
+    cells = len({cell.cell_id or cell.source.strip() for cell in program.cells})
+    executed = len({execution.cell for execution in log.executions}) if log is not None else 0
+    words = (
+        [program.command[0]] if program.kind == "script" else [f"{cells} of {counted(max(executed, cells), 'cell')}"]
+    )
+    values, files = len(bundle.manifest.values), len(bundle.manifest.files)
+    return ", ".join([*words, *(counted(n, what) for n, what in ((values, "value"), (files, "file")) if n)])
 
 
 def _resend(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from det_native.capture.calls import note_call
+from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, of_the_users
 from det_native.experimental import document_place
@@ -35,6 +36,7 @@ def create(
     *,
     values: Iterable[str] = (),
     include: Iterable[str | os.PathLike[str]] = (),
+    show: Show = "view",
 ) -> Experiment:
     """Train a Trial class; the class may be defined in a cell.
 
@@ -42,7 +44,7 @@ def create(
     ----------
     trial_def : type or str
         A subclass of a framework's Trial class, such as ``det.pytorch.PyTorchTrial``, or ``"module:Class"``.
-    config, mode, local, test, context_dir, command, master_url, values, include
+    config, mode, local, test, context_dir, command, master_url, values, include, show
         See ``det.experimental.keras.init()``.
 
     Returns
@@ -71,7 +73,7 @@ def create(
     other: Experiment | None = document_place.stand_in(record)
     if other is not None:
         return other
-    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
+    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
     trial_class = find_trial_class(trial_def, settings.context_dir)
     framework = framework_of(trial_class)
     _check(trial_class, framework)

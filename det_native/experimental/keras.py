@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from det_native.client.arguments import Show
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import (
     Begun,
@@ -38,6 +39,7 @@ def init(
     *,
     values: Iterable[str] = (),
     include: Iterable[str | os.PathLike[str]] = (),
+    show: Show = "view",
 ) -> TFKerasNativeContext:
     """Begin an experiment with a tf.keras model; ``fit()`` of a model that the context wraps then runs it.
 
@@ -66,6 +68,9 @@ def init(
         Names of variables (arrays, tables) whose value is sent, instead of running again the cell that makes it.
     include : iterable of str or path
         Further files to send.
+    show : {"view", "bar", "none"}
+        What a notebook shows while it trains: a live view, a progress bar where it waits, or errors only.
+        ``fit(verbose=0)`` means the last one too.
 
     Returns
     -------
@@ -88,7 +93,7 @@ def init(
     if host is not None:
         return _replayed(host, config)
     begun = Begun.now()
-    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
+    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
     environment = first_environment(settings, "keras")
     with translated("det.experimental.keras.init()"):
         from det_native.keras import TFKerasNativeContext
@@ -114,9 +119,9 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> TFKerasNativeContext:
 
 def _fit_here(call: FitCall, settings: Settings, origin: Origin) -> Any:
     from det_native.experimental.local.calls import fit_here
-    from det_native.experimental.local.history import show_last_state
+    from det_native.experimental.local.history import show_its_experiment
 
     history = fit_here(call, settings, origin)
     if history is not call.context.experiment:
-        show_last_state(history, call.context.experiment)
+        show_its_experiment(history, call.context.experiment)
     return history

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from det_native.capture.calls import note_call
@@ -115,6 +115,8 @@ def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], se
     begun : Begun
         Where ``init()`` was called.
     """
+    if call.quiet:
+        settings = replace(settings, show="none")
     record = NotedCall.now("fit").record
     other = document_place.stand_in(record)
     if other is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from det_native.client.arguments import Show
 from det_native.errors import TrialDefinitionError
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
@@ -49,6 +50,7 @@ def init(
     *,
     values: Iterable[str] = (),
     include: Iterable[str | os.PathLike[str]] = (),
+    show: Show = "view",
 ) -> PyTorchNativeContext:
     """Begin an experiment with PyTorch objects of your own, trained by ``context.fit()`` or in a loop of your own.
 
@@ -60,7 +62,7 @@ def init(
         Experiment configuration: a dictionary, YAML, or the path of a YAML file. What it does not say about length,
         batch size and metric, the call says: its epochs, the loader's batch size, ``val_loss`` (``loss`` without
         validation), with a validation after every epoch. Without it: one trial.
-    mode, local, test, context_dir, command, master_url, values, include
+    mode, local, test, context_dir, command, master_url, values, include, show
         See ``det.experimental.keras.init()``.
 
     Returns
@@ -95,7 +97,7 @@ def init(
     if host is not None:
         return _replayed(host, config)
     begun = Begun.now()
-    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include)
+    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
     environment = first_environment(settings, "torch")
     with translated("det.experimental.pytorch.init()"):
         from det_native.pytorch.native import PyTorchNativeContext

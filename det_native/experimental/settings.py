@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from det_native.client.arguments import Show, checked_show
 from det_native.errors import ArgumentError
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, Place, resolve
@@ -49,6 +50,8 @@ class Settings:
         Names of variables to send.
     include : tuple of Path
         Files to send. Absolute.
+    show : {"view", "bar", "none"}
+        What is seen of the training in a notebook.
     """
 
     config: ConfigInput
@@ -58,6 +61,7 @@ class Settings:
     master_url: str | None = None
     values: tuple[str, ...] = ()
     include: tuple[Path, ...] = ()
+    show: Show = "view"
 
 
 def check_settings(
@@ -70,6 +74,7 @@ def check_settings(
     master_url: str | None,
     values: Iterable[str],
     include: Iterable[str | os.PathLike[str]],
+    show: str = "view",
 ) -> Settings:
     """Check the arguments of a call; see ``init()`` for their meaning.
 
@@ -90,6 +95,7 @@ def check_settings(
         master_url=master_url or None,
         values=_values(values),
         include=_include(include),
+        show=checked_show(show),
     )
 
 

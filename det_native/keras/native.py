@@ -112,6 +112,16 @@ class FitCall:
         call._check_batch_size(arguments["batch_size"])
         return call
 
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is to be shown of the training."""
+        return self.arguments["verbose"] in (0, "0", False)
+
+    def leave_out_bar(self) -> None:
+        """Have Keras draw no bar of its own, where something else shows how far it is, or nothing is to."""
+        if self.arguments["verbose"] in ("auto", 1):
+            self.arguments["verbose"] = 0
+
     def original(self, method: str) -> Any:
         """Return a method of the model as Keras (or the model's own class) defines it, bound to the model."""
         return getattr(type(self.model), method).__get__(self.model)

@@ -43,6 +43,7 @@ class TorchCall:
     """
 
     framework: ClassVar[Framework] = "torch"
+    quiet: ClassVar[bool] = False
 
     context: PyTorchRunContext
     kind: Literal["fit", "train"]

@@ -113,6 +113,16 @@ def said(kind: str) -> Callable[[Message], bool]:
     )
 
 
+def tells(part: str) -> Callable[[Message], bool]:
+    """Whether a widget tells its front end a part of what it shows, or why there is none."""
+    return lambda message: message["msg_type"] == "comm_msg" and part in message["content"]["data"].get("state", {})
+
+
+def state_of(message: Message) -> dict[str, Any]:
+    """Return what a widget tells."""
+    return dict(message["content"]["data"]["state"])
+
+
 def content_of(message: Message) -> dict[str, Any]:
     """Return what a widget says."""
     return dict(message["content"]["data"]["content"])
@@ -180,7 +190,9 @@ def test_a_view_is_a_widget_beside_what_is_saved_and_its_cell_ends_at_once(watch
     assert updated["content"]["transient"] == display["content"]["transient"]
     assert updated["parent_header"] == display["parent_header"], "it belongs to the cell that showed it"
     assert updated["content"]["data"].keys() == {*data, "image/png"}
-    assert updated["content"]["data"][VIEW_TYPE] == data[VIEW_TYPE]
+    named = {"experiment_id": "local-1", "trial_id": 0}
+    assert data[VIEW_TYPE].items() > {**named, "state": "ACTIVE"}.items()
+    assert updated["content"]["data"][VIEW_TYPE] == {**data[VIEW_TYPE], "state": "COMPLETED"}
     ends(watched)
 
 
@@ -221,33 +233,33 @@ def test_a_page_that_was_reloaded_is_told_what_to_keep(watched: Kernel) -> None:
 
 
 def test_the_front_end_is_told_everything_and_then_what_changes_also_while_a_cell_runs(watched: Kernel) -> None:
+    place = len(watched.published)
     display = shown(watched.run("b = GoingOn('told')\nb.experiment"))
     comm = display["content"]["data"][WIDGET_TYPE]["model_id"]
-    place = len(watched.published)
-    watched.tell(comm, {"type": "replay"})
-    first = content_of(watched.until(said("view"), place))
-    assert first["whole"]
-    assert set(first["parts"]) == {"experiment", "trials", "checkpoints", "curves", "logs"}
-    assert first["parts"]["experiment"]["name"] == "told"
+    first = state_of(watched.until(tells("experiment"), place))
+    assert set(first) == {"experiment", "trials", "checkpoints", "curves", "logs"}, "without being asked"
+    assert first["experiment"]["name"] == "told"
 
+    place = len(watched.published)
     code = "rows = [rest.MetricRow(batch=9, metrics={'val_loss': 0.5})]\nb.store.write_rows(1, 'validation', rows)\n"
     busy = watched.start(f"{code}hold = threading.Event()\nhold.wait(1.5)")
-    change = content_of(watched.until(said("view"), place + 1))
-    while change["seq"] == first["seq"]:
-        change = content_of(watched.until(said("view")))
-    assert (change["seq"], change["whole"], set(change["parts"])) == (first["seq"] + 1, False, {"curves"})
+    assert set(state_of(watched.until(tells("curves"), place))) == {"curves"}
     assert not any(is_idle(message, busy) for message in watched.published), "the cell still runs"
     watched.until(lambda message: is_idle(message, busy))
 
+    # A front end whose server knows the master follows it there: nothing is told until it asks.
+    watched.tell(comm, {"type": "served"})
+    watched.run("")
+    place = len(watched.published)
+    watched.run(code.replace("0.5", "0.4"))
+    watched.run("threading.Event().wait(1)")
+    assert not any(tells("curves")(message) for message in watched.published[place:])
     watched.tell(comm, {"type": "replay"})
-    again = content_of(watched.until(said("view")))
-    assert again["whole"]
-    assert again["seq"] == change["seq"] + 1
+    watched.until(tells("curves"), place)
     watched.run("b.finish.set()")
     ends(watched)
-    watched.tell(comm, {"type": "replay"})
-    assert content_of(watched.until(said("view")))["parts"]["experiment"]["state"] == "COMPLETED", "after its end too"
-    ends(watched)
+    states = [state_of(each)["experiment"]["state"] for each in watched.published[place:] if tells("experiment")(each)]
+    assert states == ["COMPLETED"]
 
 
 def test_an_action_is_answered_and_a_refusal_is_said(watched: Kernel) -> None:
@@ -264,16 +276,15 @@ def test_an_action_is_answered_and_a_refusal_is_said(watched: Kernel) -> None:
 
 
 def test_a_source_that_is_lost_is_said_and_found_again(watched: Kernel) -> None:
-    display = shown(watched.run("d = GoingOn('lost')\nd.experiment"))
-    comm = display["content"]["data"][WIDGET_TYPE]["model_id"]
     place = len(watched.published)
-    watched.tell(comm, {"type": "replay"})
-    watched.until(said("view"), place)
+    watched.run("d = GoingOn('lost')\nd.experiment")
+    watched.until(tells("experiment"), place)
+    place = len(watched.published)
     watched.run("file = d.store.folder / 'experiment.json'\nfile.rename(file.with_name('away.json'))")
-    assert content_of(watched.until(said("lost")))["message"]
+    assert state_of(watched.until(tells("lost"), place))["lost"]
+    place = len(watched.published)
     watched.run("file.with_name('away.json').rename(file)")
-    watched.tell(comm, {"type": "replay"})
-    assert content_of(watched.until(said("view")))["parts"]["experiment"]["name"] == "lost"
+    assert state_of(watched.until(tells("lost"), place))["lost"] == ""
     watched.run("d.finish.set()")
     ends(watched)
 
@@ -294,7 +305,7 @@ def test_what_has_ended_is_a_view_that_is_saved_at_once_and_told_when_it_is_aske
     place = len(watched.published)
     assert watched.value("threads()") == "[]"
     watched.tell(data[WIDGET_TYPE]["model_id"], {"type": "replay"})
-    parts = content_of(watched.until(said("view"), place))["parts"]
+    parts = state_of(watched.until(tells("experiment"), place))
     assert parts["experiment"]["name"] == "over"
     assert parts["curves"]
     ends(watched)
@@ -307,22 +318,35 @@ def test_what_has_ended_is_no_view_in_a_notebook_that_is_only_executed(executed:
     assert executed.value("threads()") == "[]"
 
 
-def test_only_where_the_view_stands_the_bar_is_left_out(watched: Kernel) -> None:
-    watched.run("e = GoingOn('bar')")
-    wait = "threading.Timer(0.3, e.finish.set).start()\ne.experiment.wait()\nNone"
-    first = watched.run(f"from IPython.display import display\ndisplay(e.experiment)\n{wait}")
-    assert WIDGET_TYPE in shown(first)["content"]["data"]
-    watched.run("f = GoingOn('bar')\nf.experiment")
-    bar = shown(watched.run(wait.replace("e.", "f.", 2)))["content"]["data"]
-    assert "<progress" in bar["text/html"]
+def wait_for(name: str, arguments: str = "") -> str:
+    """Return a cell that waits for an experiment, which ends meanwhile."""
+    return f"threading.Timer(0.3, {name}.finish.set).start()\n{name}.experiment.wait({arguments})"
+
+
+def test_a_cell_that_waits_shows_one_view_whatever_else_it_shows(watched: Kernel) -> None:
+    watched.run("from IPython.display import display")
+    for before in ("", "display(e.experiment)\n"):
+        # The value of the cell is the experiment, which is not shown again.
+        display = shown(watched.run(f"e = GoingOn('waited for')\n{before}{wait_for('e')}"))
+        assert WIDGET_TYPE in display["content"]["data"]
+    watched.run("f = GoingOn('waited for')\nf.experiment")
+    assert WIDGET_TYPE in shown(watched.run(wait_for("f")))["content"]["data"], "under another cell once more"
     ends(watched)
+
+
+def test_waiting_shows_less_if_it_is_asked_to(watched: Kernel) -> None:
+    cell = f"g = GoingOn('less')\n{wait_for('g', 'show=kind')}\nNone"
+    watched.run("kind = 'bar'")
+    assert "<progress" in shown(watched.run(cell))["content"]["data"]["text/html"]
+    watched.run("kind = 'none'")
+    assert not [each for each in watched.run(cell) if each["msg_type"] in ("display_data", "stream")]
 
 
 def test_in_a_notebook_that_is_only_executed_the_cell_in_which_it_ends_shows_the_last_state(executed: Kernel) -> None:
     display = shown(executed.run("a = GoingOn('headless')\na.experiment"))
     assert set(display["content"]["data"]) == {"text/plain", "text/html"}
     executed.run("1 + 1")
-    messages = executed.run("a.finish.set()\na.experiment.wait()\nNone")
+    messages = executed.run("a.finish.set()\na.experiment.wait(show='none')\nNone")
     (update,) = [
         each
         for each in messages
@@ -333,4 +357,14 @@ def test_in_a_notebook_that_is_only_executed_the_cell_in_which_it_ends_shows_the
     assert "completed" in update["content"]["data"]["text/plain"]
     assert "image/png" in update["content"]["data"]
     assert not [each for each in executed.run("2") if each["msg_type"] == "update_display_data"], "once"
+    ends(executed)
+
+
+def test_in_a_notebook_that_is_only_executed_waiting_shows_the_last_state(executed: Kernel) -> None:
+    messages = executed.run(f"b = GoingOn('headless')\n{wait_for('b')}")
+    (display,) = [each for each in messages if each["msg_type"] == "display_data"]
+    updates = [each["content"] for each in messages if each["msg_type"] == "update_display_data"]
+    assert updates[-1]["transient"] == display["content"]["transient"]
+    assert "completed" in updates[-1]["data"]["text/plain"], "while the cell runs: what comes later is lost"
+    assert not [each for each in messages if each["msg_type"] == "execute_result"]
     ends(executed)

@@ -35,8 +35,22 @@ def test_a_cell_that_runs_again_is_not_called_new() -> None:
         assert left.endswith("not sent")
 
 
+def test_in_a_notebook_it_is_one_line_that_unfolds_and_warnings_stay_visible() -> None:
+    rows = [row("source", "new").model_copy(update={"size": 48_000}), row("left out", "not sent")]
+    report = ReportView(rows, ["Look <here>."], contents="5 of 9 cells, 2 files", said="Asking ...")
+    html = report._repr_mimebundle_()["text/html"]
+    folded, _, below = html.partition("</details>")
+    assert "<details><summary" in folded, "folded at first"
+    assert re.search(r"Sent 5 of 9 cells, 2 files, 48 kB: <span[^>]*>details</span> <span[^>]*>Asking", folded)
+    assert "what is left out" in folded
+    assert "Look &lt;here&gt;." in below
+    assert report._repr_mimebundle_()["text/plain"].startswith("Sent 5 of 9 cells, 2 files, 48 kB\nAsking ...\n")
+    assert ReportView(rows, sent=False, contents="1 cell").headline == "Sending 1 cell, 48 kB"
+    assert ReportView(rows, contents="1 cell", failed=True).headline == "Not sent: 1 cell, 48 kB"
+
+
 def test_elsewhere_than_in_a_notebook_each_word_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownReport([row("source", "new")], [])
+    shown = ShownReport([row("source", "new")], [], "1 of 2 cells")
     capsys.readouterr()
     shown.say("Sending ...")
     shown.say("It is submitted.")

@@ -30,6 +30,8 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     config = config_of_one_trial(settings, call)
     experiment = LocalExperiment("fit", call, config, call.framework, settings, origin, whole_epochs=True)
     call.context.experiment = experiment.handle
+    if experiment.in_view or settings.show == "none":
+        call.leave_out_bar()
     with experiment.running():
         return experiment.run_trial(sample_of_call(config, call))
 

@@ -8,8 +8,10 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from det_native.client import rendering
 from det_native.client.handles import Experiment
 from det_native.client.local_source import LocalSource
+from det_native.display.environment import in_notebook
 from det_native.experimental.directory import working_directory
 from det_native.experimental.local.output import copied_output
 from det_native.experimental.local.own_processes import ProcessFailedError, train_in_processes, wants_processes
@@ -67,8 +69,6 @@ class LocalExperiment:
         *,
         whole_epochs: bool = False,
     ) -> None:
-        import det_native.display  # noqa: F401 (handles show themselves by what it registers)
-
         self._payload = payload
         self._complete = config
         self._config = config.model_dump(mode="json")
@@ -84,11 +84,18 @@ class LocalExperiment:
         """Whether Ctrl-C ended the last trial."""
         return self._record.interrupted
 
+    @property
+    def in_view(self) -> bool:
+        """Whether a live view shows it, which leaves nothing to say for bars and for lines between trials."""
+        return self._settings.show == "view" and not self._settings.place.test and in_notebook()
+
     @contextmanager
     def running(self, planned: int = 1) -> Iterator[None]:
         """Keep the record up to date around the trials, which run in the context directory."""
         with self._store.lock:
             self._record.begin(planned)
+            if self.in_view:
+                rendering.current().follow(self.handle, "view")
             try:
                 with working_directory.inside(self._settings.context_dir):
                     yield
@@ -160,11 +167,12 @@ class LocalExperiment:
         from det_harness.local.report import LocalReporter
 
         trial = self._record.begin_trial(sample, self._length(sample, steps))
-        if self._record.planned > 1:
+        quiet = self.in_view or self._settings.show == "none"
+        if self._record.planned > 1 and not quiet:
             print(f"Trial {trial.id} of {self._record.planned}: {sample.hparams}")
         searcher = self._config["searcher"]
         own_bar = get_framework(self._framework).own_progress
-        progress = None if self._settings.place.test or own_bar else Progress(trial, searcher["metric"] or "")
+        progress = None if self._settings.place.test or own_bar or quiet else Progress(trial, searcher["metric"] or "")
         reporter = LocalReporter(
             searcher["metric"] or None,
             smaller_is_better=searcher["smaller_is_better"],

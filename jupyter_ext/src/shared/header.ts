@@ -16,6 +16,7 @@ import type {
   Trial
 } from './model';
 import { isTerminal } from './model';
+import { isLocal } from './view';
 import { bestTrial, progressOf, shownTrial, slotsText } from './facts';
 import type { StateText } from './texts';
 import {
@@ -159,7 +160,8 @@ class Actions {
     const ended = isTerminal(experiment.state);
     const words = view.trialId > 0 ? ' experiment' : '';
     this.buttons.hidden = ended;
-    this._pause.hidden = experiment.state !== 'ACTIVE';
+    // What trains in a kernel cannot go on later.
+    this._pause.hidden = experiment.state !== 'ACTIVE' || isLocal(view);
     this._resume.hidden = experiment.state !== 'PAUSED';
     const disabled = this._asking || experiment.state.startsWith('STOPPING');
     for (const each of this._all()) {
@@ -213,7 +215,10 @@ class Actions {
   private async _askStop(): Promise<void> {
     const confirm =
       this._confirm ?? ((question: string) => this._inlineQuestion(question));
-    if (await confirm(TEXTS.confirmStop)) {
+    const question = isLocal(this._source.view)
+      ? 'confirmStopHere'
+      : 'confirmStop';
+    if (await confirm(TEXTS[question])) {
       await this._ask('kill');
     }
   }

@@ -138,6 +138,8 @@ export const TEXTS = {
   noLogsEnded: 'Nothing was printed.',
   confirmStop:
     'Stop this experiment? Its trials end now and cannot be resumed.',
+  confirmStopHere:
+    'Stop this training? It ends after this batch, with a checkpoint.',
   kernelGone: 'The kernel that showed this has ended.',
   kernelBusy:
     'The kernel is busy: this is done as soon as the running cell ends.',

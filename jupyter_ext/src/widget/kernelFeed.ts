@@ -8,36 +8,43 @@ import type { ViewParts } from '../shared/view';
 import { emptyView, hasEnded, withConnection, withParts } from '../shared/view';
 import type { WidgetState } from './mounted';
 
-/** What the kernel sends: parts that changed since the message before, in whole; all of them in a replay. */
-interface KernelMessage {
-  readonly type: 'view' | 'lost' | 'answer' | 'saved';
-  readonly seq?: number;
-  readonly whole?: boolean;
-  readonly parts?: ViewParts;
-  readonly message?: string;
-  readonly id?: number;
-  readonly error?: string;
-}
-
 const ANSWER_MILLISECONDS = 4000;
 /** What a widget model tells when its kernel restarts or closes it. */
 const CLOSING_EVENTS = ['comm_live_update', 'comm:close'];
+/** What changes; the model has all of it, whenever somebody begins to listen. */
+const PARTS = [
+  'experiment',
+  'trials',
+  'checkpoints',
+  'curves',
+  'logs'
+] as const satisfies Array<keyof ViewParts>;
+
+/** Ends what the kernel does; false if nobody there can. */
+export type Interrupt = () => Promise<boolean>;
 
 export class KernelFeed implements ExperimentSource {
   private _view: ExperimentView;
   private readonly _listeners = new Set<(view: ExperimentView) => void>();
   private readonly _asked = new Map<number, (error: string) => void>();
-  private _last = 0;
   private _questions = 0;
   private _lostSince: number | null = null;
-  private readonly _receive = (message: unknown) =>
-    this._take(message as KernelMessage);
+  private readonly _answered = (message: unknown) => {
+    const { id, error } = message as { id?: number; error?: string };
+    this._asked.get(id ?? 0)?.(error ?? '');
+  };
+  private readonly _changed = () => this._show();
   private readonly _closing = () => this._lose();
 
-  constructor(private readonly _model: AnyModel<WidgetState>) {
+  constructor(
+    private readonly _model: AnyModel<WidgetState>,
+    private readonly _interrupt?: Interrupt
+  ) {
     this._view = emptyView(_model.get('experiment_id'), _model.get('trial_id'));
-    _model.on('msg:custom', this._receive);
+    _model.on('msg:custom', this._answered);
+    _model.on('change', this._changed);
     CLOSING_EVENTS.forEach(event => _model.on(event, this._closing));
+    this._show();
     this.retry();
   }
 
@@ -51,8 +58,14 @@ export class KernelFeed implements ExperimentSource {
     return () => this._listeners.delete(listener);
   }
 
-  /** Ask the kernel, which hears it when no cell runs. */
+  /** A kernel that trains hears nothing but an interrupt; any other hears what it is asked when no cell runs. */
   act(action: Action): Promise<void> {
+    return action === 'kill' && this._interrupt
+      ? this._interrupt().then(done => (done ? undefined : this._ask(action)))
+      : this._ask(action);
+  }
+
+  private _ask(action: Action): Promise<void> {
     const id = (this._questions += 1);
     if (!this._send({ type: 'act', id, action })) {
       return Promise.reject(new Error(TEXTS.kernelGone));
@@ -84,7 +97,8 @@ export class KernelFeed implements ExperimentSource {
 
   dispose(): void {
     this._listeners.clear();
-    this._model.off('msg:custom', this._receive);
+    this._model.off('msg:custom', this._answered);
+    this._model.off('change', this._changed);
     CLOSING_EVENTS.forEach(event => this._model.off(event, this._closing));
     this._asked.forEach(answer => answer(TEXTS.viewGone));
   }
@@ -99,30 +113,22 @@ export class KernelFeed implements ExperimentSource {
     }
   }
 
-  private _take(message: KernelMessage): void {
-    if (message.type === 'answer') {
-      this._asked.get(message.id ?? 0)?.(message.error ?? '');
-    } else if (message.type === 'lost') {
-      this._lost('unreachable', message.message ?? '');
-    } else if (message.type === 'view') {
-      this._show(message);
-    }
-  }
-
-  private _show(message: KernelMessage): void {
-    const seq = message.seq ?? 0;
-    if (!message.whole && seq !== this._last + 1) {
-      this.retry(); // parts were missed; those that came are shown meanwhile
-    }
-    this._last = seq;
-    this._lostSince = null;
-    const view = withParts(this._view, message.parts ?? {});
-    this._emit(
-      withConnection(
-        view,
-        hasEnded(view) ? { kind: 'ended' } : { kind: 'live' }
-      )
+  /** Show what the model has. */
+  private _show(): void {
+    const known = PARTS.map(name => [name, this._model.get(name)] as const);
+    const parts: ViewParts = Object.fromEntries(
+      known.filter(([, part]) => part)
     );
+    const lost = this._model.get('lost');
+    const view = withParts(this._view, parts);
+    if (lost) {
+      this._view = view;
+      this._lost('unreachable', lost);
+    } else if (parts.experiment) {
+      this._lostSince = null;
+      const kind = hasEnded(view) ? 'ended' : 'live';
+      this._emit(withConnection(view, { kind }));
+    }
   }
 
   /** The kernel is gone, or was for a moment: if it still knows this view, its answer says so. */

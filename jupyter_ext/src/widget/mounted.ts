@@ -5,12 +5,24 @@ import type { AnyModel } from '@anywidget/types';
 import { make, setText } from '../shared/dom';
 import { ExperimentElement, KNOWN_EVENT } from '../shared/experimentView';
 import { ExperimentFeed } from '../shared/feed';
-import type { ExperimentSource, MasterStatus } from '../shared/model';
+import type {
+  Checkpoint,
+  ExperimentDetail,
+  ExperimentSource,
+  LogLine,
+  MasterStatus,
+  MetricCurve,
+  Trial
+} from '../shared/model';
 import { TEXTS } from '../shared/texts';
 import { withSharedEvents } from '../shared/sharedEvents';
-import { FetchTransport, type Transport } from '../shared/transport';
+import {
+  FetchTransport,
+  type Transport,
+  xsrfHeader
+} from '../shared/transport';
 import { watchVisibility } from '../shared/visibility';
-import { KernelFeed } from './kernelFeed';
+import { type Interrupt, KernelFeed } from './kernelFeed';
 import { readPage } from './page';
 
 /** What the kernel says of a view. */
@@ -25,6 +37,16 @@ export interface WidgetState {
   master_url: string;
   /** Where the data come from: by the Jupyter server if it knows the same master, else from the kernel. */
   feed: 'server' | 'kernel';
+  /** What a Jupyter server knows the kernel by; empty if the kernel does not know. */
+  kernel_id: string;
+  /** Why the kernel cannot tell how things are; empty while it can. */
+  lost: string;
+  /** What the kernel told last; null before. */
+  experiment: ExperimentDetail | null;
+  trials: readonly Trial[] | null;
+  checkpoints: readonly Checkpoint[] | null;
+  curves: readonly MetricCurve[] | null;
+  logs: readonly LogLine[] | null;
 }
 
 /** A renewed output is rendered again within this time. */
@@ -119,7 +141,31 @@ async function chooseSource(
     model.send({ type: 'served' });
     return new ExperimentFeed(transport, id, model.get('trial_id'));
   }
-  return new KernelFeed(model);
+  return new KernelFeed(
+    model,
+    typeof id === 'number' ? undefined : interruptOf(model)
+  );
+}
+
+/** What interrupts the kernel of a run of its own, in which a cell runs then. */
+function interruptOf(model: AnyModel<WidgetState>): Interrupt {
+  return async () => {
+    const page = readPage();
+    const kernel = model.get('kernel_id');
+    if (!page || !kernel) {
+      return false;
+    }
+    const { baseUrl, headers } = page;
+    try {
+      const answer = await fetch(`${baseUrl}api/kernels/${kernel}/interrupt`, {
+        method: 'POST',
+        headers: { ...xsrfHeader(), ...headers }
+      });
+      return answer.ok;
+    } catch {
+      return false;
+    }
+  };
 }
 
 /** The way to the server extension, if there is one and it does not know another master. */

@@ -11,7 +11,7 @@ export class FakeModel {
   /** Whether its kernel is gone: nothing can be said any more. */
   dead = false;
   private readonly _handlers = new Map<string, Set<Handler>>();
-  private readonly _state: WidgetState;
+  private _state: WidgetState;
 
   constructor(change: Partial<WidgetState> = {}) {
     this._state = {
@@ -20,6 +20,13 @@ export class FakeModel {
       trial_id: 0,
       master_url: '',
       feed: 'kernel',
+      kernel_id: '',
+      lost: '',
+      experiment: null,
+      trials: null,
+      checkpoints: null,
+      curves: null,
+      logs: null,
       ...change
     };
   }
@@ -54,6 +61,12 @@ export class FakeModel {
       throw new Error('Cannot send');
     }
     this.sent.push(message);
+  }
+
+  /** Change its state, as the kernel does, in one message. */
+  change(state: Partial<WidgetState>): void {
+    this._state = { ...this._state, ...state };
+    this.trigger('change');
   }
 
   /** Say something to the front end. */

@@ -25,7 +25,7 @@ function followed(change = {}) {
 function begun() {
   const found = followed();
   const parts = { experiment: detail(), trials: [trial()], curves: [curve()] };
-  found.model.tell({ type: 'view', seq: 1, whole: true, parts });
+  found.model.change(parts);
   found.model.sent.length = 0;
   return found;
 }
@@ -52,47 +52,27 @@ describe('a view that the kernel feeds', () => {
       connection: { kind: 'live' },
       curves: [curve()]
     });
-    model.tell({ type: 'view', seq: 2, parts: { logs: [logLine('one')] } });
+    model.change({ logs: [logLine('one')] });
     expect(feed.view.logs).toEqual([logLine('one')]);
     expect(feed.view.experiment).toEqual(detail());
     expect(model.sent).toEqual([]);
     expect(views).toHaveLength(3);
   });
 
-  it('asks for everything, once, when a message was missed; what came is shown', () => {
-    const { model, feed } = begun();
-    model.tell({ type: 'view', seq: 3, parts: { trials: [] } });
-    expect(model.sent).toEqual([REPLAY]);
-    expect(feed.view.trials).toEqual([]);
-    model.tell({ type: 'view', seq: 4, parts: {} });
-    model.tell({
-      type: 'view',
-      seq: 5,
-      whole: true,
-      parts: { trials: [trial()] }
+  it('has all that was told before it listened', () => {
+    const experiment = detail();
+    const { feed } = followed({ experiment, logs: [logLine('one')] });
+    expect(feed.view).toMatchObject({
+      connection: { kind: 'live' },
+      experiment,
+      logs: [logLine('one')]
     });
-    model.tell({ type: 'view', seq: 6, parts: {} });
-    expect(model.sent).toEqual([REPLAY]);
-    expect(feed.view.trials).toHaveLength(1);
-  });
-
-  it('asks for everything when it came in the middle', () => {
-    const { model } = followed();
-    model.tell({ type: 'view', seq: 12, parts: {} });
-    expect(model.sent).toEqual([REPLAY, REPLAY]);
-  });
-
-  it('takes a kernel that counts anew at its word', () => {
-    const { model } = begun();
-    model.tell({ type: 'view', seq: 1, whole: true, parts: {} });
-    model.tell({ type: 'view', seq: 2, parts: {} });
-    expect(model.sent).toEqual([]);
   });
 
   it('ends with its experiment', () => {
     const { model, feed } = begun();
     const experiment = detail({ state: 'COMPLETED' });
-    model.tell({ type: 'view', seq: 2, parts: { experiment } });
+    model.change({ experiment });
     expect(feed.view.connection).toEqual({ kind: 'ended' });
     model.trigger('comm:close');
     expect(feed.view.connection).toEqual({ kind: 'ended' });
@@ -116,7 +96,7 @@ describe('a view that the kernel feeds', () => {
 describe('a loss', () => {
   it('of the master is told with the words of the kernel, since the first of them', () => {
     const { model, feed } = begun();
-    model.tell({ type: 'lost', message: 'No master at http://x.' });
+    model.change({ lost: 'No master at http://x.' });
     const lost = {
       kind: 'lost',
       since: NOW,
@@ -126,16 +106,16 @@ describe('a loss', () => {
     };
     expect(feed.view.connection).toEqual(lost);
     vi.advanceTimersByTime(5000);
-    model.tell({ type: 'lost', message: 'Still none.' });
+    model.change({ lost: 'Still none.' });
     expect(feed.view.connection).toEqual({ ...lost, message: 'Still none.' });
     expect(feed.view.curves).toEqual([curve()]);
-    model.tell({ type: 'view', seq: 2, parts: {} });
+    model.change({ lost: '' });
     expect(feed.view.connection.kind).toBe('live');
-    model.tell({ type: 'lost' });
+    model.change({ lost: 'Away.' });
     expect(feed.view.connection).toEqual({
       ...lost,
       since: NOW + 5000,
-      message: ''
+      message: 'Away.'
     });
   });
 
@@ -167,7 +147,7 @@ describe('a loss', () => {
     const { model, feed } = begun();
     model.trigger('comm_live_update');
     expect(model.sent).toEqual([REPLAY]);
-    model.tell({ type: 'view', seq: 2, whole: true, parts: {} });
+    model.change({});
     expect(feed.view.connection.kind).toBe('live');
   });
 });
@@ -198,6 +178,21 @@ describe('an action', () => {
     expect(feed.view.connection.kind).toBe('live');
   });
 
+  it('that stops a run of the kernel interrupts it', async () => {
+    const model = new FakeModel({ experiment_id: 'local-3' });
+    const interrupt = vi.fn(() => Promise.resolve(true));
+    const feed = new KernelFeed(model.any, interrupt);
+    model.sent.length = 0;
+    await feed.act('kill');
+    expect(interrupt).toHaveBeenCalledTimes(1);
+    expect(model.sent).toEqual([]);
+    interrupt.mockResolvedValue(false);
+    const asked = feed.act('kill');
+    await vi.waitFor(() => expect(model.sent).toHaveLength(1));
+    model.tell({ type: 'answer', id: 1 });
+    await expect(asked).resolves.toBeUndefined();
+  });
+
   it('with no kernel is refused at once', async () => {
     const { model, feed } = begun();
     model.dead = true;
@@ -214,7 +209,7 @@ it('a feed that is disposed leaves no handler, no listener and no timer', async 
   await outcome;
   expect(model.handlers).toBe(0);
   expect(vi.getTimerCount()).toBe(0);
-  model.tell({ type: 'view', seq: 2, parts: {} });
+  model.change({});
   expect(views).toHaveLength(told);
 });
 
@@ -223,6 +218,6 @@ it('who ends listening hears nothing more', () => {
   const listener = vi.fn();
   const end = feed.subscribe(listener);
   end();
-  model.tell({ type: 'view', seq: 2, parts: {} });
+  model.change({});
   expect(listener).toHaveBeenCalledTimes(1);
 });

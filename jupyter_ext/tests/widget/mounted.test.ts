@@ -157,10 +157,37 @@ describe('the data of a view', () => {
     const { where, detach } = await mounted(model);
     expect(server.asked).toEqual([]);
     const parts = { experiment: detail({ name: NASTY }) };
-    model.tell({ type: 'view', seq: 1, whole: true, parts });
+    model.change(parts);
     await frame();
     expect(textsOf(where, '.det-name')).toEqual([NASTY]);
     expect(where.querySelector('img, script')).toBeNull();
+    detach();
+  });
+
+  it('of a local run are stopped by an interrupt of its kernel, and never paused', async () => {
+    const model = new FakeModel({
+      experiment_id: 'local-3',
+      kernel_id: 'k-1',
+      experiment: detail()
+    });
+    server.answers['/lab/api/kernels/k-1/interrupt'] = {};
+    const { where, detach } = await mounted(model);
+    await frame();
+    const shown = [
+      ...where.querySelectorAll<HTMLElement>('.det-actions button')
+    ]
+      .filter(each => !each.hidden)
+      .map(each => each.textContent);
+    expect(shown).toEqual(['Stop']);
+    model.sent.length = 0;
+    where.querySelectorAll<HTMLElement>('.det-actions button')[2]?.click();
+    expect(textsOf(where, '.det-question span')).toEqual([
+      TEXTS.confirmStopHere
+    ]);
+    where.querySelector<HTMLElement>('.det-danger')?.click();
+    await frame();
+    expect(server.asked).toEqual(['/lab/api/kernels/k-1/interrupt']);
+    expect(model.sent).toEqual([]);
     detach();
   });
 });
@@ -307,7 +334,7 @@ describe('the widget', () => {
     const kept = vi.fn();
     const unwatch = liveViews().watch('kept', () => undefined, kept);
     const end = widget.initialize({ model: model.any });
-    model.tell({ type: 'view', seq: 1, parts: {} });
+    model.tell({ type: 'answer', id: 1 });
     model.tell({ type: 'saved', data: { 'text/plain': 'completed' } });
     expect(kept.mock.calls).toEqual([[{ 'text/plain': 'completed' }]]);
     end();
