@@ -45,7 +45,8 @@ SUBMIT = """
 from det_native.display.report import show_report
 from det_native.schema.rest import CaptureRow
 
-shown = show_report([CaptureRow(what="2 cells", how="source", size=9, cell="1", status="new", note="")], contents="2 of 3 cells")
+rows = [CaptureRow(what="2 cells", how="source", size=9, cell="1", status="new", note="")]
+shown = show_report(rows, contents="2 of 3 cells")
 shown.say("Sending ...")
 print("beside it")
 shown.update()
