@@ -2,7 +2,9 @@
 import { InputDialog, Notification } from '@jupyterlab/apputils';
 
 import { formatAgo } from '../shared/format';
-import type { Action, Experiment } from '../shared/model';
+import { newestFirst } from '../shared/allExperiments';
+import type { Action, Experiment, ExperimentId } from '../shared/model';
+import { experimentPath } from '../shared/paths';
 import { experimentStateText, TEXTS } from '../shared/texts';
 import { RequestError, type Transport } from '../shared/transport';
 import { confirmStop } from './page/page';
@@ -12,14 +14,14 @@ const MOST_CHOICES = 200;
 /** Ask the master for something; a refusal is shown. */
 export async function act(
   transport: Transport,
-  experimentId: number,
+  experimentId: ExperimentId,
   action: Action
 ): Promise<void> {
   if (action === 'kill' && !(await confirmStop(TEXTS.confirmStop))) {
     return;
   }
   await tell(async () => {
-    await transport.post(`master/experiments/${experimentId}/${action}`);
+    await transport.post(`${experimentPath(experimentId)}/${action}`);
   });
 }
 
@@ -28,14 +30,20 @@ export async function chooseExperiment(
   transport: Transport,
   title: string,
   wanted: (experiment: Experiment) => boolean = () => true
-): Promise<number | null> {
+): Promise<ExperimentId | null> {
   const found: Experiment[] = [];
   await tell(async () => {
-    const path = 'master/experiments';
-    const all = await transport.get<Experiment[]>(path, {
-      limit: MOST_CHOICES
-    });
-    found.push(...all.filter(wanted));
+    const query = { limit: MOST_CHOICES };
+    const [ofMaster, local] = await Promise.allSettled([
+      transport.get<Experiment[]>('master/experiments', query),
+      transport.get<Experiment[]>('local/experiments')
+    ]);
+    const here = local.status === 'fulfilled' ? local.value : [];
+    if (ofMaster.status === 'rejected' && here.length === 0) {
+      throw ofMaster.reason;
+    }
+    const known = ofMaster.status === 'fulfilled' ? ofMaster.value : [];
+    found.push(...newestFirst([...known, ...here]).filter(wanted));
     if (found.length === 0) {
       Notification.info('There is no such experiment.', { autoClose: 4000 });
     }

@@ -4,7 +4,8 @@ import type { ICommandPalette } from '@jupyterlab/apputils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import type { Action, Experiment } from '../shared/model';
+import type { Action, Experiment, ExperimentId } from '../shared/model';
+import { asExperimentId } from '../shared/paths';
 import type { Transport } from '../shared/transport';
 import { act, chooseExperiment, tell } from './actions';
 import { CommandIds } from './commandIds';
@@ -132,9 +133,9 @@ function addAction(
 function givenId(
   args: ReadonlyPartialJSONObject,
   panel: ExperimentsPanel
-): number | null {
+): ExperimentId | null {
   if (args.fromPanel) {
     return panel.activeExperiment?.id ?? null;
   }
-  return typeof args.id === 'number' ? args.id : null;
+  return asExperimentId(args.id);
 }

@@ -13,7 +13,7 @@ import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { CommandToolbarButton } from '@jupyterlab/ui-components';
 
-import { ExperimentListFeed } from '../shared/listFeed';
+import { AllExperiments } from '../shared/allExperiments';
 import type { Transport } from '../shared/transport';
 import { tell } from './actions';
 import { addCommands, addToPalette } from './commands';
@@ -74,7 +74,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       dialogs: dialogs ?? undefined,
       onOpen: id => pages.open(id)
     };
-    const feed = new ExperimentListFeed(transport);
+    const feed = new AllExperiments(transport);
     const start = () => tell(() => feed.start());
     const panel = makePanel(app, notebooks, feed, transport, start);
     app.shell.add(panel, 'left', { rank: PANEL_RANK });
@@ -105,7 +105,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
 function makePanel(
   app: JupyterFrontEnd,
   notebooks: INotebookTracker,
-  feed: ExperimentListFeed,
+  feed: AllExperiments,
   transport: Transport,
   onStart: () => Promise<void>
 ): ExperimentsPanel {

@@ -144,7 +144,10 @@ export function failuresOf(view: ExperimentView): Failure[] {
     })
   );
   const error = view.experiment?.error;
-  if (error && !found.has(tracebackOf(error))) {
+  if (error && view.experiment?.state === 'CANCELED') {
+    // Nobody's mistake: a kernel was restarted, say.
+    failures.push({ headline: problemText(error), traceback: error.traceback });
+  } else if (error && !found.has(tracebackOf(error))) {
     const headline = `The experiment failed${whereText(error)}${whatText(error)}`;
     failures.push({ headline, traceback: tracebackOf(error) });
   }
@@ -186,6 +189,11 @@ export function whereText(error: UserErrorInfo): string {
     place && typeof error.line === 'number' ? `, line ${error.line}` : '';
   const rank = typeof error.rank === 'number' ? `, on rank ${error.rank}` : '';
   return when + (place ? `, in ${place}${line}` : '') + rank;
+}
+
+/** `Stopped: its kernel was restarted`. */
+function problemText(error: UserErrorInfo): string {
+  return whatText(error).replace(/^: /, '');
 }
 
 /** `: ValueError: bad shape`, in one line. */

@@ -6,6 +6,7 @@ import type {
   Action,
   Checkpoint,
   ExperimentDetail,
+  ExperimentId,
   ExperimentSource,
   ExperimentView,
   MetricCurve,
@@ -13,6 +14,7 @@ import type {
 } from './model';
 import { isTerminal, TRIALS_WITH_CURVES } from './model';
 import { Newest } from './newest';
+import { eventsPath, experimentPath, trialPath } from './paths';
 import type { StreamEvent } from './sse';
 import type { Transport } from './transport';
 import { RequestError } from './transport';
@@ -37,7 +39,7 @@ const REST_FOR_WORK = 2;
 const BUCKETS_OF_TRIAL = 1000;
 const BUCKETS_OF_EXPERIMENT = 500;
 
-/** The view of an experiment of the master, or of one trial of it; begins with `resume`, which its constructor calls. */
+/** The view of an experiment of the master or of this machine's own, or of one trial of it; begins with `resume`, which its constructor calls. */
 export class ExperimentFeed implements ExperimentSource {
   private _view: ExperimentView;
   private readonly _listeners = new Set<(view: ExperimentView) => void>();
@@ -55,11 +57,11 @@ export class ExperimentFeed implements ExperimentSource {
 
   constructor(
     private readonly _transport: Transport,
-    readonly experimentId: number,
+    readonly experimentId: ExperimentId,
     readonly trialId = 0
   ) {
     this._view = emptyView(experimentId, trialId);
-    this._log = new LogBook(_transport);
+    this._log = new LogBook(_transport, experimentId);
     this._follower = new Follower(
       _transport,
       { experiment_id: experimentId },
@@ -70,7 +72,8 @@ export class ExperimentFeed implements ExperimentSource {
         finished: () => hasEnded(this._view),
         ended: () => this._ended(),
         lost: error => this._lost(error)
-      }
+      },
+      eventsPath(experimentId)
     );
     this.resume();
   }
@@ -181,11 +184,13 @@ export class ExperimentFeed implements ExperimentSource {
   }
 
   private get _path(): string {
-    return `master/experiments/${this.experimentId}`;
+    return experimentPath(this.experimentId);
   }
 
   private get _owner(): string {
-    return this.trialId > 0 ? `master/trials/${this.trialId}` : this._path;
+    return this.trialId > 0
+      ? trialPath(this.experimentId, this.trialId)
+      : this._path;
   }
 
   private _detail(signal: AbortSignal): Promise<ExperimentDetail> {

@@ -1,5 +1,6 @@
 /** Keeps one event stream alive: opens it, loads what it does not tell, backs off when it breaks, rests when hidden. */
 
+import { MASTER_EVENTS } from './paths';
 import type { StreamEvent } from './sse';
 import type { Query, Transport } from './transport';
 import { RequestError } from './transport';
@@ -44,7 +45,8 @@ export class Follower {
   constructor(
     private readonly _transport: Transport,
     private readonly _query: Query,
-    private readonly _handlers: FollowerHandlers
+    private readonly _handlers: FollowerHandlers,
+    private readonly _events = MASTER_EVENTS
   ) {}
 
   get running(): boolean {
@@ -153,7 +155,7 @@ export class Follower {
     };
     try {
       const query = { ...this._query, tail: true };
-      for await (const event of this._transport.stream('master/events', {
+      for await (const event of this._transport.stream(this._events, {
         query,
         signal,
         onOpen

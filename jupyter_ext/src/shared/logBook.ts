@@ -1,6 +1,7 @@
 /** The loaded lines of a trial's log: a stretch without gaps, up to the newest one. */
 
-import type { ExperimentView, LogLine, LogState } from './model';
+import type { ExperimentId, ExperimentView, LogLine, LogState } from './model';
+import { trialPath } from './paths';
 import type { Query, Transport } from './transport';
 import { logTrials } from './view';
 
@@ -27,7 +28,10 @@ export class LogBook {
   private _atBegin = false;
   private _kept = KEPT_LINES;
 
-  constructor(private readonly _transport: Transport) {}
+  constructor(
+    private readonly _transport: Transport,
+    private readonly _experimentId: ExperimentId = 0
+  ) {}
 
   /** Show the log of this trial; null for the one that is of most interest. */
   choose(trialId: number | null): void {
@@ -135,6 +139,7 @@ export class LogBook {
     query: Query,
     signal: AbortSignal
   ): Promise<LogLine[]> {
-    return this._transport.get(`master/trials/${trial}/logs`, query, signal);
+    const path = `${trialPath(this._experimentId, trial)}/logs`;
+    return this._transport.get(path, query, signal);
   }
 }

@@ -4,12 +4,32 @@ import type { components } from './rest';
 
 type Schemas = components['schemas'];
 
-export type Experiment = Schemas['Experiment'];
-export type ExperimentDetail = Schemas['ExperimentDetail'];
+/** Number on the master, or `local-3` for a run that a kernel or a script trains by itself. */
+export type ExperimentId = number | string;
+
+/** What the server extension adds to a local run. */
+export interface LocalFacts {
+  readonly running: boolean;
+  readonly in_kernel: boolean;
+  readonly kernel_id: string | null;
+  /** Whether an interrupt reaches its training. */
+  readonly can_stop: boolean;
+}
+
+type WithId<Thing> = Omit<Thing, 'id'> & {
+  id: ExperimentId;
+  local?: LocalFacts;
+};
+type OfExperiment<Thing> = Omit<Thing, 'experiment_id'> & {
+  experiment_id: ExperimentId;
+};
+
+export type Experiment = WithId<Schemas['Experiment']>;
+export type ExperimentDetail = WithId<Schemas['ExperimentDetail']>;
 export type ExperimentState = Experiment['state'];
-export type Trial = Schemas['Trial'];
+export type Trial = OfExperiment<Schemas['Trial']>;
 export type TrialState = Trial['state'];
-export type Checkpoint = Schemas['Checkpoint'];
+export type Checkpoint = OfExperiment<Schemas['Checkpoint']>;
 export type LogLine = Schemas['LogLine'];
 export type MetricCurve = Schemas['MetricCurve'];
 export type UserErrorInfo = Schemas['UserErrorInfo'];
@@ -17,9 +37,6 @@ export type CaptureRow = Schemas['CaptureRow'];
 export type ProblemInfo = Schemas['ProblemInfo'];
 export type SlotInfo = Schemas['SlotInfo'];
 export type MasterInfo = Schemas['MasterInfo'];
-
-/** Number on the master, or `local-3` for a run of the kernel's own. */
-export type ExperimentId = number | string;
 
 /** How things stand with the master, as the server extension says it; `lost` is said by the page alone. */
 export type MasterState =

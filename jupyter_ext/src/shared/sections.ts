@@ -224,7 +224,7 @@ export class FailureSection {
         'det-failure',
         { role: 'alert' },
         make('b', '', {}, failure.headline),
-        traceback
+        ...(failure.traceback === '' ? [] : [traceback])
       );
     });
     this.root.replaceChildren(...parts);

@@ -5,10 +5,11 @@
  * widget and the extension are bundled apart, so they meet in the page's global object.
  */
 
+import { LOCAL_EVENTS, MASTER_EVENTS } from './paths';
 import type { StreamEvent } from './sse';
 import type { StreamOptions, Transport } from './transport';
 
-const EVENTS = 'master/events';
+const SHARED: readonly string[] = [MASTER_EVENTS, LOCAL_EVENTS];
 const START = 'start';
 const HUBS = Symbol.for('det-native.event-hubs.2');
 
@@ -28,7 +29,7 @@ class Subscriber {
   }
 
   take(event: StreamEvent): void {
-    const { experiment_id: id } = event.data as { experiment_id?: number };
+    const { experiment_id: id } = event.data as { experiment_id?: unknown };
     if (this._experimentId === undefined || id === this._experimentId) {
       this._events.push(event);
       this._wake();
@@ -68,6 +69,8 @@ class Subscriber {
 
 /** The stream of one server and those who take part in it. */
 export class EventHub {
+  constructor(private readonly _path = MASTER_EVENTS) {}
+
   private readonly _subscribers = new Set<Subscriber>();
   private readonly _retrying = new Set<() => void>();
   private _running: AbortController | null = null;
@@ -122,7 +125,7 @@ export class EventHub {
     };
     let reason: Error | null = null;
     try {
-      for await (const event of transport.stream(EVENTS, {
+      for await (const event of transport.stream(this._path, {
         query: { tail: true },
         signal,
         onOpen
@@ -151,8 +154,13 @@ export function withSharedEvents(
 ): Transport {
   const hubs = ((globalThis as Record<symbol, unknown>)[HUBS] ??=
     new Map()) as Map<string, EventHub>;
-  const hub = hubs.get(server) ?? new EventHub();
-  hubs.set(server, hub);
+  const hubOf = (path: string) => {
+    const name = path === MASTER_EVENTS ? server : `${server} ${path}`;
+    const found = hubs.get(name) ?? new EventHub(path);
+    hubs.set(name, found);
+    return found;
+  };
+  const hub = hubOf(MASTER_EVENTS);
   return {
     get: (path, query, signal) => transport.get(path, query, signal),
     post: async <T>(path: string, body?: unknown, signal?: AbortSignal) => {
@@ -164,8 +172,8 @@ export function withSharedEvents(
     },
     onRetry: listener => hub.onRetry(listener),
     stream: (path, options) =>
-      path === EVENTS
-        ? hub.follow(transport, options)
+      SHARED.includes(path)
+        ? hubOf(path).follow(transport, options)
         : transport.stream(path, options)
   };
 }

@@ -5,6 +5,7 @@ import { rowAfterKey } from '../../src/lab/panel/keys';
 import { problemLine, rowOf } from '../../src/lab/panel/rows';
 import { headerText, screenOf } from '../../src/lab/panel/screen';
 import { slotsKey, SlotsWatch } from '../../src/lab/panel/slots';
+import type { UserErrorInfo } from '../../src/shared/model';
 import type { Transport } from '../../src/shared/transport';
 import { experiment, listView, NOW, status, userError } from './facts';
 
@@ -15,6 +16,13 @@ const LOST = {
   message: 'The master does not answer',
   remedy: 'Look at its log.'
 } as const;
+
+const LOCAL = {
+  running: true,
+  in_kernel: true,
+  kernel_id: null,
+  can_stop: true
+};
 
 describe('a row', () => {
   it('says state, progress, time left and the best metric of what runs', () => {
@@ -106,6 +114,40 @@ describe('a row', () => {
       cell: null
     });
     expect(problemLine(found)).toBe('ValueError: killed');
+  });
+});
+
+describe('a row of a local run', () => {
+  it('is called by its name, and says why it was stopped', () => {
+    const message = 'its kernel was restarted or ended, after batch 3 of 9.';
+    const row = rowOf(
+      experiment({
+        id: 'local-2',
+        local: { ...LOCAL, running: false },
+        state: 'CANCELED',
+        ended: '2026-11-20T11:58:00Z',
+        error: { type: 'Stopped', message, traceback: '' } as UserErrorInfo
+      }),
+      NOW
+    );
+    expect(row.number).toBe('local-2');
+    expect(row.shape).toBe('stopped');
+    expect(row.detail).toBe('Stopped · 2 min ago');
+    expect(row.problem).toBe(`Stopped: ${message}`);
+    expect(row.label).toContain('Experiment local-2, digits');
+  });
+
+  it('can be stopped where an interrupt reaches it, and not be paused', () => {
+    const local = experiment({ id: 'local-2', local: LOCAL });
+    const actions = ['pause', 'activate', 'kill'] as const;
+    expect(actions.filter(action => fits(action, local))).toEqual(['kill']);
+    const deaf = { ...local, local: { ...LOCAL, can_stop: false } };
+    expect(actions.filter(action => fits(action, deaf))).toEqual([]);
+  });
+
+  it('takes no slot of the master', () => {
+    const experiments = [experiment({ id: 'local-2', local: LOCAL })];
+    expect(slotsKey(listView({ experiments }))).toBe('');
   });
 });
 
@@ -233,12 +275,26 @@ describe('the screen', () => {
     });
   });
 
+  it('lists runs of this machine though no master runs, and offers one', () => {
+    const experiments = [experiment({ id: 'local-2', local: LOCAL })];
+    const none = status({ state: 'none', can_start: true });
+    const connection = { kind: 'connecting' } as const;
+    const view = listView({ experiments, status: none, connection });
+    const screen = screenOf(view, '0.1.0');
+    expect(screen).toMatchObject({ kind: 'list', experiments, stale: false });
+    expect(screen.kind === 'list' && screen.notice).toEqual({
+      text: "No master is running: only runs of this machine's own are listed.",
+      action: 'start'
+    });
+  });
+
   it('shows the list without a notice while it is live', () => {
     const experiments = [experiment()];
     expect(screenOf(listView({ experiments }), '0.1.0')).toEqual({
       kind: 'list',
       experiments,
-      notice: null
+      notice: null,
+      stale: false
     });
   });
 

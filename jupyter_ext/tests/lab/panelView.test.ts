@@ -10,13 +10,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ExperimentsPanel } from '../../src/lab/panel/panel';
 import { SlotsWatch } from '../../src/lab/panel/slots';
-import { ExperimentListFeed } from '../../src/shared/listFeed';
+import { AllExperiments } from '../../src/shared/allExperiments';
 import { AWAY, ScriptedTransport } from '../shared/scriptedTransport';
 import { experiment, status } from './facts';
 
 const LIST = 'master/experiments';
 const widgets: Widget[] = [];
-const feeds: ExperimentListFeed[] = [];
+const feeds: AllExperiments[] = [];
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(async () => {
@@ -35,10 +35,11 @@ async function panelWith(answers: Record<string, unknown> = {}) {
   const transport = new ScriptedTransport({
     status: status(),
     [LIST]: [experiment({ id: 8 }), experiment()],
+    'local/experiments': [],
     'master/master': { slots: [{ trial_id: 3 }, {}] },
     ...answers
   });
-  const feed = new ExperimentListFeed(transport);
+  const feed = new AllExperiments(transport);
   const calls = {
     onOpen: vi.fn(),
     onSubmit: vi.fn(),
@@ -86,7 +87,7 @@ describe('the panel', () => {
       transport.forget();
       await vi.advanceTimersByTimeAsync(3_600_000);
       expect(transport.requests).toEqual([]);
-      expect(transport.newest.over).toBe(true);
+      expect(transport.newestOf('master/events').over).toBe(true);
       show();
       await frame();
       expect(transport.requests).toContain(`GET ${LIST}?limit=500`);
@@ -141,7 +142,7 @@ describe('the panel', () => {
   it('keeps its list when the master goes, says so, and tries again on demand', async () => {
     const { transport, node, panel, texts } = await panelWith();
     transport.answers.set('status', AWAY);
-    transport.newest.break();
+    transport.newestOf('master/events').break();
     await frame();
     await frame();
     expect(texts('.det-Panel-notice p')[0]).toContain('Connection lost since');
@@ -173,6 +174,6 @@ describe('the panel', () => {
     transport.forget();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(transport.requests).toEqual([]);
-    expect(transport.newest.over).toBe(true);
+    expect(transport.newestOf('master/events').over).toBe(true);
   });
 });

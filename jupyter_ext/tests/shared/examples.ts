@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import type {
   Checkpoint,
   ExperimentDetail,
+  ExperimentId,
   ExperimentView,
   LogLine,
   MetricCurve,
@@ -99,7 +100,7 @@ export function streamEvent(
   event: string,
   data: unknown,
   trialId: number | null = 3,
-  experimentId = 7
+  experimentId: ExperimentId = 7
 ): StreamEvent {
   return {
     id: 1,

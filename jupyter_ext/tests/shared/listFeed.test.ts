@@ -150,7 +150,7 @@ describe('the list of experiments', () => {
 
   it('loses an experiment that is gone, not the connection', async () => {
     const { transport, feed } = await live();
-    const [gone = 0, ...others] = ids(feed);
+    const [gone = 0, ...others] = ids(feed) as number[];
     others.forEach(id =>
       transport.answers.set(`master/experiments/${id}`, experiment({ id }))
     );

@@ -91,6 +91,15 @@ export class ScriptedTransport implements Transport {
     return found;
   }
 
+  /** The newest stream of a path. */
+  newestOf(path: string): ScriptedStream {
+    const found = this.streams.findLast(stream => stream.path === path);
+    if (!found) {
+      throw new Error(`no stream ${path} was asked for`);
+    }
+    return found;
+  }
+
   /** Forget what was asked for until now. */
   forget(): void {
     this.requests.length = 0;

@@ -1,12 +1,12 @@
 /** The cell that "Load into notebook" inserts. */
 
-import type { Checkpoint } from '../../shared/model';
+import type { Checkpoint, ExperimentId } from '../../shared/model';
 
 const DEFAULT_NAME = 'det';
 
 /** A checkpoint and its experiment. */
 export interface CheckpointReference {
-  experimentId: number;
+  experimentId: ExperimentId;
   checkpoint: {
     uuid: string;
     manifest: Pick<Checkpoint['manifest'], 'framework' | 'metadata'>;
@@ -48,7 +48,7 @@ export function checkpointCode(
   const lines = known === null ? [`import det_native as ${name}`, ''] : [];
   return [
     ...lines,
-    `checkpoint = ${name}.attach(${reference.experimentId}).checkpoint(${JSON.stringify(uuid)})`,
+    `checkpoint = ${name}.attach(${JSON.stringify(reference.experimentId)}).checkpoint(${JSON.stringify(uuid)})`,
     `${loaded(manifest)} = checkpoint.load()`
   ].join('\n');
 }

@@ -6,21 +6,25 @@ import { Widget } from '@lumino/widgets';
 import { ExperimentElement } from '../../shared/experimentView';
 import { ExperimentFeed } from '../../shared/feed';
 import { shortened } from '../../shared/format';
-import type { Checkpoint, ExperimentView } from '../../shared/model';
+import type {
+  Checkpoint,
+  ExperimentId,
+  ExperimentView
+} from '../../shared/model';
 import type { Transport } from '../../shared/transport';
 import { experimentsIcon } from '../icons';
 import { Presence } from '../presence';
 
 /** What a page shows and calls. */
 export interface PageOptions {
-  experimentId: number;
+  experimentId: ExperimentId;
   transport: Transport;
   onLoad: (checkpoint: Checkpoint) => void;
 }
 
 /** Content of the page. */
 export class ExperimentPage extends Widget {
-  readonly experimentId: number;
+  readonly experimentId: ExperimentId;
   private readonly _feed: ExperimentFeed;
   private readonly _element: ExperimentElement;
   private readonly _presence: Presence;

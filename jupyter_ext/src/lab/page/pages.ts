@@ -2,7 +2,7 @@
 import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
 import { type MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 
-import type { Checkpoint } from '../../shared/model';
+import type { Checkpoint, ExperimentId } from '../../shared/model';
 import type { Transport } from '../../shared/transport';
 import { CommandIds } from '../commandIds';
 import { type ExperimentPage, makePage } from './page';
@@ -19,20 +19,20 @@ export class ExperimentPages {
     private readonly _app: JupyterFrontEnd,
     private readonly _transport: Transport,
     private readonly _onLoad: (
-      experimentId: number,
+      experimentId: ExperimentId,
       checkpoint: Checkpoint
     ) => void
   ) {}
 
   /** Experiment of the page in front; null if something else is there. */
-  get currentExperiment(): number | null {
+  get currentExperiment(): ExperimentId | null {
     const page = this._tracker.currentWidget;
     const inFront = page !== null && this._app.shell.currentWidget === page;
     return inFront ? page.content.experimentId : null;
   }
 
   /** Open the page of an experiment, or bring it to the front. */
-  open(experimentId: number): void {
+  open(experimentId: ExperimentId): void {
     const known = this._tracker.find(
       page => page.content.experimentId === experimentId
     );

@@ -3,6 +3,7 @@ import { WindowedList } from '@jupyterlab/ui-components';
 import { type Message, MessageLoop } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
+import type { ExperimentId } from '../../shared/model';
 import { rowAfterKey } from './keys';
 import { ExperimentListModel, ROW_HEIGHT } from './listModel';
 import { RowView } from './rowView';
@@ -11,13 +12,13 @@ import type { Row } from './rows';
 /** What a list calls when an experiment is to be opened. */
 export interface ListOptions {
   label: string;
-  onOpen: (experimentId: number) => void;
+  onOpen: (experimentId: ExperimentId) => void;
 }
 
 /** The list. */
 export class ExperimentList extends WindowedList<ExperimentListModel> {
   private _activeRow = 0;
-  private readonly _rowWidgets = new Map<number, RowWidget>();
+  private readonly _rowWidgets = new Map<ExperimentId, RowWidget>();
   private readonly _resize = new ResizeObserver(() => this._resized());
 
   constructor(private readonly _options: ListOptions) {
@@ -40,7 +41,7 @@ export class ExperimentList extends WindowedList<ExperimentListModel> {
   }
 
   /** Experiment of the active row; null in an empty list. */
-  get activeId(): number | null {
+  get activeId(): ExperimentId | null {
     return this.viewModel.rows[this._activeRow]?.id ?? null;
   }
 
@@ -85,7 +86,7 @@ export class ExperimentList extends WindowedList<ExperimentListModel> {
     return widget;
   }
 
-  private _forgetAllBut(ids: ReadonlySet<number>): void {
+  private _forgetAllBut(ids: ReadonlySet<ExperimentId>): void {
     for (const [id, widget] of this._rowWidgets) {
       if (!ids.has(id)) {
         this._rowWidgets.delete(id);
@@ -202,7 +203,7 @@ class RowWidget extends Widget {
   readonly view: RowView;
 
   constructor(
-    experimentId: number,
+    experimentId: ExperimentId,
     private readonly _onMoved: () => void
   ) {
     const view = new RowView(experimentId);

@@ -1,11 +1,11 @@
-/** The side panel: the experiments of the master, live while it is seen. */
+/** The side panel: the experiments of the master and of this machine, live while it is seen. */
 import { refreshIcon } from '@jupyterlab/ui-components';
 import type { Message as LuminoMessage } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { button, make, setText } from '../../shared/dom';
-import type { ExperimentListFeed } from '../../shared/listFeed';
-import type { Experiment } from '../../shared/model';
+import type { AllExperiments } from '../../shared/allExperiments';
+import type { Experiment, ExperimentId } from '../../shared/model';
 import { makeWaiting } from '../dom';
 import { Presence } from '../presence';
 import { ExperimentList } from './list';
@@ -24,10 +24,10 @@ const CLOCK_MILLISECONDS = 30_000;
 
 /** What the panel shows and calls. */
 export interface PanelOptions {
-  feed: ExperimentListFeed;
+  feed: AllExperiments;
   slots: SlotsWatch;
   version: string;
-  onOpen: (experimentId: number) => void;
+  onOpen: (experimentId: ExperimentId) => void;
   onSubmit: () => void;
   /** Whether there is a notebook to submit. */
   canSubmit: () => boolean;
@@ -178,10 +178,7 @@ export class ExperimentsPanel extends Widget {
       return;
     }
     this._shownMessage = '';
-    this._list.element.classList.toggle(
-      'det-mod-stale',
-      screen.notice !== null
-    );
+    this._list.element.classList.toggle('det-mod-stale', screen.stale);
     this._drawNotice(screen.notice);
     const now = Date.now();
     this._list.setRows(

@@ -1,5 +1,6 @@
 /** One row of the list of experiments, as DOM; names and errors are text, never HTML. */
 import { make, setText } from '../../shared/dom';
+import type { ExperimentId } from '../../shared/model';
 import { type Shape, stateIcons } from '../icons';
 import type { Row } from './rows';
 
@@ -23,7 +24,7 @@ export class RowView {
   private readonly _bar = part('div', 'det-Row-bar');
   private readonly _barFill = part('div', 'det-Row-barFill');
 
-  constructor(experimentId: number) {
+  constructor(experimentId: ExperimentId) {
     this.element.className = 'det-Row';
     this.element.id = `det-row-${experimentId}`;
     this.element.dataset.experimentId = String(experimentId);

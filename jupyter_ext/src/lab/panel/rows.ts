@@ -9,16 +9,18 @@ import {
 } from '../../shared/format';
 import {
   type Experiment,
+  type ExperimentId,
   isTerminal,
   type UserErrorInfo
 } from '../../shared/model';
+import { shortName } from '../../shared/paths';
 import { experimentStateText } from '../../shared/texts';
 import type { Shape } from '../icons';
 
 /** A row of the list. Texts may be empty. */
 export interface Row {
-  id: number;
-  /** `#12` */
+  id: ExperimentId;
+  /** `#12`, `local-3` */
   number: string;
   name: string;
   shape: Shape;
@@ -62,7 +64,7 @@ export function rowOf(experiment: Experiment, now: number): Row {
   const best = known ? `best ${experiment.metric} ${metric}` : '';
   return {
     id: experiment.id,
-    number: `#${experiment.id}`,
+    number: shortName(experiment.id),
     name: experiment.name,
     shape: shapeOf(experiment, word, note),
     metric,

@@ -18,11 +18,13 @@ export interface Message {
   tone: 'calm' | 'problem';
 }
 
-/** The list, with a notice above it while the connection is lost. */
+/** The list, with a notice above it while the master does not answer. */
 export interface Listing {
   kind: 'list';
   experiments: readonly Experiment[];
   notice: { text: string; action: PanelAction } | null;
+  /** The list is as it was when the connection was lost. */
+  stale: boolean;
 }
 
 /** One screen of the panel. */
@@ -54,7 +56,8 @@ export function screenOf(view: ListView, version: string): Screen {
     return {
       kind: 'list',
       experiments,
-      notice: lost && lostNotice(lost, status)
+      notice: lost ? lostNotice(lost, status) : masterNotice(status),
+      stale: lost !== null
     };
   }
   if (connection.kind === 'live') {
@@ -146,6 +149,19 @@ function lostMessage(lost: Lost): Message {
     busy: false,
     tone: 'problem'
   };
+}
+
+/** What is said of a master that is not there, above the runs of this machine's own. */
+function masterNotice(status: MasterStatus | null): Listing['notice'] {
+  if (status === null || ['running', 'starting'].includes(status.state)) {
+    return null;
+  }
+  const { title, body } = masterText(status);
+  const text =
+    status.state === 'none'
+      ? `${title}: only runs of this machine's own are listed.`
+      : `${title}. ${body}`;
+  return { text, action: actionFor(status) ?? 'retry' };
 }
 
 function lostNotice(

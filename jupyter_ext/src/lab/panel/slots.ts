@@ -15,7 +15,10 @@ export interface Slots {
 /** What of a list of experiments may change which slots are busy. */
 export function slotsKey(view: ListView): string {
   const active = view.experiments.filter(
-    experiment => experiment.state !== 'COMPLETED' && experiment.ended === null
+    experiment =>
+      experiment.local === undefined &&
+      experiment.state !== 'COMPLETED' &&
+      experiment.ended === null
   );
   return active
     .map(({ id, state, trials, started }) =>
