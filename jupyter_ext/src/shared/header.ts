@@ -163,6 +163,7 @@ class Actions {
     // What trains in a kernel cannot go on later.
     this._pause.hidden = experiment.state !== 'ACTIVE' || isLocal(view);
     this._resume.hidden = experiment.state !== 'PAUSED';
+    this._stop.hidden = experiment.local?.can_stop === false;
     const disabled = this._asking || experiment.state.startsWith('STOPPING');
     for (const each of this._all()) {
       each.disabled = disabled;
