@@ -78,6 +78,7 @@ class Service:
         self._standbys: dict[str, int] = {}
         self._taken: dict[str, int] = {}
         self._waits: dict[int, str] = {}
+        self._stalled: dict[int, str] = {}
         self._unscheduled = True
         self._closed = threading.Event()
         self._touched_lock = threading.Lock()
@@ -222,6 +223,7 @@ class Service:
 
     def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
         """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""
+        self._runs.watches.heard(run_id, reports=bool(batch.reports), counter=batch.progress)
         if not batch.reports:
             with self.database.read() as connection:
                 accepted = reports.standing(connection, run_id)
@@ -291,7 +293,7 @@ class Service:
         self._checks.tick()
         self._take_touched()
         self._experiments.refresh_progress()
-        if self._unscheduled:
+        if self._unscheduled or self._runs.waits() != self._stalled:
             self._schedule()
         self._standbys = self._launcher.standbys()
 
@@ -322,7 +324,8 @@ class Service:
         for start in plan(pending, running, slots):
             self._runs.start(start.trial_id, start.slot_ids)
         self._unscheduled = False
-        waiting = waits(pending, running_trials(self._runs.active.values()), slots)
+        self._stalled = self._runs.waits()
+        waiting = {**self._stalled, **waits(pending, running_trials(self._runs.active.values()), slots)}
         tell_waits(self.database, self._waits, waiting)
         self._waits = waiting
         self._taken = {slot: run.trial_id for run in self._runs.active.values() for slot in run.slots}

@@ -37,6 +37,7 @@ from det_native.schema.storage_config import (
     MasterStorage,
     SharedFileDataLayer,
 )
+from det_native.schema.watchdog import Watchdog
 
 OFF = Length(unit=Unit.BATCHES, units=0)
 
@@ -73,6 +74,7 @@ class ExperimentConfig(Section):
     distributed: Distributed = Field(default_factory=Distributed)
     environment: Environment = Field(default_factory=Environment)
     bind_mounts: list[BindMount] = Field(default_factory=list)
+    watchdog: Watchdog = Field(default_factory=Watchdog)
     reproducibility: Reproducibility = Field(default_factory=Reproducibility)
     data_layer: DataLayer = Field(default_factory=SharedFileDataLayer)
     profiling: Profiling = Field(default_factory=Profiling)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +11,8 @@ from det_native.schema.manifests import BundleManifest, CheckpointManifest
 
 # Exit code of a process that ended because another one of its trial had failed.
 EXIT_RANK_FAILED = 4
+# Has a worker write the stack of every thread to its output; one that users' code has no use for.
+STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
 
 
 class _Model(BaseModel):

@@ -48,6 +48,15 @@ def is_alive(pid: int, mark: str) -> bool:
     return start_mark(pid) == mark
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a signal has stopped a process (SIGSTOP); False where that cannot be told."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] == "T"
+
+
 def wait_until_gone(pid: int, mark: str, timeout: float) -> bool:
     """Wait until a process, not necessarily a child, has ended.
 

@@ -324,8 +324,13 @@ Report = Annotated[StartedReport | MetricsReport | CheckpointReport | ExitReport
 
 
 class ReportBatch(_Model):
-    """Body of POST /runs/{run_id}/reports."""
+    """Body of POST /runs/{run_id}/reports.
 
+    `progress` counts the steps that the worker has done, of training, validation and saving; it moves while the reports
+    are still being gathered, and for a worker that has none.
+    """
+
+    progress: int | None = None
     reports: list[Report] = Field(max_length=1_000)
 
 

@@ -90,9 +90,9 @@ def test_the_first_metrics_do_not_wait(tmp_path: Path) -> None:
 def test_a_master_that_is_away_loses_nothing_and_never_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     send, senders = MasterConnection.send, set()
 
-    def noted(connection: MasterConnection, reports: list[str]) -> ReportsAccepted:
+    def noted(connection: MasterConnection, reports: list[str], progress: int | None = None) -> ReportsAccepted:
         senders.add(threading.current_thread().name)
-        return send(connection, reports)
+        return send(connection, reports, progress)
 
     monkeypatch.setattr(MasterConnection, "send", noted)
     master = ReportsMaster()

@@ -41,6 +41,7 @@ class MemoryLauncher:
         self._exits: list[Exit] = []
         self._own: set[str] = set()
         self.killed: list[tuple[str, float]] = []
+        self.stacks_asked: list[str] = []
         self.warmed: list[WorkerKind] = []
         self.exit_on_kill = True
         self.check_result: dict[str, Any] | None = {"ok": True}
@@ -77,6 +78,15 @@ class MemoryLauncher:
         if self.exit_on_kill and (run_id in self.world.alive or run_id not in self.world.jobs):
             self.end(run_id, -15, "ended on request (SIGTERM)")
 
+    def ask_for_stacks(self, run_id: str) -> None:
+        """Write something that stands for them."""
+        self.stacks_asked.append(run_id)
+        self.world.output[run_id] = self.world.output.get(run_id, "") + "Thread 0x1 (most recent call first):\n"
+
+    def stopped(self, run_id: str) -> list[int]:
+        """Return what the test says."""
+        return self.world.stopped.get(run_id, [])
+
     def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
         """Return output that the test has put into the world, by run, or by run and rank."""
         text = self.world.output.get(f"{run_id}/{rank}" if rank else run_id, "")[offset:]
@@ -109,6 +119,7 @@ class World:
     ranks: dict[str, int] = field(default_factory=dict)
     alive: set[str] = field(default_factory=set)
     output: dict[str, str] = field(default_factory=dict)
+    stopped: dict[str, list[int]] = field(default_factory=dict)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def add(self, run_id: str, job: TrialJob) -> None:
@@ -222,10 +233,17 @@ class Worker:
         self.send(report)
         return uuid
 
-    def exit(self, reason: ExitReason = ExitReason.COMPLETED, *, batch: int = 0, message: str | None = None) -> None:
+    def exit(
+        self,
+        reason: ExitReason = ExitReason.COMPLETED,
+        *,
+        batch: int = 0,
+        message: str | None = None,
+        early: bool = False,
+    ) -> None:
         """Say the last word, and end."""
         error = {"type": "ValueError", "message": message, "traceback": "...", "batch": batch} if message else None
-        self.send({"type": "exit", "reason": reason, "batch": batch, "error": error})
+        self.send({"type": "exit", "reason": reason, "batch": batch, "error": error, "early": early})
         self.master.launcher.end(self.job.run_id, 0 if message is None else 1)
 
     def complete(self, batches: int = 100, loss: float = 0.5) -> None:

@@ -109,6 +109,7 @@ def test_the_token_of_a_run_that_has_ended_reads_nothing(master: Master) -> None
     assert master.client.get(f"{RUN}{job.run_id}/best", headers=headers).status_code == 200
     Worker(master, job).complete()
     master.until_state(number, "COMPLETED")
+    master.until("/master", lambda found: all(slot["trial_id"] is None for slot in found["slots"]))
     answer = master.client.get(f"{RUN}{job.run_id}/best", headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (409, f"Run {job.run_id} has ended.")
 

@@ -179,7 +179,7 @@ def test_how_long_a_trial_is_its_worker_knows_best(master: Master) -> None:
     assert master.get("/trials/1")["target_batches"] == 132
     worker.train(1, 66)
     worker.train(67, 90)
-    worker.exit(batch=90)
+    worker.exit(batch=90, early=True)
     master.until_state(experiment["id"], "COMPLETED")
     trial = master.get("/trials/1")
     assert (trial["batches"], trial["target_batches"]) == (90, 90), "a loop that was left is done"

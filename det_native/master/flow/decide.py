@@ -37,6 +37,10 @@ class Facts:
         Of the trial's last error that its worker could still tell.
     length : int or None
         Batches that the trial is to do.
+    hung : str
+        Why the run was ended, if the master has done so because nothing came from it; "" otherwise.
+    may_restart : bool
+        Whether a trial whose run hung is run again.
     last_row : int
         The batch of the last training metrics of the run that are stored, -1 if there are none.
     """
@@ -48,6 +52,8 @@ class Facts:
     restarts: int
     max_restarts: int
     fingerprint: str | None
+    hung: str = ""
+    may_restart: bool = True
     length: int | None = None
     last_row: int = -1
 
@@ -108,6 +114,8 @@ def decide(facts: Facts) -> Decision:
     if facts.paused and reason in (None, ExitReason.STOPPED):
         return Suspend(_how_suspended(facts.exit))
     error = missing or _error_of(facts)
+    if facts.hung and not facts.may_restart:
+        return Fail(error, "The trial is not tried again (watchdog.action: end).")
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
         return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
     if reason in _OWN_ERRORS and error.type in _LASTING:
@@ -146,6 +154,8 @@ def fingerprint_of(error: UserErrorInfo) -> str:
 
 
 def _error_of(facts: Facts) -> UserErrorInfo:
+    if facts.hung:
+        return UserErrorInfo(type="TrialHung", message=facts.hung, traceback="")
     if facts.exit is None:
         message = f"The worker process ended without a word: {facts.detail or 'nothing is known about why'}."
         return UserErrorInfo(type="WorkerDied", message=message, traceback="")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from det_native.errors import DetError, RequestError
 from det_native.master.flow import spool
@@ -13,6 +14,7 @@ from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment
 from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, Facts, Fail, Restart, Suspend, decide
 from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
 from det_native.master.flow.thread import Waiter
+from det_native.master.flow.watching import Watches
 from det_native.master.launch.base import Exit
 from det_native.master.store import bundles, checkpoints, experiments, logs, reports, trials
 from det_native.master.store import runs as run_store
@@ -23,6 +25,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import TrialState
+from det_native.schema.watchdog import Watchdog
 from det_native.storage.backups import DamagedDatabaseError
 from det_native.storage.checkpoints import CheckpointStorage
 
@@ -45,6 +48,7 @@ class Active:
     slots: tuple[str, ...]
     log_offsets: list[int]
     killed: bool = False
+    hung: bool = False
     linger_until: float = field(default=float("inf"))
     pause_until: float = field(default=float("inf"))
 
@@ -68,6 +72,7 @@ class Runs:
         self._context = context
         self._on_trial_over = on_trial_over
         self.active: dict[str, Active] = {}
+        self.watches = Watches(context)
 
     def adopt_all(self) -> None:
         """Take up the workers that an earlier master has left, and deal with those that are gone."""
@@ -80,6 +85,8 @@ class Runs:
         self.active[run.run_id] = Active(run.run_id, run.trial_id, run.experiment_id, tuple(run.slots), run.log_offsets)
         if run.stop_asked:
             self.active[run.run_id].pause_until = time.monotonic() + PAUSE_GRACE_SECONDS
+        with self._context.database.read() as connection:
+            self._watch(run.run_id, experiments.config_of(connection, run.experiment_id))
         if run.handle is None or not self._context.launcher.adopt(run.run_id, run.handle):
             self.ended(Exit(run.run_id, None, "it ended while the master was away"))
         elif run.exit is not None:
@@ -122,6 +129,7 @@ class Runs:
             if experiment.started is None:
                 tell_experiment(transaction, experiment.id)  # it is queued no longer
         self.active[run_id] = Active(run_id, trial_id, trial.experiment_id, slots, [0] * ranks)
+        self._watch(run_id, experiment.config)
         job = trial_job(
             self._context.places,
             experiment,
@@ -195,18 +203,34 @@ class Runs:
         except DamagedDatabaseError as error:  # its slots are free all the same
             logger.error("What becomes of trial %d cannot be decided: %s", run.trial_id, error)
         del self.active[run.run_id]
+        self.watches.forget(run.run_id)
         logger.info("run %s of trial %d is gone: %s", run.run_id, run.trial_id, exit.detail or f"exit code {exit.code}")
         if decision is not None:
             self._over(run, decision)
         return run
 
     def tick(self) -> None:
-        """Store new output, and end workers that stay on after their exit report, or after they were asked to pause."""
+        """Store new output; end workers that hang, and that stay on after their exit report or a request to pause."""
         for run in list(self.active.values()):
             self._store_output(run)
             if time.monotonic() > min(run.linger_until, run.pause_until):
                 run.linger_until = run.pause_until = float("inf")
                 self._context.launcher.kill(run.run_id, grace=0.0)
+            elif self.watches.look(run.run_id, run.trial_id):
+                run.hung = True
+                self._context.launcher.kill(run.run_id, grace=KILL_GRACE_SECONDS)
+
+    def waits(self) -> dict[int, str]:
+        """Return what experiments wait for though their workers live, by experiment."""
+        found: dict[int, str] = {}
+        for run in self.active.values():
+            note = self.watches.note(run.run_id)
+            if note:
+                found.setdefault(run.experiment_id, note)
+        return found
+
+    def _watch(self, run_id: str, config: Mapping[str, Any]) -> None:
+        self.watches.begin(run_id, Watchdog.model_validate(config.get("watchdog", {})))
 
     def settled(self, run_id: str) -> None:
         """A run has reported metrics: its worker is through its start."""
@@ -252,6 +276,7 @@ class Runs:
                 with self._context.database.write() as transaction:
                     logs.add_output(transaction, run.trial_id, run.run_id, output.text, offsets, rank)
                 run.log_offsets = offsets
+                self.watches.wrote(run.run_id)
 
     def _store_left_reports(self, run: Active) -> None:
         """Take what the worker could not send before it ended."""
@@ -280,6 +305,7 @@ class Runs:
             return None
         experiment = experiments.get(connection, run.experiment_id)
         stored = run_store.get(connection, run.run_id)
+        hung, may_restart = self.watches.end_of_hung(run.run_id) if run.hung else ("", True)
         facts = Facts(
             exit=stored.exit if stored else None,
             detail=detail,
@@ -289,6 +315,8 @@ class Runs:
             max_restarts=int(experiment.config["max_restarts"]),
             fingerprint=trials.fingerprint(connection, run.trial_id),
             length=trial.target_batches or None,
+            hung=hung,
+            may_restart=may_restart,
             last_row=stored.training_last if stored else -1,
         )
         return decide(facts)

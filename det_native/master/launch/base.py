@@ -60,6 +60,12 @@ class Launcher(Protocol):
     def kill(self, run_id: str, *, grace: float = 0.0) -> None:
         """SIGTERM now and SIGKILL after `grace` seconds (``poll`` does the second), the workers' children included."""
 
+    def ask_for_stacks(self, run_id: str) -> None:
+        """Have its processes write the stack of every thread to their output; they may hang, and go on after it."""
+
+    def stopped(self, run_id: str) -> list[int]:
+        """Return the numbers of its processes that a signal has stopped (SIGSTOP)."""
+
     def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
         """Return what a worker has written since `offset` bytes, whole lines only unless it has ended."""
 

@@ -18,7 +18,8 @@ from det_native.master.launch.policy import Policy
 from det_native.master.launch.pool import StandbyPool
 from det_native.master.launch.process import WorkerProcess
 from det_native.master.launch.standby import Recipe, SpawnError, job_line, resolved
-from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.job import STACKS_SIGNAL, CheckJob, TrialJob
+from det_native.schema.processes import is_stopped
 from det_native.schema.ranks import rank_folder, rank_jobs
 
 ENTRY = "det_harness.worker.job:run_job"
@@ -163,6 +164,19 @@ class LocalLauncher:
         run = self._runs.get(run_id)
         if run is not None:
             run.kill(grace)
+
+    def ask_for_stacks(self, run_id: str) -> None:
+        """Have its processes write the stack of every thread to their output; they may hang, and go on after it."""
+        run = self._runs.get(run_id)
+        for worker in run.workers.values() if run is not None else ():
+            if worker.standby is None or worker.standby.picked_up:  # before that it would end by the signal
+                worker.process.signal_itself(STACKS_SIGNAL)
+
+    def stopped(self, run_id: str) -> list[int]:
+        """Return the numbers of its processes that a signal has stopped."""
+        run = self._runs.get(run_id)
+        processes = [worker.process for worker in run.workers.values()] if run is not None else []
+        return [process.pid for process in processes if is_stopped(process.pid)]
 
     def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
         """Return what a worker has written since `offset` bytes, whole lines only unless it has ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import select
@@ -134,6 +135,12 @@ class WorkerProcess:
             tree.kill_all(root, self.marker)
         else:
             tree.send(root, self.marker, number)
+
+    def signal_itself(self, number: int) -> None:
+        """Send a signal to it alone."""
+        if self._ended is None and is_alive(self.pid, self.mark):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def wait(self, timeout: float) -> Ended | None:
         """Wait for its end, at most `timeout` seconds; return how it ended, or None if it still runs."""

@@ -138,6 +138,14 @@ def uncollected(connection: Connection) -> list[int]:
     return list(connection.execute(query).scalars())
 
 
+def config_of(connection: Connection, experiment_id: int) -> dict[str, Any]:
+    """Return the configuration of an experiment, empty where its row cannot be read."""
+    try:
+        return get(connection, experiment_id).config
+    except DamagedDatabaseError:
+        return {}
+
+
 def searcher(connection: Connection, experiment_id: int) -> dict[str, Any] | None:
     """Return the snapshot of the experiment's searcher, None before its first event."""
     snapshot: dict[str, Any] | None = connection.execute(

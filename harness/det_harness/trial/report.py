@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
 from det_harness.trial.spool import Spool, SpooledBatch
 from det_native.errors import AuthenticationError, FencedError, MasterError, RequestError, StorageError
@@ -38,8 +39,11 @@ _REFUSED_FOR_GOOD = frozenset({400, 413, 422})
 class Connection(Protocol):
     """The way to the master, for one run."""
 
-    def send(self, reports: list[str]) -> ReportsAccepted:
-        """Send reports (each as JSON); raises FencedError, RequestError or another MasterError."""
+    def send(self, reports: list[str], progress: int | None = None) -> ReportsAccepted:
+        """Send reports (each as JSON) and the number of steps done.
+
+        Raises FencedError, RequestError or another MasterError.
+        """
 
     def best(self) -> float | None:
         """Return the experiment's best value of the searcher's metric; raises MasterError if there is no answer."""
@@ -234,7 +238,7 @@ class SpoolReporter:
             if batch is None and self._closing:
                 return
             try:
-                self._accept(self._connection.send(batch.reports if batch else []), batch)
+                self._accept(self._connection.send(batch.reports if batch else [], activity.steps()), batch)
             except (FencedError, AuthenticationError) as error:
                 self._end_sending(f"The master no longer wants reports of this run: {error}", stop=True)
                 return

@@ -43,8 +43,8 @@ class MasterConnection:
         self._session = Session(url, token, attempts=1, tell_silence=False)
         self._path = f"/runs/{run_id}"
 
-    def send(self, reports: list[str]) -> ReportsAccepted:
-        """Send reports, each as JSON.
+    def send(self, reports: list[str], progress: int | None = None) -> ReportsAccepted:
+        """Send reports, each as JSON, and how much the worker has done.
 
         Raises
         ------
@@ -53,7 +53,8 @@ class MasterConnection:
         MasterError
             If the master refuses, or does not answer.
         """
-        body = f'{{"reports":[{",".join(reports)}]}}'.encode()
+        done = "null" if progress is None else progress
+        body = f'{{"progress":{done},"reports":[{",".join(reports)}]}}'.encode()
         answer = self._session.post(f"{self._path}/reports", data=body, headers=_JSON, timeout=_SEND_SECONDS)
         return ReportsAccepted.model_validate(answer)
 
@@ -89,7 +90,7 @@ class FolderConnection:
         self._starter = starter
         self._through = 0
 
-    def send(self, reports: list[str]) -> ReportsAccepted:
+    def send(self, reports: list[str], progress: int | None = None) -> ReportsAccepted:
         """Append reports, each as JSON, a line each.
 
         Raises

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import io
 import os
 import shutil
@@ -16,7 +17,7 @@ from typing import NoReturn
 
 from det_harness.frameworks.base import harness_of
 from det_native.frameworks import find_framework, read_frameworks
-from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.job import STACKS_SIGNAL, CheckJob, TrialJob
 
 Job = CheckJob | TrialJob
 Stamp = tuple[tuple[str, int], ...]
@@ -35,6 +36,7 @@ def take_place(job: Job, framework: str) -> None:
     """Become the worker of this job: environment, devices, threads, directory, output."""
     directory = Path(job.directory)
     _redirect_output(directory / "output.log")
+    faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
     variables = variables_of(job)
     if isinstance(job, TrialJob) and "OMP_NUM_THREADS" not in variables:
         _use_threads(job.threads, framework)

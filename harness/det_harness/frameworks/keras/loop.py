@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.data import Feed
+from det_harness.trial import activity
 from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import scalar
 from det_harness.trial.schedule import Train
@@ -119,6 +120,10 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         elif time.monotonic() >= self._report_at:
             self.report()
 
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        super().on_test_batch_end(batch, logs)
+        activity.step()
+
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         if self._cut:
             return
@@ -201,6 +206,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
 
     def report(self) -> None:
         """Report the training metrics of the batches that were not reported yet."""
+        activity.step()
         self._report_at = time.monotonic() + _REPORT_INTERVAL
         rows, self._rows = self._rows, []
         if not rows:

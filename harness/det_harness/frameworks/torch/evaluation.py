@@ -14,6 +14,7 @@ from det_harness.frameworks.torch import sharded_state
 from det_harness.frameworks.torch.checks import check_evaluation, checked_by_name, overrides
 from det_harness.frameworks.torch.lockstep import in_step
 from det_harness.frameworks.torch.reduction import Reduction
+from det_harness.trial import activity
 from det_harness.trial.metrics import checked_number
 from det_harness.trial.services import Services
 from det_native.errors import InvalidDataError, TrialDefinitionError
@@ -147,6 +148,7 @@ class Evaluation:
         columns: dict[str, list[Any]] = {}
         weights: list[int] = []
         for batch, counts in self._shares():
+            activity.step()
             moved = self._context.to_device(batch)
             if not counts:
                 with self._reduction.unchanged():

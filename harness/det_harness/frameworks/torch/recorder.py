@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from det_harness.trial import activity
 from det_harness.trial.averages import Columns, Rows
 from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Reporter
@@ -113,6 +114,7 @@ class TrainingRecorder:
         TrialDefinitionError
             If a metric of the workload has the name of a metric of the batches.
         """
+        activity.step()
         batches, self._batches = self._batches, []
         now = time.monotonic()
         elapsed, self._reported = max(now - self._reported, 1e-6), now
