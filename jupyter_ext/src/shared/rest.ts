@@ -1282,8 +1282,13 @@ export interface components {
     /**
      * ReportBatch
      * @description Body of POST /runs/{run_id}/reports.
+     *
+     *     `progress` counts the steps that the worker has done, of training, validation and saving; it moves while the reports
+     *     are still being gathered, and for a worker that has none.
      */
     ReportBatch: {
+      /** Progress */
+      progress?: number | null;
       /** Reports */
       reports: (
         | components['schemas']['StartedReport']
