@@ -39,6 +39,24 @@ def lab(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.fixture
+def empty_home(tmp_path: Path) -> Iterator[Home]:
+    """The home of a master that somebody has yet to start."""
+    home = Home(tmp_path / "home")
+    yield home
+    stop_master(home)
+
+
+@pytest.fixture
+def lab_alone(empty_home: Home, tmp_path: Path) -> Iterator[Lab]:
+    """A JupyterLab without a master."""
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    lab = Lab(folder, empty_home.path, environment={"DET_SLOTS": "cpu:1", "TMPDIR": str(folder)})
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
 def master(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
     """A session with the master."""
     monkeypatch.setenv("DET_HOME", str(home.path))

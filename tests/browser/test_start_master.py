@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from browser_masters import stop_master
 from browser_parts import Lab, Opened
 from playwright.sync_api import expect
 
 from det_native.schema.home import Home, read_runtime
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def empty_home(tmp_path: Path) -> Iterator[Home]:
-    """The home of a master that somebody has yet to start."""
-    home = Home(tmp_path / "home")
-    yield home
-    stop_master(home)
-
-
-@pytest.fixture
-def lab_alone(empty_home: Home, tmp_path: Path) -> Iterator[Lab]:
-    """A JupyterLab without a master."""
-    folder = tmp_path / "lab"
-    folder.mkdir()
-    lab = Lab(folder, empty_home.path, environment={"DET_SLOTS": "cpu:1", "TMPDIR": str(folder)})
-    yield lab
-    lab.close()
 
 
 def test_a_master_is_started_from_the_panel(lab_alone: Lab, opened: Opened, empty_home: Home) -> None:

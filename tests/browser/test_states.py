@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from browser_masters import kill_master, start_master, stop_master
+from browser_masters import kill_master, start_master
 from browser_parts import Keep, Lab, Opened, Screen, number_in, wait_until
 from contrast import check_contrast
 from playwright.sync_api import Locator, Route, expect
@@ -44,24 +43,6 @@ def both_themes(keep: Keep) -> Both:
 def is_dark(root: Locator) -> bool:
     """Whether texts are light."""
     return bool(root.evaluate("element => Number(getComputedStyle(element).color.match(/\\d+/)[0]) > 128"))
-
-
-@pytest.fixture
-def empty_home(tmp_path: Path) -> Iterator[Home]:
-    """The home of a master that somebody has yet to start."""
-    home = Home(tmp_path / "home")
-    yield home
-    stop_master(home)
-
-
-@pytest.fixture
-def lab_alone(empty_home: Home, tmp_path: Path) -> Iterator[Lab]:
-    """A JupyterLab without a master."""
-    folder = tmp_path / "lab"
-    folder.mkdir()
-    lab = Lab(folder, empty_home.path, environment={"DET_SLOTS": "cpu:1", "TMPDIR": str(folder)})
-    yield lab
-    lab.close()
 
 
 @pytest.fixture(scope="module")
