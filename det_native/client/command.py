@@ -7,16 +7,17 @@ import signal
 import sys
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client.home import read_token
 from det_native.client.master_commands import master as master_group
-from det_native.errors import DetError, MasterError, MasterUnreachableError
+from det_native.errors import ArgumentError, DetError, MasterError, MasterUnreachableError
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.processes import wait_until_gone
+from det_native.schema.states import ExperimentState
 
 if TYPE_CHECKING:
     from det_native.schema.rest import SlotInfo
@@ -47,7 +48,23 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Group(click.Group):
+    """A group that also takes the short and the older names of its commands."""
+
+    other_names: ClassVar[dict[str, str]] = {
+        "e": "experiment",
+        "exp": "experiment",
+        "ls": "list",
+        "activate": "resume",
+        "cancel": "stop",
+    }
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        return super().get_command(context, self.other_names.get(name, name))
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message=f"det_native %(version)s (protocol {PROTOCOL})")
 @click.option("-m", "--master", metavar="URL", help="The master to talk to; DET_MASTER, else the one on this machine.")
 @click.pass_context
 def cli(context: click.Context, master: str | None) -> None:
@@ -201,31 +218,41 @@ def logs(context: click.Context, target: str, *, is_trial: bool, follow: bool, l
 cli.add_command(master_group)
 
 
-@cli.group()
+def _state(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    try:
+        return value and ExperimentState(value).value
+    except ValueError:
+        words = ", ".join(state.word for state in ExperimentState if state is not ExperimentState.DELETED)
+        raise click.BadParameter(f"{value!r} is no state; there are {words}.") from None
+
+
+@cli.group(cls=_Group)
 def experiment() -> None:
-    """List and end experiments."""
+    """List, pause, resume and end experiments; ``det e`` for short."""
 
 
 @experiment.command("list")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many.")
+@click.option("--state", callback=_state, help="Only those in this state, such as Running or Stopped.")
 @click.pass_context
-def list_experiments(context: click.Context, *, limit: int) -> None:
+def list_experiments(context: click.Context, *, limit: int, state: str | None) -> None:
     """Show the experiments, newest first."""
     from det_native.client.connect import connect
     from det_native.client.short_forms import whole_percent
+    from det_native.client.state_words import experiment_word
     from det_native.client.tables import table
     from det_native.schema.rest import Experiment
 
     session = connect(context.obj, start=False)
-    found = [Experiment.model_validate(item) for item in session.get("/experiments", limit=limit)]
+    found = [Experiment.model_validate(item) for item in session.get("/experiments", limit=limit, state=state)]
     if not found:
-        click.echo("There are no experiments yet.")
+        click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
         return
     rows = [
         (
             item.id,
             item.name,
-            item.state.value,
+            experiment_word(item),
             f"{whole_percent(item.progress)}%",
             item.trials,
             item.metric,
@@ -252,14 +279,6 @@ def describe_experiment(context: click.Context, experiment_id: int) -> None:
     click.echo(description(found, trials))
 
 
-@experiment.command("kill")
-@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
-@click.pass_context
-def kill_experiment(context: click.Context, experiment_id: int) -> None:
-    """End an experiment now; its trials become CANCELED."""
-    _change(context.obj, experiment_id, "kill")
-
-
 @experiment.command("pause")
 @click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
 @click.pass_context
@@ -268,20 +287,44 @@ def pause_experiment(context: click.Context, experiment_id: int) -> None:
     _change(context.obj, experiment_id, "pause")
 
 
-@experiment.command("activate")
+@experiment.command("resume")
 @click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
 @click.pass_context
-def activate_experiment(context: click.Context, experiment_id: int) -> None:
+def resume_experiment(context: click.Context, experiment_id: int) -> None:
     """Go on with a paused experiment, from the checkpoints of its trials."""
-    _change(context.obj, experiment_id, "activate")
+    _change(context.obj, experiment_id, "resume")
+
+
+@experiment.command("stop")
+@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.pass_context
+def stop_experiment(context: click.Context, experiment_id: int) -> None:
+    """End an experiment for good: its workers write a checkpoint first. It becomes Stopped."""
+    _change(context.obj, experiment_id, "stop")
+
+
+@experiment.command("kill")
+@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.pass_context
+def kill_experiment(context: click.Context, experiment_id: int) -> None:
+    """End an experiment now, without a checkpoint. It becomes Stopped."""
+    _change(context.obj, experiment_id, "kill")
 
 
 def _change(master: str | None, experiment_id: int, verb: str) -> None:
+    """Ask for a change; one that has ended cannot be changed, whatever is asked."""
     from det_native.client.connect import connect
+    from det_native.client.state_words import experiment_word
     from det_native.schema.rest import Experiment
 
-    answer = connect(master, start=False).post(f"/experiments/{experiment_id}/{verb}")
-    click.echo(f"Experiment {experiment_id} is {Experiment.model_validate(answer).state.value}.")
+    session = connect(master, start=False)
+    known = Experiment.model_validate(session.get(f"/experiments/{experiment_id}"))
+    if not known.state.terminal:
+        known = Experiment.model_validate(session.post(f"/experiments/{experiment_id}/{verb}"))
+        if not known.state.terminal or known.state is ExperimentState.CANCELED:
+            click.echo(f"Experiment {experiment_id} is {experiment_word(known)}.")
+            return
+    raise ArgumentError(f"Experiment {experiment_id} has ended: it is {known.state}. There is nothing to {verb}.")
 
 
 @cli.command()

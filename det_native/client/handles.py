@@ -14,6 +14,7 @@ from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.notebook import write_notebook
 from det_native.client.source import Source
+from det_native.client.state_words import shown_state
 from det_native.client.trial import Trial
 from det_native.errors import NotFoundError, interrupted
 from det_native.schema import rest
@@ -52,8 +53,11 @@ class Experiment:
 
     @property
     def state(self) -> ExperimentState:
-        """State at this moment: ACTIVE, COMPLETED, CANCELED, ERROR ..."""
-        return self.detail().state
+        """State at this moment: Queued, Running, Paused, Completed, Stopped, Failed ...
+
+        It is equal to that word, and to Determined's name for it: ``state == "CANCELED"`` where it is Stopped.
+        """
+        return shown_state(self.detail())
 
     @property
     def name(self) -> str:
@@ -254,13 +258,21 @@ class Experiment:
         return Checkpoint(self._source, named, self.metric)
 
     def kill(self) -> None:
-        """End the experiment now; its trials become CANCELED."""
+        """End the experiment now; what was trained since the last checkpoint is lost. See ``stop``."""
         self._source.kill(self._id)
 
-    def pause(self) -> None:
-        """Have the workers checkpoint and end, and give their slots back; ``activate`` goes on from there.
+    def stop(self) -> None:
+        """End the experiment for good: its workers write a checkpoint first. Its trials become Stopped."""
+        self._source.stop(self._id)
 
-        The experiment is PAUSED at once; its workers take a moment to end.
+    def cancel(self) -> None:
+        """As ``stop``: the name that Determined has for it."""
+        self.stop()
+
+    def pause(self) -> None:
+        """Have the workers checkpoint and end, and give their slots back; ``resume`` goes on from there.
+
+        The experiment is Paused at once; its workers take a moment to end.
 
         Raises
         ------
@@ -271,9 +283,13 @@ class Experiment:
         """
         self._source.pause(self._id)
 
-    def activate(self) -> None:
+    def resume(self) -> None:
         """Go on with a paused experiment, from the checkpoints of its trials; see ``pause``."""
-        self._source.activate(self._id)
+        self._source.resume(self._id)
+
+    def activate(self) -> None:
+        """As ``resume``: the name that Determined has for it."""
+        self.resume()
 
     def notebook(self, path: str | os.PathLike[str]) -> Path:
         """Write the program back as a runnable notebook: the cells that ran, in order, and nothing else.

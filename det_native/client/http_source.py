@@ -99,16 +99,20 @@ class HttpSource(Source):
         )
 
     def kill(self, experiment_id: int | str) -> None:
-        """End the experiment now; its trials become CANCELED."""
+        """End the experiment now, without a checkpoint."""
         self._session.post(f"/experiments/{experiment_id}/kill")
 
+    def stop(self, experiment_id: int | str) -> None:
+        """End the experiment; its workers checkpoint first."""
+        self._session.post(f"/experiments/{experiment_id}/stop")
+
     def pause(self, experiment_id: int | str) -> None:
-        """Have the experiment's workers checkpoint and end; nothing starts until it is activated."""
+        """Have the experiment's workers checkpoint and end; nothing starts until it is resumed."""
         self._session.post(f"/experiments/{experiment_id}/pause")
 
-    def activate(self, experiment_id: int | str) -> None:
+    def resume(self, experiment_id: int | str) -> None:
         """Go on with a paused experiment."""
-        self._session.post(f"/experiments/{experiment_id}/activate")
+        self._session.post(f"/experiments/{experiment_id}/resume")
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory.

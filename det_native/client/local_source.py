@@ -88,6 +88,10 @@ class LocalSource(Source):
         """
         interrupt(self._store)
 
+    def stop(self, experiment_id: int | str) -> None:
+        """As :meth:`kill`: a local run that is interrupted writes a checkpoint."""
+        self.kill(experiment_id)
+
     def pause(self, experiment_id: int | str) -> None:
         """Pause nothing: a local run cannot go on later.
 
@@ -98,7 +102,7 @@ class LocalSource(Source):
         """
         raise UnsupportedFeatureError(not_on_a_master(self._store.id, "paused"))
 
-    def activate(self, experiment_id: int | str) -> None:
+    def resume(self, experiment_id: int | str) -> None:
         """Go on with nothing: a local run cannot be paused.
 
         Raises

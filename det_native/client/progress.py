@@ -12,7 +12,7 @@ from det_native.client.state_words import experiment_word
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
 
-PAUSED = "paused (experiment.activate() goes on)"
+PAUSED = "paused (experiment.resume() goes on)"
 
 
 @dataclass

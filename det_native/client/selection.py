@@ -145,5 +145,5 @@ def _no_checkpoint(owner: str, experiment: Experiment, found: Sequence[Checkpoin
     if sort_by is not None and known:
         return f"{owner} has no checkpoint with a metric {sort_by!r}; its checkpoints have: {', '.join(known)}."
     if experiment.state.terminal:
-        return f"{owner} has no checkpoint; it ended as {experiment.state}."
+        return f"{owner} has no checkpoint; it is {experiment.state}."
     return f"{owner} has no checkpoint yet; experiment.wait() waits for its end."

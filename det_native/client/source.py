@@ -60,12 +60,15 @@ class Source(Protocol):
         """
 
     def kill(self, experiment_id: int | str) -> None:
-        """End the experiment now; its trials become CANCELED."""
+        """End the experiment now, without a checkpoint."""
+
+    def stop(self, experiment_id: int | str) -> None:
+        """End the experiment; its workers checkpoint first."""
 
     def pause(self, experiment_id: int | str) -> None:
-        """Have the experiment's workers checkpoint and end; nothing starts until it is activated."""
+        """Have the experiment's workers checkpoint and end; nothing starts until it is resumed."""
 
-    def activate(self, experiment_id: int | str) -> None:
+    def resume(self, experiment_id: int | str) -> None:
         """Go on with a paused experiment."""
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:

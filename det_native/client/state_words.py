@@ -1,36 +1,21 @@
-"""One word for each state, everywhere the same: the front end's are in ``jupyter_ext/src/shared/texts.ts``."""
+"""The word for the state of an experiment or a trial, where more than the state itself tells it."""
 
 from __future__ import annotations
 
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
 
-EXPERIMENT_WORDS = {
-    ExperimentState.ACTIVE: "Running",
-    ExperimentState.PAUSED: "Paused",
-    ExperimentState.STOPPING_CANCELED: "Stopping",
-    ExperimentState.STOPPING_COMPLETED: "Finishing",
-    ExperimentState.STOPPING_ERROR: "Failing",
-    ExperimentState.CANCELED: "Stopped",
-    ExperimentState.COMPLETED: "Completed",
-    ExperimentState.ERROR: "Failed",
-    ExperimentState.DELETED: "Deleted",
-}
 
-TRIAL_WORDS = {
-    TrialState.QUEUED: "Queued",
-    TrialState.RUNNING: "Running",
-    TrialState.CANCELED: "Stopped",
-    TrialState.COMPLETED: "Completed",
-    TrialState.ERROR: "Failed",
-}
+def shown_state(experiment: rest.Experiment) -> ExperimentState:
+    """Return the state as it is shown: one that is active without slots, or has not got any yet, is queued."""
+    if experiment.state is ExperimentState.ACTIVE and (not experiment.started or experiment.waits_for):
+        return ExperimentState.QUEUED
+    return experiment.state
 
 
 def experiment_word(experiment: rest.Experiment) -> str:
-    """Return the word for an experiment: one that is active without slots, or has not got any yet, is queued."""
-    if experiment.state is ExperimentState.ACTIVE and (not experiment.started or experiment.waits_for):
-        return "Queued"
-    return EXPERIMENT_WORDS[experiment.state]
+    """Return the word for an experiment."""
+    return shown_state(experiment).word
 
 
 def waits_text(experiment: rest.Experiment) -> str:
@@ -55,5 +40,5 @@ def state_text(experiment: rest.Experiment) -> str:
 def trial_word(trial: rest.Trial, experiment: ExperimentState | None = None) -> str:
     """Return the word for a trial; one that waits while its experiment (its state) is paused waits for no slot."""
     if trial.state is TrialState.QUEUED and experiment is ExperimentState.PAUSED:
-        return EXPERIMENT_WORDS[experiment]
-    return TRIAL_WORDS[trial.state]
+        return experiment.word
+    return trial.state.word

@@ -56,7 +56,7 @@ class Trial:
 
     @property
     def state(self) -> TrialState:
-        """State at this moment: QUEUED, RUNNING, COMPLETED, CANCELED or ERROR."""
+        """State at this moment: Queued, Running, Completed, Stopped or Failed; see ``Experiment.state``."""
         return self.detail().state
 
     @property

@@ -29,7 +29,7 @@ class WaitInterrupt(KeyboardInterrupt):
 
 def goes_on(experiment_id: int | str) -> str:
     """Return what to say when the waiting is interrupted."""
-    return f"Experiment {experiment_id} goes on running: experiment.wait() shows it again, experiment.kill() ends it."
+    return f"Experiment {experiment_id} goes on running: experiment.wait() shows it again, experiment.stop() ends it."
 
 
 def wait(
@@ -179,8 +179,8 @@ def _place(error: rest.UserErrorInfo) -> str:
 def _not_ended(source: Source, experiment_id: int | str, timeout: float | None) -> str:
     started = f"Experiment {experiment_id} has not ended after {timeout:g} s; "
     if source.experiment(experiment_id).state is ExperimentState.PAUSED:
-        return f"{started}it is paused. experiment.activate() goes on with it, experiment.kill() ends it."
-    return f"{started}it goes on. experiment.wait() waits again, experiment.kill() ends it."
+        return f"{started}it is paused. experiment.resume() goes on with it, experiment.stop() ends it."
+    return f"{started}it goes on. experiment.wait() waits again, experiment.stop() ends it."
 
 
 def _until(feed: EventFeed, timeout: float | None, settled: Callable[[], None]) -> Iterator[rest.Event]:

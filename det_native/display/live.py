@@ -253,7 +253,8 @@ class LiveView:
             self._publish(update=True)
 
     def _act(self, number: object, action: object) -> None:
-        actions = {"kill": self._source.kill, "pause": self._source.pause, "activate": self._source.activate}
+        source = self._source
+        actions = {"pause": source.pause, "resume": source.resume, "stop": source.stop, "kill": source.kill}
         answer: dict[str, Any] = {"type": "answer", "id": number}
         try:
             actions[str(action)](self._experiment_id)

@@ -213,13 +213,17 @@ class Service:
         """End an experiment now."""
         return self._thread.call(partial(self._kill, owner, experiment_id))
 
+    def stop_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
+        """End an experiment, its workers with a checkpoint."""
+        return self._thread.call(partial(self._stop, owner, experiment_id))
+
     def pause_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
         """Pause an experiment; see :meth:`flow.experiments.Experiments.pause` for what can be wrong."""
         return self._thread.call(partial(self._pause, owner, experiment_id))
 
-    def activate_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
+    def resume_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
         """Go on with a paused experiment."""
-        return self._thread.call(partial(self._activate, owner, experiment_id))
+        return self._thread.call(partial(self._resume, owner, experiment_id))
 
     def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
         """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""
@@ -265,13 +269,21 @@ class Service:
             self._collect(experiment_id)
         return experiment
 
-    def _pause(self, owner: str, experiment_id: int) -> rest.Experiment:
-        experiment = self._experiments.pause(experiment_id, owner)
-        self._runs.pause_experiment(experiment_id)
+    def _stop(self, owner: str, experiment_id: int) -> rest.Experiment:
+        live = {run.trial_id for run in self._runs.active.values()}
+        experiment, over = self._experiments.stop(experiment_id, owner, live)
+        self._runs.ask_to_end(experiment_id)
+        if over:
+            self._collect(experiment_id)
         return experiment
 
-    def _activate(self, owner: str, experiment_id: int) -> rest.Experiment:
-        experiment = self._experiments.activate(experiment_id, owner)
+    def _pause(self, owner: str, experiment_id: int) -> rest.Experiment:
+        experiment = self._experiments.pause(experiment_id, owner)
+        self._runs.ask_to_end(experiment_id)
+        return experiment
+
+    def _resume(self, owner: str, experiment_id: int) -> rest.Experiment:
+        experiment = self._experiments.resume(experiment_id, owner)
         self._unscheduled = True
         return experiment
 

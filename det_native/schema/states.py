@@ -1,13 +1,62 @@
-"""States of experiments, trials, runs and checkpoints, and which may follow which."""
+"""States of experiments, trials, runs and checkpoints, and the words by which they are shown everywhere."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 
-class ExperimentState(StrEnum):
-    """State of an experiment (names as in Determined)."""
+class ShownState(StrEnum):
+    """A state that is shown by its word ("Stopped"), and is equal to Determined's name for it (CANCELED) too.
 
+    Names are what is stored and sent. Compare with ``==``, or with ``in`` and a list; upper and lower case are one.
+    """
+
+    @property
+    def word(self) -> str:
+        """The one word for it; the front end's are in ``jupyter_ext/src/shared/texts.ts``."""
+        return _WORDS.get(self.value, self.value.capitalize())
+
+    def _is_called(self, name: str) -> bool:
+        known = {self.value.lower(), self.word.lower()}
+        return name.lower() in (known | {"active"} if self.value == "QUEUED" else known)
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return next((state for state in cls if isinstance(value, str) and state._is_called(value)), None)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, str) and self._is_called(str.__str__(other)))
+
+    __hash__ = StrEnum.__hash__
+
+    def __str__(self) -> str:
+        return self.word
+
+    def __repr__(self) -> str:
+        return repr(self.word)
+
+    def __format__(self, form: str) -> str:
+        return format(self.word, form)
+
+
+_WORDS = {
+    "ACTIVE": "Running",
+    "STOPPING_CANCELED": "Stopping",
+    "STOPPING_COMPLETED": "Finishing",
+    "STOPPING_ERROR": "Failing",
+    "CANCELED": "Stopped",
+    "ERROR": "Failed",
+}
+
+
+class ExperimentState(ShownState):
+    """State of an experiment (names as in Determined).
+
+    QUEUED is never stored: so a handle shows one that is ACTIVE, but has not got slots yet.
+    """
+
+    QUEUED = "QUEUED"
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
     STOPPING_CANCELED = "STOPPING_CANCELED"
@@ -29,7 +78,7 @@ class ExperimentState(StrEnum):
         }
 
 
-class TrialState(StrEnum):
+class TrialState(ShownState):
     """State of a trial. QUEUED and RUNNING are both "active"; they differ by having a run at the moment."""
 
     QUEUED = "QUEUED"

@@ -13,7 +13,7 @@ _READ = re.compile(
     r"|checkpoints/[0-9A-Za-z-]{1,64}(/files/.+)?",
     re.DOTALL,
 )
-_WRITTEN = re.compile(r"experiments/[0-9]{1,18}/(kill|pause|activate)")
+_WRITTEN = re.compile(r"experiments/[0-9]{1,18}/(pause|resume|stop|kill|activate)")
 _FILE = re.compile(r"checkpoints/[^/]+/files/.+", re.DOTALL)
 _PATTERNS = {"GET": _READ, "POST": _WRITTEN}
 

@@ -242,6 +242,8 @@ class TestCommand:
         assert "0 of 3 busy (3 cpu)" in status.stdout
         assert str(shared.path) in status.stdout
         assert f"master {__version__}" in det("version").stdout
+        assert det("--version").stdout == f"det_native {__version__} (protocol {PROTOCOL})\n"
+        assert det("e", "ls").stdout == det("exp", "list").stdout == det("experiment", "list").stdout
         assert "no experiments yet" in det("experiment", "list").stdout
         assert "answers at" in det("logs").stdout
         again = det("up", "--slots", "1")

@@ -139,14 +139,14 @@ def test_one_checkpoint_by_its_uuid_or_the_beginning_of_it() -> None:
         experiment.checkpoint(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("asked", ["pause", "activate"])
+@pytest.mark.parametrize("asked", ["pause", "resume", "activate"])
 def test_a_local_run_cannot_be_paused(asked: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"local-1 is a local run, which cannot be .*without local=True"):
         getattr(write_experiment(), asked)()
 
 
 def test_without_any_checkpoint_the_error_says_so() -> None:
-    with pytest.raises(CheckpointNotFoundError, match="has no checkpoint; it ended as COMPLETED"):
+    with pytest.raises(CheckpointNotFoundError, match="has no checkpoint; it is Completed"):
         write_experiment().top_checkpoint()
 
 

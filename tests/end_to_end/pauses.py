@@ -48,17 +48,17 @@ def _pause_in_mid_epoch(experiment: Experiment, gate: Gate) -> None:
     assert experiment.state is ExperimentState.PAUSED
     visitor.go()
     _until_waiting(experiment, 1)
-    with pytest.raises(TimeoutError, match=r"it is paused. experiment.activate\(\) goes on"):
+    with pytest.raises(TimeoutError, match=r"it is paused. experiment.resume\(\) goes on"):
         wait_for_end(experiment._source, experiment.id, view := _View(), timeout=0.1)
-    assert "paused (experiment.activate() goes on)" in view.texts[-1]
-    experiment.activate()
+    assert "paused (experiment.resume() goes on)" in view.texts[-1]
+    experiment.resume()
 
 
 def _activate_before_the_worker_has_ended(experiment: Experiment, gate: Gate) -> None:
     visitor = gate.next()
     assert visitor.text == "11"
     experiment.pause()
-    experiment.activate()
+    experiment.resume()
     visitor.go()
 
 
@@ -68,7 +68,7 @@ def _pause_before_the_first_batch(experiment: Experiment, gate: Gate) -> None:
     experiment.pause()
     visitor.go()
     _until_waiting(experiment, 3)
-    experiment.activate()
+    experiment.resume()
 
 
 def _until_waiting(experiment: Experiment, times: int) -> None:

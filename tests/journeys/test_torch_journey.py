@@ -189,7 +189,7 @@ def test_the_stop_button_ends_the_waiting_only(notebook: Notebook) -> None:
     for asked in ("endless.wait()", "endless.history"):
         waited = notebook.run(asked, watch=once("Experiment", notebook.interrupt), fails=True)
         assert waited.error == "KeyboardInterrupt: "
-        assert "goes on running: experiment.wait() shows it again, experiment.kill() ends it." in waited.stdout
+        assert "goes on running: experiment.wait() shows it again, experiment.stop() ends it." in waited.stdout
         assert f"----> 1 {asked}" in waited.traceback
         assert "det_native" not in waited.traceback
     assert value(notebook, "endless.state.value") == "ACTIVE"

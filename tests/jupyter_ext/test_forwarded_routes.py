@@ -26,7 +26,7 @@ def test_what_a_user_interface_reads_is_passed_on(path: str) -> None:
     assert resolve("GET", path) == f"/{path}"
 
 
-@pytest.mark.parametrize("action", ["kill", "pause", "activate"])
+@pytest.mark.parametrize("action", ["pause", "resume", "stop", "kill", "activate"])
 def test_what_a_user_interface_does_is_passed_on_as_post_only(action: str) -> None:
     assert resolve("POST", f"experiments/7/{action}") == f"/experiments/7/{action}"
     assert resolve("POST", f"trials/7/{action}") is None

@@ -1,19 +1,20 @@
-"""Pausing and activating: workers are asked to end, trials wait and go on, and no restart is counted."""
+"""Pausing, resuming and stopping: workers are asked to end, trials wait and go on, and no restart is counted."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from master_parts import Master, MemoryLauncher, Worker, publish, running_master
 
 from det_native.client.command import cli
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.session import Session
-from det_native.errors import RequestError
+from det_native.errors import ArgumentError, RequestError
 from det_native.schema.job import TrialJob
 from det_native.schema.states import ExitReason, ExperimentState
 
@@ -139,8 +140,8 @@ def test_a_trial_that_ends_by_itself_while_paused_ends_the_experiment(master: Ma
     worker.exit(batch=100)
     assert master.until_state(experiment["id"], "COMPLETED")["best_validation"] == 0.5
     told = ask(master, experiment, "pause", 409)["error"]
-    assert told == f"Experiment {experiment['id']} has ended (COMPLETED); it cannot be paused."
-    assert "cannot be activated" in ask(master, experiment, "activate", 409)["error"]
+    assert told == f"Experiment {experiment['id']} has ended (Completed); it cannot be paused."
+    assert "cannot be resumed" in ask(master, experiment, "activate", 409)["error"]
     ask(master, {"id": 99}, "pause", 404)
 
 
@@ -170,7 +171,7 @@ def test_an_experiment_that_is_being_killed_cannot_be_paused(master: Master) -> 
     master.launcher.exit_on_kill = False
     experiment, worker = begin(master)
     assert ask(master, experiment, "kill")["state"] == "STOPPING_CANCELED"
-    assert "is ending (STOPPING_CANCELED)" in ask(master, experiment, "pause", 409)["error"]
+    assert "is ending (Stopping)" in ask(master, experiment, "pause", 409)["error"]
     master.launcher.end(worker.job.run_id, -15)
     master.until_state(experiment["id"], "CANCELED")
 
@@ -231,12 +232,63 @@ def test_handles_and_the_command_pause_too(master: Master, monkeypatch: pytest.M
     stopped(worker, 4)
     until_trial(master, "QUEUED")
     monkeypatch.setenv("DET_TOKEN", master.token)
-    for verb, state in (("activate", "ACTIVE"), ("pause", "PAUSED"), ("kill", "CANCELED")):
-        told = CliRunner().invoke(cli, ["--master", url, "experiment", verb, str(experiment["id"])])
-        assert told.output.startswith(f"Experiment {experiment['id']} is "), told
+
+    def command(*words: str) -> Result:
+        return CliRunner().invoke(cli, ["--master", url, *words])
+
+    number = str(experiment["id"])
+    for group, verb, state, word in (
+        ("experiment", "resume", "ACTIVE", "Running"),
+        ("e", "pause", "PAUSED", "Paused"),
+        ("exp", "activate", "ACTIVE", "Running"),
+        ("e", "kill", "CANCELED", "Stopped|Stopping"),
+    ):
+        told = command(group, verb, number)
+        assert re.fullmatch(rf"Experiment {number} is ({word})\.\n", told.output), told
         master.until_state(experiment["id"], state)
-    with pytest.raises(RequestError, match=r"has ended \(CANCELED\); it cannot be activated"):
+    for verb in ("kill", "stop", "cancel", "pause", "resume"):
+        told = command("experiment", verb, number)
+        assert isinstance(told.exception, ArgumentError), verb
+        assert str(told.exception).startswith(f"Experiment {number} has ended: it is Stopped.")
+    assert re.search(rf"^ *{number} .* Stopped ", command("e", "ls").output, re.MULTILINE)
+    for state, count in (("stopped", 1), ("CANCELED", 1), ("Failed", 0)):
+        assert command("exp", "list", "--state", state).output.count(" Stopped ") == count
+        assert len(master.client.get("/api/v1/experiments", params={"state": state}).json()) == count
+    assert "there are Queued, Running," in command("e", "list", "--state", "halted").output
+    with pytest.raises(RequestError, match=r"has ended \(Stopped\); it cannot be resumed"):
         handle.activate()
+
+
+@pytest.mark.parametrize("name", ["stop", "cancel"])
+def test_what_is_stopped_ends_with_a_checkpoint_and_for_good(master: Master, name: str) -> None:
+    experiment, worker = begin(master)
+    assert not worker.train(1, 10).stop
+    assert ask(master, experiment, name)["state"] == "STOPPING_CANCELED"
+    assert worker.train(11, 12).stop, "it is asked to write a checkpoint and end"
+    stopped(worker, 12)
+    assert master.until_state(experiment["id"], "CANCELED")["error"] is None
+    assert [one["batch"] for one in master.get("/trials/1/checkpoints")] == [12]
+    assert master.get("/trials/1")["state"] == "CANCELED"
+    assert ask(master, experiment, name)["state"] == "CANCELED"
+    assert len(master.world.jobs) == 1
+
+
+def test_a_paused_experiment_is_stopped_at_once(master: Master) -> None:
+    experiment, worker = begin(master)
+    ask(master, experiment, "pause")
+    stopped(worker, 4)
+    until_trial(master, "QUEUED")
+    assert ask(master, experiment, "stop")["state"] == "CANCELED"
+
+
+def test_killing_what_is_being_stopped_ends_it_now(master: Master) -> None:
+    experiment, worker = begin(master)
+    worker.train(1, 2)
+    assert ask(master, experiment, "stop")["state"] == "STOPPING_CANCELED"
+    assert not master.launcher.killed
+    ask(master, experiment, "kill")
+    assert [run_id for run_id, _ in master.launcher.killed] == [worker.job.run_id]
+    master.until_state(experiment["id"], "CANCELED")
 
 
 def test_the_time_left_is_unknown_while_paused(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,18 +178,16 @@ class Experiments:
     def kill(self, experiment_id: int, owner: str, live: Set[int]) -> tuple[rest.Experiment, bool]:
         """Cancel an experiment and its trials that have no live run; return it, and whether it is over with that."""
         with self._deciding(experiment_id) as transaction:
-            experiment = experiments.get(transaction.connection, experiment_id, owner)
-            if experiment.state.terminal:
-                return experiment, False
-            experiments.set_state(transaction, experiment_id, ExperimentState.STOPPING_CANCELED)
-            self._cancel_waiting(transaction, experiment_id, live)
-            over = self._end_if_over(transaction, experiment_id)
-            if not over:
-                tell_experiment(transaction, experiment_id)
-            return experiments.get(transaction.connection, experiment_id), over
+            return self._cancel(transaction, experiment_id, owner, live)
+
+    def stop(self, experiment_id: int, owner: str, live: Set[int]) -> tuple[rest.Experiment, bool]:
+        """Have an experiment's workers checkpoint and end, for good; return it, and whether it is over with that."""
+        with self._deciding(experiment_id) as transaction:
+            run_store.ask_to_stop(transaction, experiment_id)
+            return self._cancel(transaction, experiment_id, owner, live)
 
     def pause(self, experiment_id: int, owner: str) -> rest.Experiment:
-        """Have an experiment's workers checkpoint and end, and nothing start until it is activated; return it.
+        """Have an experiment's workers checkpoint and end, and nothing start until it is resumed; return it.
 
         Raises
         ------
@@ -210,16 +208,16 @@ class Experiments:
         logger.info("experiment %d paused", experiment_id)
         return paused
 
-    def activate(self, experiment_id: int, owner: str) -> rest.Experiment:
+    def resume(self, experiment_id: int, owner: str) -> rest.Experiment:
         """Go on with a paused experiment; return it. See :meth:`pause` for what can be wrong."""
         with self._context.database.write() as transaction:
             experiment = experiments.get(transaction.connection, experiment_id, owner)
             if experiment.state is ExperimentState.ACTIVE:
                 return experiment
-            _refuse_ended(experiment, "activated")
+            _refuse_ended(experiment, "resumed")
             experiments.set_state(transaction, experiment_id, ExperimentState.ACTIVE)
             active = tell_experiment(transaction, experiment_id)
-        logger.info("experiment %d activated", experiment_id)
+        logger.info("experiment %d resumed", experiment_id)
         return active
 
     def touch(self, experiment_id: int) -> None:
@@ -273,6 +271,19 @@ class Experiments:
         except BaseException:
             self._searchers.pop(experiment_id, None)
             raise
+
+    def _cancel(
+        self, transaction: Transaction, experiment_id: int, owner: str, live: Set[int]
+    ) -> tuple[rest.Experiment, bool]:
+        experiment = experiments.get(transaction.connection, experiment_id, owner)
+        if experiment.state.terminal:
+            return experiment, False
+        experiments.set_state(transaction, experiment_id, ExperimentState.STOPPING_CANCELED)
+        self._cancel_waiting(transaction, experiment_id, live)
+        over = self._end_if_over(transaction, experiment_id)
+        if not over:
+            tell_experiment(transaction, experiment_id)
+        return experiments.get(transaction.connection, experiment_id), over
 
     def _cancel_waiting(self, transaction: Transaction, experiment_id: int, live: Set[int]) -> None:
         for trial in trials.of_experiment(transaction.connection, experiment_id):

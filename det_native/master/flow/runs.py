@@ -164,7 +164,7 @@ class Runs:
                 run.killed = True
                 self._context.launcher.kill(run.run_id, grace=KILL_GRACE_SECONDS)
 
-    def pause_experiment(self, experiment_id: int) -> None:
+    def ask_to_end(self, experiment_id: int) -> None:
         """Give all runs of an experiment, which the store has told to end, their time to do so."""
         until = time.monotonic() + PAUSE_GRACE_SECONDS
         for run in self.active.values():
@@ -360,7 +360,7 @@ def _summary(decision: Decision) -> str:
         case Complete():
             return "completed"
         case Cancel():
-            return "canceled"
+            return "stopped"
         case Suspend(reason):
             return f"queued again. {reason}"
         case Fail(error, reason):

@@ -111,14 +111,27 @@ def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.E
     )
 
 
-def listing(connection: Connection, owner: str, *, limit: int, before: int | None = None) -> list[rest.Experiment]:
-    """Return the newest experiments first, those with an id under `before` if it is given.
+def listing(
+    connection: Connection,
+    owner: str,
+    *,
+    limit: int,
+    before: int | None = None,
+    state: ExperimentState | None = None,
+) -> list[rest.Experiment]:
+    """Return the newest experiments first: with an id under `before`, and in `state`, where these are given.
 
     One whose row cannot be read is listed as failed, with the reason; it does not hide the others.
     """
     query = _query(owner).order_by(experiments.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(experiments.c.id < before)
+    if state is not None:
+        waits = state is ExperimentState.QUEUED
+        query = query.where(experiments.c.state == (ExperimentState.ACTIVE if waits else state).value)
+        if waits or state is ExperimentState.ACTIVE:
+            queued = experiments.c.started.is_(None) | experiments.c.waits_for.is_not(None)
+            query = query.where(queued if waits else ~queued)
     try:
         return [_experiment(row) for row in connection.execute(query)]
     except (ValueError, TypeError):

@@ -7,7 +7,7 @@ import type { Action, Experiment, ExperimentId } from '../shared/model';
 import { experimentPath } from '../shared/paths';
 import { experimentStateText, TEXTS } from '../shared/texts';
 import { RequestError, type Transport } from '../shared/transport';
-import { confirmStop } from './page/page';
+import { confirmEnd } from './page/page';
 
 const MOST_CHOICES = 200;
 
@@ -17,7 +17,14 @@ export async function act(
   experimentId: ExperimentId,
   action: Action
 ): Promise<void> {
-  if (action === 'kill' && !(await confirmStop(TEXTS.confirmStop))) {
+  const stop =
+    typeof experimentId === 'string'
+      ? TEXTS.confirmStopHere
+      : TEXTS.confirmStop;
+  if (action === 'stop' && !(await confirmEnd(stop, 'Stop'))) {
+    return;
+  }
+  if (action === 'kill' && !(await confirmEnd(TEXTS.confirmKill, 'Kill'))) {
     return;
   }
   await tell(async () => {

@@ -6,5 +6,6 @@ export const CommandIds = {
   start: 'det-native:start-master',
   stop: 'det-native:stop-experiment',
   pause: 'det-native:pause-experiment',
-  resume: 'det-native:resume-experiment'
+  resume: 'det-native:resume-experiment',
+  kill: 'det-native:kill-experiment'
 } as const;

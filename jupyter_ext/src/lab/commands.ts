@@ -31,9 +31,10 @@ export interface CommandContext {
 export function addCommands(context: CommandContext): void {
   addNotebookCommands(context);
   addOpenCommand(context);
-  addAction(context, CommandIds.stop, 'kill', 'Stop experiment');
+  addAction(context, CommandIds.stop, 'stop', 'Stop experiment');
   addAction(context, CommandIds.pause, 'pause', 'Pause experiment');
-  addAction(context, CommandIds.resume, 'activate', 'Resume experiment');
+  addAction(context, CommandIds.resume, 'resume', 'Resume experiment');
+  addAction(context, CommandIds.kill, 'kill', 'Kill experiment');
 }
 
 /** Offer the commands in the palette. */

@@ -7,13 +7,16 @@ export function fits(action: Action, experiment: Experiment): boolean {
   switch (action) {
     case 'pause':
       return experiment.state === 'ACTIVE' && local === undefined;
-    case 'activate':
+    case 'resume':
       return experiment.state === 'PAUSED';
-    case 'kill':
+    case 'stop':
       return (
         !isTerminal(experiment.state) &&
         local?.can_stop !== false &&
         !experiment.state.startsWith('STOPPING')
       );
+    case 'kill':
+      // What trains in a kernel is stopped there; a second way to end it says nothing more.
+      return !isTerminal(experiment.state) && local === undefined;
   }
 }

@@ -17,7 +17,7 @@ export interface ExperimentElementOptions {
   /** Show as a page (all the room there is) rather than under a cell. */
   page?: boolean;
   /** Asks the user before something that cannot be undone; the element asks itself by default. */
-  confirm?: (question: string) => Promise<boolean>;
+  confirm?: (question: string, action: string) => Promise<boolean>;
 }
 
 /** Told once by the DOM of a view, and heard above it: what it shows has ended. */

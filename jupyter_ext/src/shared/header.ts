@@ -26,7 +26,7 @@ import {
   trialStateText
 } from './texts';
 
-type Confirm = (question: string) => Promise<boolean>;
+type Confirm = (question: string, action: string) => Promise<boolean>;
 
 export class Header {
   readonly root = make('header', 'det-header');
@@ -110,11 +110,12 @@ export class Header {
 
 const NAMES: Readonly<Record<Action, string>> = {
   pause: 'Pause',
-  activate: 'Resume',
-  kill: 'Stop'
+  resume: 'Resume',
+  stop: 'Stop',
+  kill: 'Kill'
 };
 
-/** Stop, Pause and Resume; the first after a question. */
+/** Pause and Resume; after a question Stop, and Kill once that takes its time. */
 class Actions {
   readonly buttons = make('div', 'det-actions', {
     role: 'group',
@@ -133,12 +134,22 @@ class Actions {
   private readonly _resume = button(
     'det-button',
     'Resume',
-    () => void this._ask('activate')
+    () => void this._ask('resume')
   );
   private readonly _stop = button(
     'det-button',
     'Stop',
-    () => void this._askStop()
+    () =>
+      void this._askFirst(
+        'stop',
+        TEXTS[isLocal(this._source.view) ? 'confirmStopHere' : 'confirmStop'],
+        this._stop
+      )
+  );
+  private readonly _kill = button(
+    'det-button',
+    'Kill',
+    () => void this._askFirst('kill', TEXTS.confirmKill, this._kill)
   );
   private _asking = false;
   /** The button that was pressed, until the focus is elsewhere. */
@@ -152,7 +163,7 @@ class Actions {
     private readonly _source: ExperimentSource,
     private readonly _confirm?: Confirm
   ) {
-    this.buttons.append(this._pause, this._resume, this._stop);
+    this.buttons.append(...this._all());
     this.buttons.hidden = this.question.hidden = this.problem.hidden = true;
   }
 
@@ -164,14 +175,17 @@ class Actions {
     this._pause.hidden = experiment.state !== 'ACTIVE' || isLocal(view);
     this._resume.hidden = experiment.state !== 'PAUSED';
     this._stop.hidden = experiment.local?.can_stop === false;
-    const disabled = this._asking || experiment.state.startsWith('STOPPING');
+    const stopping = experiment.state.startsWith('STOPPING');
+    this._kill.hidden = experiment.state !== 'STOPPING_CANCELED';
+    const disabled = this._asking || stopping;
     for (const each of this._all()) {
-      each.disabled = disabled;
+      each.disabled = each === this._kill ? this._asking : disabled;
     }
     setText(this._pause, `Pause${words}`);
     setText(this._resume, `Resume${words}`);
     setText(this._stop, `Stop${words}`);
-    if (ended) {
+    setText(this._kill, `Kill${words}`);
+    if (ended || stopping !== this._state.startsWith('STOPPING')) {
       this.question.hidden = true;
     }
     const live = view.connection.kind === 'live';
@@ -187,7 +201,7 @@ class Actions {
   }
 
   private _all(): HTMLButtonElement[] {
-    return [this._pause, this._resume, this._stop];
+    return [this._pause, this._resume, this._stop, this._kill];
   }
 
   /** A browser takes the focus from what is disabled or hidden: who presses Pause is then at Resume. */
@@ -213,28 +227,39 @@ class Actions {
     );
   }
 
-  private async _askStop(): Promise<void> {
-    const confirm =
-      this._confirm ?? ((question: string) => this._inlineQuestion(question));
-    const question = isLocal(this._source.view)
-      ? 'confirmStopHere'
-      : 'confirmStop';
-    if (await confirm(TEXTS[question])) {
-      await this._ask('kill');
+  private async _askFirst(
+    action: Action,
+    question: string,
+    asked: HTMLElement
+  ): Promise<void> {
+    const name = NAMES[action];
+    const yes = this._confirm
+      ? await this._confirm(question, name)
+      : await this._inlineQuestion(question, name, asked);
+    if (yes) {
+      await this._ask(action);
     }
   }
 
-  private _inlineQuestion(question: string): Promise<boolean> {
+  private _inlineQuestion(
+    question: string,
+    name: string,
+    asked: HTMLElement
+  ): Promise<boolean> {
     return new Promise(resolve => {
       const answer = (yes: boolean) => {
         this.question.hidden = true;
-        this._stop.focus();
+        asked.focus();
         resolve(yes);
       };
-      const yes = button('det-button det-danger', 'Stop it', () =>
+      const yes = button('det-button det-danger', `${name} it`, () =>
         answer(true)
       );
-      const no = button('det-button', 'Keep running', () => answer(false));
+      const no = button(
+        'det-button',
+        name === NAMES.kill ? 'Let it stop' : 'Keep running',
+        () => answer(false)
+      );
       this.question.onkeydown = event => {
         if (event.key === 'Escape') {
           answer(false);

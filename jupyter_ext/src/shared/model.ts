@@ -54,7 +54,7 @@ export interface MasterStatus {
 }
 
 /** What a user can ask of an experiment. */
-export type Action = 'kill' | 'pause' | 'activate';
+export type Action = 'pause' | 'resume' | 'stop' | 'kill';
 
 /** How the page is connected to what it shows. */
 export type Connection =

@@ -18,6 +18,7 @@ export interface StateText {
 }
 
 const EXPERIMENT_TEXTS: Readonly<Record<string, StateText>> = {
+  QUEUED: { word: 'Queued', tone: 'waiting' },
   ACTIVE: { word: 'Running', tone: 'active' },
   PAUSED: { word: 'Paused', tone: 'waiting' },
   STOPPING_CANCELED: { word: 'Stopping', tone: 'waiting' },
@@ -43,7 +44,7 @@ export function experimentStateText(
     Partial<Pick<Experiment, 'started' | 'trials' | 'failed_trials'>>
 ): StateText {
   if (experiment.state === 'ACTIVE' && !experiment.started) {
-    return { word: 'Queued', tone: 'waiting' };
+    return experimentStateText({ state: 'QUEUED' });
   }
   const { state, failed_trials: failed = 0, trials } = experiment;
   if (state === 'COMPLETED' && failed > 0) {
@@ -137,9 +138,11 @@ export const TEXTS = {
   noLogs: 'No output yet.',
   noLogsEnded: 'Nothing was printed.',
   confirmStop:
-    'Stop this experiment? Its trials end now and cannot be resumed.',
+    'Stop this experiment? Its trials write a checkpoint and end; they cannot be resumed.',
   confirmStopHere:
     'Stop this training? It ends after this batch, with a checkpoint.',
+  confirmKill:
+    'Kill this experiment? Its trials end at once, without a checkpoint.',
   kernelGone: 'The kernel that showed this has ended.',
   kernelBusy:
     'The kernel is busy: this is done as soon as the running cell ends.',

@@ -60,7 +60,7 @@ export class KernelFeed implements ExperimentSource {
 
   /** A kernel that trains hears nothing but an interrupt; any other hears what it is asked when no cell runs. */
   act(action: Action): Promise<void> {
-    return action === 'kill' && this._interrupt
+    return action === 'stop' && this._interrupt
       ? this._interrupt().then(done => (done ? undefined : this._ask(action)))
       : this._ask(action);
   }

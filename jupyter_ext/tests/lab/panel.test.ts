@@ -139,8 +139,8 @@ describe('a row of a local run', () => {
 
   it('can be stopped where an interrupt reaches it, and not be paused', () => {
     const local = experiment({ id: 'local-2', local: LOCAL });
-    const actions = ['pause', 'activate', 'kill'] as const;
-    expect(actions.filter(action => fits(action, local))).toEqual(['kill']);
+    const actions = ['pause', 'resume', 'stop', 'kill'] as const;
+    expect(actions.filter(action => fits(action, local))).toEqual(['stop']);
     const deaf = { ...local, local: { ...LOCAL, can_stop: false } };
     expect(actions.filter(action => fits(action, deaf))).toEqual([]);
   });
@@ -369,12 +369,12 @@ describe('the slots', () => {
 
 describe('an action', () => {
   it.each([
-    ['ACTIVE', ['kill', 'pause']],
-    ['PAUSED', ['kill', 'activate']],
-    ['STOPPING_CANCELED', []],
+    ['ACTIVE', ['pause', 'stop', 'kill']],
+    ['PAUSED', ['resume', 'stop', 'kill']],
+    ['STOPPING_CANCELED', ['kill']],
     ['COMPLETED', []]
   ] as const)('fits %s', (state, expected) => {
-    const actions = ['kill', 'pause', 'activate'] as const;
+    const actions = ['pause', 'resume', 'stop', 'kill'] as const;
     expect(
       actions.filter(action => fits(action, experiment({ state })))
     ).toEqual(expected);

@@ -300,16 +300,16 @@ describe('an action', () => {
   it('that is refused rejects in words, and changes nothing', async () => {
     const { transport, feed } = await live();
     const refusal = new RequestError('It has ended.', 409, 'refused');
-    transport.answers.set(`${EXPERIMENT}/kill`, refusal);
+    transport.answers.set(`${EXPERIMENT}/stop`, refusal);
     const before = feed.view;
-    await expect(feed.act('kill')).rejects.toBe(refusal);
+    await expect(feed.act('stop')).rejects.toBe(refusal);
     expect(feed.view).toBe(before);
   });
 
   it('with nothing to say of it is no state', async () => {
     const { transport, feed } = await live();
-    transport.answers.set(`${EXPERIMENT}/kill`, null);
-    const acted = feed.act('kill');
+    transport.answers.set(`${EXPERIMENT}/stop`, null);
+    const acted = feed.act('stop');
     await settle();
     await acted;
     expect(feed.view.experiment).toEqual(detail());
@@ -340,8 +340,8 @@ describe('an answer that comes late', () => {
 
   it('to what was asked before an action does not undo it, and how things are is asked anew', async () => {
     const { transport, feed, views, late } = await looking({ progress: 0.75 });
-    transport.answers.set(`${EXPERIMENT}/activate`, { state: 'ACTIVE' });
-    await feed.act('activate');
+    transport.answers.set(`${EXPERIMENT}/resume`, { state: 'ACTIVE' });
+    await feed.act('resume');
     const begin = views.length - 1;
     await settle();
     expect(transport.requests).toContain(`GET ${EXPERIMENT}`);
@@ -366,10 +366,10 @@ describe('an answer that comes late', () => {
   it('of an action does not undo what an event told meanwhile', async () => {
     const { transport, feed } = await live();
     const late = held<unknown>();
-    transport.answers.set(`${EXPERIMENT}/kill`, late.promise);
+    transport.answers.set(`${EXPERIMENT}/stop`, late.promise);
     const ended = experiment({ state: 'CANCELED' });
     transport.answers.set(EXPERIMENT, detail({ state: 'CANCELED' }));
-    const acted = feed.act('kill');
+    const acted = feed.act('stop');
     await settle();
     transport.newest.send(streamEvent('experiment', ended));
     await settle();

@@ -10,9 +10,10 @@ import { frame, shown } from './shownView';
 
 describe('the buttons of each state', () => {
   const EXPECTED: Record<ExperimentState, string[]> = {
+    QUEUED: ['Stop'],
     ACTIVE: ['Pause', 'Stop'],
     PAUSED: ['Resume', 'Stop'],
-    STOPPING_CANCELED: [],
+    STOPPING_CANCELED: ['Kill'],
     STOPPING_COMPLETED: [],
     STOPPING_ERROR: [],
     CANCELED: [],
@@ -48,7 +49,7 @@ describe('the buttons of each state', () => {
     expect(source.acts).toEqual(['pause']);
     await show({ experiment: detail({ state: 'PAUSED' }) });
     buttonOf(root, 'Resume').click();
-    expect(source.acts).toEqual(['pause', 'activate']);
+    expect(source.acts).toEqual(['pause', 'resume']);
   });
 
   it('are held while something is asked for, and say what is refused', async () => {
@@ -145,6 +146,18 @@ describe('the buttons of each state', () => {
     buttonOf(root, 'Stop').click();
     buttonOf(root, 'Stop it').click();
     await frame();
+    expect(source.acts).toEqual(['stop']);
+  });
+
+  it('offer Kill while what was stopped has not ended, after a question too', async () => {
+    const { root, source, text } = shown({
+      experiment: detail({ state: 'STOPPING_CANCELED' })
+    });
+    buttonOf(root, 'Kill').click();
+    expect(text('.det-question span')).toBe(TEXTS.confirmKill);
+    expect(document.activeElement).toBe(buttonOf(root, 'Let it stop'));
+    buttonOf(root, 'Kill it').click();
+    await frame();
     expect(source.acts).toEqual(['kill']);
   });
 
@@ -179,9 +192,9 @@ describe('the buttons of each state', () => {
     buttonOf(root, 'Stop').click();
     await frame();
     expect(confirm.mock.calls).toEqual([
-      [TEXTS.confirmStop],
-      [TEXTS.confirmStop]
+      [TEXTS.confirmStop, 'Stop'],
+      [TEXTS.confirmStop, 'Stop']
     ]);
-    expect(source.acts).toEqual(['kill']);
+    expect(source.acts).toEqual(['stop']);
   });
 });

@@ -25,14 +25,14 @@ it('a local run is read from its own paths, until it is stopped', async () => {
     [`${PATH}/checkpoints`]: [],
     [`${PATH}/curves`]: [],
     [`${PATH}/trials/1/logs`]: [logLine('printed')],
-    [`${PATH}/kill`]: {}
+    [`${PATH}/stop`]: {}
   });
   const feed = new ExperimentFeed(transport, 'local-3');
   feeds.push(feed);
   await settle();
   expect(feed.view.connection.kind).toBe('live');
   expect(feed.view.logs.map(({ text }) => text)).toEqual(['printed']);
-  await feed.act('kill');
+  await feed.act('stop');
   expect(transport.requests.filter(each => each.includes('master'))).toEqual(
     []
   );

@@ -24,6 +24,7 @@ describe('each state has its words', () => {
       return [state, word, tone];
     });
     expect(words).toEqual([
+      ['QUEUED', 'Queued', 'waiting'],
       ['ACTIVE', 'Running', 'active'],
       ['PAUSED', 'Paused', 'waiting'],
       ['STOPPING_CANCELED', 'Stopping', 'waiting'],

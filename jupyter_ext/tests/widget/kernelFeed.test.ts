@@ -183,11 +183,11 @@ describe('an action', () => {
     const interrupt = vi.fn(() => Promise.resolve(true));
     const feed = new KernelFeed(model.any, interrupt);
     model.sent.length = 0;
-    await feed.act('kill');
+    await feed.act('stop');
     expect(interrupt).toHaveBeenCalledTimes(1);
     expect(model.sent).toEqual([]);
     interrupt.mockResolvedValue(false);
-    const asked = feed.act('kill');
+    const asked = feed.act('stop');
     await vi.waitFor(() => expect(model.sent).toHaveLength(1));
     model.tell({ type: 'answer', id: 1 });
     await expect(asked).resolves.toBeUndefined();

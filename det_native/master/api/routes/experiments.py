@@ -23,7 +23,7 @@ from det_native.master.api.answers import (
 from det_native.master.flow.experiments import Idempotency
 from det_native.master.store import checkpoints, experiments, series, trials
 from det_native.schema.rest import Checkpoint, Experiment, ExperimentCreate, ExperimentDetail, MetricCurve, Trial
-from det_native.schema.states import MetricKind
+from det_native.schema.states import ExperimentState, MetricKind
 
 router = APIRouter(prefix="/experiments", tags=["experiments"])
 
@@ -47,10 +47,11 @@ def list_experiments(
     owner: TheOwner,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     before: Annotated[int | None, Query(ge=1, le=LARGEST, description="Only those with a smaller id.")] = None,
+    state: Annotated[ExperimentState | None, Query(description="Only those in this state, by either name.")] = None,
 ) -> Response:
     """Return experiments, newest first."""
     with service.database.read() as connection:
-        return reply_list(experiments.listing(connection, owner, limit=limit, before=before))
+        return reply_list(experiments.listing(connection, owner, limit=limit, before=before, state=state))
 
 
 @router.get("/{experiment_id}", response_model=ExperimentDetail, responses=refusals(404))
@@ -62,23 +63,43 @@ def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheO
 
 @router.post("/{experiment_id}/kill", response_model=Experiment, responses=refusals(404))
 async def kill_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
-    """End an experiment now; its trials become CANCELED."""
+    """End an experiment now, without a checkpoint; its trials become CANCELED."""
     experiment = await asyncio.wrap_future(service.kill_experiment(owner, experiment_id))
+    return reply(experiment)
+
+
+@router.post("/{experiment_id}/stop", response_model=Experiment, responses=refusals(404))
+async def stop_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+    """End an experiment: its workers checkpoint first; its trials become CANCELED."""
+    experiment = await asyncio.wrap_future(service.stop_experiment(owner, experiment_id))
     return reply(experiment)
 
 
 @router.post("/{experiment_id}/pause", response_model=Experiment, responses=refusals(404, 409))
 async def pause_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
-    """Pause an experiment: its workers checkpoint and end, and nothing starts until it is activated again."""
+    """Pause an experiment: its workers checkpoint and end, and nothing starts until it is resumed."""
     experiment = await asyncio.wrap_future(service.pause_experiment(owner, experiment_id))
     return reply(experiment)
 
 
-@router.post("/{experiment_id}/activate", response_model=Experiment, responses=refusals(404, 409))
-async def activate_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+@router.post("/{experiment_id}/resume", response_model=Experiment, responses=refusals(404, 409))
+async def resume_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
     """Go on with a paused experiment; its trials continue from their checkpoints."""
-    experiment = await asyncio.wrap_future(service.activate_experiment(owner, experiment_id))
+    experiment = await asyncio.wrap_future(service.resume_experiment(owner, experiment_id))
     return reply(experiment)
+
+
+# The names that Determined has for these.
+for _older, _endpoint, _refusals in (("activate", resume_experiment, (404, 409)), ("cancel", stop_experiment, (404,))):
+    router.add_api_route(
+        f"/{{experiment_id}}/{_older}",
+        _endpoint,
+        methods=["POST"],
+        response_model=Experiment,
+        responses=refusals(*_refusals),
+        operation_id=f"{_older}_experiment",
+        deprecated=True,
+    )
 
 
 @router.get("/{experiment_id}/curves", response_model=list[MetricCurve], responses=refusals(404))

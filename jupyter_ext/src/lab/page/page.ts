@@ -38,7 +38,7 @@ export class ExperimentPage extends Widget {
     this._feed.pause(); // a restored page may lie behind others
     this._element = new ExperimentElement(this.node, this._feed, {
       page: true,
-      confirm: confirmStop,
+      confirm: confirmEnd,
       onLoad
     });
     this._presence = new Presence(seen =>
@@ -85,14 +85,17 @@ export class ExperimentPage extends Widget {
   }
 }
 
-/** Ask whether to stop, in a dialog of JupyterLab. */
-export async function confirmStop(question: string): Promise<boolean> {
+/** Ask whether to stop or kill, in a dialog of JupyterLab. */
+export async function confirmEnd(
+  question: string,
+  action: string
+): Promise<boolean> {
   const { button } = await showDialog({
-    title: 'Stop the experiment?',
+    title: `${action} the experiment?`,
     body: question,
     buttons: [
       Dialog.cancelButton({ label: 'Go on' }),
-      Dialog.warnButton({ label: 'Stop' })
+      Dialog.warnButton({ label: action })
     ],
     defaultButton: 0
   });

@@ -40,6 +40,7 @@ export interface Row {
 }
 
 const SHAPES: Readonly<Record<string, Shape>> = {
+  QUEUED: 'running',
   ACTIVE: 'running',
   PAUSED: 'paused',
   STOPPING_CANCELED: 'running',
