@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from det_native.capture.files import (
@@ -37,6 +37,11 @@ class _Placed:
     source: SourceFile
     entry: FileEntry
     found: FileHash
+
+    @property
+    def content(self) -> Path | bytes:
+        """What was read of it just now, or where it is read when it is sent."""
+        return self.source.path if self.found.content is None else self.found.content
 
 
 def assemble(
@@ -71,6 +76,8 @@ def assemble(
     """
     scan = scan_tree(context_dir) if context_dir is not None else None
     hashes = cache or _shared_cache()
+    if scan is not None and scan.size > limit:  # before anything is read
+        check_size([(file.target, file.stat.size) for file in scan.files], limit, context_dir)
     inherited = _place_scan(scan, hashes) if scan else _NO_FOLDER
     explicit = _place(capture.files, hashes)
     files = _merge(inherited, explicit)
@@ -78,11 +85,12 @@ def assemble(
     _check_limit(files, values, limit, context_dir)
     manifest = _manifest(protocol, capture, files, values)
     contents = dict(inherited.contents)
-    contents |= {placed.entry.sha256: placed.source.path for placed in explicit}
+    contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     report = [*_rows(capture, inherited, explicit, values), *_rows_of_others(capture, scan)]
     states = inherited.states | _states(explicit)
-    return Bundle(manifest, contents, report, [*capture.warnings, *_key_warnings(capture, scan)], states)
+    places = inherited.places | {placed.entry.path: placed.source.path for placed in explicit}
+    return Bundle(manifest, contents, report, [*capture.warnings, *_key_warnings(capture, scan)], states, places)
 
 
 def _states(files: Sequence[_Placed]) -> dict[Sha256, tuple[int, int, int, int]]:
@@ -138,9 +146,17 @@ class _PlacedFolder:
     contents: dict[Sha256, Path | bytes]
     states: dict[Sha256, tuple[int, int, int, int]]
     summaries: tuple[_Summary, ...]
+    places: dict[str, Path]
+
+    def without_contents(self) -> _PlacedFolder:
+        """Return the same with the places of files instead of what was read of them: for the next time."""
+        if not any(isinstance(content, bytes) for content in self.contents.values()):
+            return self
+        files = tuple(replace(placed, found=placed.found._replace(content=None)) for placed in self.files)
+        return replace(self, files=files, contents=_contents(files))
 
 
-_NO_FOLDER = _PlacedFolder((), (), {}, {}, ())
+_NO_FOLDER = _PlacedFolder((), (), {}, {}, (), {})
 
 # The scan is None where a hash was not settled: it has to be looked at again.
 _placed_folders: dict[Path, tuple[DirectoryScan | None, HashCache, _PlacedFolder]] = {}
@@ -151,20 +167,36 @@ def _place_scan(scan: DirectoryScan, hashes: HashCache) -> _PlacedFolder:
     before = _placed_folders.get(scan.root)
     if before is not None and before[0] is scan and before[1] is hashes:
         return before[2]
-    found = hashes.hash_files([(os.fspath(file.path), file.stat) for file in scan.files])
-    files = tuple(_Placed(file, _entry(file.target, one), one) for file, one in zip(scan.files, found, strict=True))
+    files = _hashed(scan, hashes)
     entries = tuple(placed.entry for placed in files)
     if before is not None and before[2].entries == entries:
         entries = before[2].entries  # the very objects: a manifest of them is compared with the last one in no time
-    contents: dict[Sha256, Path | bytes] = {placed.entry.sha256: placed.source.path for placed in files}
-    folder = _PlacedFolder(files, entries, contents, _states(files), tuple(_summaries(entries)))
-    settled = all(_unchanged(file, one) for file, one in zip(scan.files, found, strict=True))
-    _placed_folders[scan.root] = (scan if settled else None, hashes, folder)
+    places = {placed.entry.path: placed.source.path for placed in files}
+    folder = _PlacedFolder(files, entries, _contents(files), _states(files), tuple(_summaries(entries)), places)
+    settled = len(files) == len(scan.files) and all(map(_is_unchanged, scan.files, files))
+    _placed_folders[scan.root] = (scan if settled else None, hashes, folder.without_contents())
     return folder
 
 
-def _unchanged(file: ScannedFile, found: FileHash) -> bool:
-    return found.settled and found.stat == file.stat
+def _hashed(scan: DirectoryScan, hashes: HashCache) -> tuple[_Placed, ...]:
+    """Hash the files of a scan, but for those that have gone since: somebody works in the folder."""
+    files = scan.files
+    try:
+        found = hashes.hash_files([(os.fspath(file.path), file.stat) for file in files])
+    except CaptureError:
+        files = tuple(file for file in scan.files if os.path.lexists(file.path))
+        if len(files) == len(scan.files):
+            raise
+        found = hashes.hash_files([(os.fspath(file.path), file.stat) for file in files])
+    return tuple(_Placed(file, _entry(file.target, one), one) for file, one in zip(files, found, strict=True))
+
+
+def _contents(files: Sequence[_Placed]) -> dict[Sha256, Path | bytes]:
+    return {placed.entry.sha256: placed.content for placed in files}
+
+
+def _is_unchanged(file: ScannedFile, placed: _Placed) -> bool:
+    return placed.found.settled and placed.found.stat == file.stat
 
 
 def _place(files: Sequence[SourceFile], hashes: HashCache) -> tuple[_Placed, ...]:
@@ -299,15 +331,30 @@ def _rows(
             cell=value.cell,
             note=value.description,
         )
-    for placed in explicit:
-        source, entry = placed.source, placed.entry
-        yield BundleRow.about(
-            [entry.sha256], what=entry.path, how="file", size=entry.size, cell=source.cell, note=source.why
-        )
+    yield from _explicit_rows(explicit)
     for one in inherited.summaries:
         yield BundleRow.about(one.hashes, what=one.what, how=one.how, size=one.size, note="context directory")
     for requirement in dict.fromkeys(capture.requirements):
         yield CaptureRow(what=requirement, how="requirement", size=0)
+
+
+def _explicit_rows(explicit: Sequence[_Placed]) -> Iterator[CaptureRow]:
+    """One for each file; where many have the same reason, one for what they have in common."""
+    reasons: dict[tuple[str, str], list[_Placed]] = {}
+    for placed in explicit:
+        reasons.setdefault((placed.source.cell, placed.source.why), []).append(placed)
+    for (cell, why), files in reasons.items():
+        entries = [placed.entry for placed in files]
+        if len(entries) <= _LOOSE_FILES:
+            for entry in entries:
+                yield BundleRow.about([entry.sha256], what=entry.path, how="file", size=entry.size, cell=cell, note=why)
+            continue
+        folder = os.path.commonpath([os.path.dirname(entry.path) for entry in entries])
+        hashes = [entry.sha256 for entry in entries]
+        size = sum(entry.size for entry in entries)
+        yield BundleRow.about(
+            hashes, what=f"{folder or '.'}/", how=f"{len(entries)} files", size=size, cell=cell, note=why
+        )
 
 
 def _program_row(program: Program) -> CaptureRow:

@@ -14,7 +14,7 @@ from det_native.capture.hash_cache import FileStat
 from det_native.capture.model import SourceFile
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.errors import ArgumentError, BundleTooLargeError, CaptureError, Problem
-from det_native.schema.home import HOME_MARKERS
+from det_native.schema.home import FILE_HASHES, HOME_MARKERS, Home
 from det_native.schema.rest import CaptureRow
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ _IGNORED_FOLDERS = frozenset(
 )
 _IGNORED_FOLDER_ENDS = (".egg-info",)
 _IGNORED_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
+# Never sent, whatever .detignore says: SQLite has more files beside its own.
+_OWN_FILES = tuple(FILE_HASHES.name + end for end in ("", "-wal", "-shm", "-journal"))
+_OWN_NOTE = "left out: the files of det_native itself, the token of a master among them, never travel"
 _IGNORED_FILE_ENDS = (".pyc", ".pyo", "$py.class")
 # A folder that holds one of these is a virtual environment, a conda environment, or a cache (bford.info/cachedir).
 _MARKERS = frozenset({"pyvenv.cfg", "conda-meta", "CACHEDIR.TAG"})
@@ -119,7 +122,7 @@ def scan_tree(root: Path) -> DirectoryScan:
 
 
 def _is_left_out(names: set[str]) -> bool:
-    return not names.isdisjoint(_MARKERS) or names.issuperset(HOME_MARKERS)
+    return not names.isdisjoint(_MARKERS)
 
 
 def forget_scans() -> None:
@@ -233,6 +236,7 @@ class _Walk:
     def __init__(self, root: Path, rules: _Rules, previous: DirectoryScan | None) -> None:
         self._root = root
         self._real_root = os.path.realpath(root)
+        self._home = os.path.realpath(Home.default().path)
         self._rules = rules
         self._before = {file.target: file for file in previous.files} if previous else {}
         self._files: list[ScannedFile] = []
@@ -279,6 +283,11 @@ class _Walk:
         if prefix and self._is_environment(prefix, entries):
             self._left_out.append(prefix)
             return []
+        if self._is_home(folder, above[-1], {entry.name for entry in entries}):
+            self._not_sent.append((prefix or "./", _OWN_NOTE))
+            if prefix:
+                return []
+            entries = [entry for entry in entries if not Home.owns(entry.name)]  # a project that is one too
         inner: list[_Folder] = []
         for entry in entries:
             target = prefix + entry.name
@@ -299,6 +308,13 @@ class _Walk:
     def _is_environment(self, prefix: str, entries: list[os.DirEntry[str]]) -> bool:
         return self._rules.said_of(prefix) is not False and _is_left_out({entry.name for entry in entries})
 
+    def _is_home(self, folder: str, real: str, names: set[str]) -> bool:
+        """As :meth:`Home.is_at`, without a look at the disk for most folders."""
+        if real == self._home:
+            return True
+        likely = "cache" in names or names.issuperset(HOME_MARKERS)
+        return likely and Home.is_at(Path(folder))
+
     def _ignores_folder(self, target: str, name: str) -> bool:
         by_default = name in _IGNORED_FOLDERS or name.endswith(_IGNORED_FOLDER_ENDS)
         ignored = self._rules.ignores(f"{target}/", by_default)
@@ -307,7 +323,7 @@ class _Walk:
         return ignored
 
     def _ignores_file(self, target: str, name: str) -> bool:
-        if target == IGNORE_FILE:
+        if target == IGNORE_FILE or name in _OWN_FILES:
             return True
         if is_environment_file(name) and self._rules.said_of(target) is None:
             self._environment_files.append(target)
@@ -359,10 +375,7 @@ class _Walk:
         self._files.append(ScannedFile(Path(entry.path), target, "context directory", "", FileStat(*now)))
 
     def _rows(self) -> tuple[CaptureRow, ...]:
-        rows = [
-            CaptureRow(what=_shown(what), how="file", size=0, status="not sent", note=note)
-            for what, note in sorted(self._not_sent)
-        ]
+        rows = list(self._rows_not_sent())
         rows += map(environment_file_row, sorted(self._environment_files))
         if self._left_out:
             names = sorted(self._left_out)
@@ -371,6 +384,22 @@ class _Walk:
             note = f"left out by default or by {IGNORE_FILE}"
             rows.append(CaptureRow(what=what, how="ignored", size=0, status="not sent", note=note))
         return tuple(rows)
+
+    def _rows_not_sent(self) -> Iterator[CaptureRow]:
+        """One for each file; where many in a folder have the same reason, one for all of them."""
+        reasons: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for what, note in sorted(self._not_sent):
+            reasons.setdefault((what.rpartition("/")[0], note.partition(":")[0]), []).append((what, note))
+        for (folder, reason), found in reasons.items():
+            if len(found) > _NAMED:
+                note = f"{reason}, such as {found[0][0]}"
+                how = f"{len(found)} files"
+                yield CaptureRow(
+                    what=_shown(f"{folder or '.'}/"), how=how, size=0, status="not sent", note=_shown(note)
+                )
+                continue
+            for what, note in found:
+                yield CaptureRow(what=_shown(what), how="file", size=0, status="not sent", note=note)
 
 
 def _fault(path: str, target: str, found: os.stat_result) -> str | None:

@@ -19,11 +19,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from det_native.errors import CaptureError, Problem
+from det_native.schema.home import FILE_HASHES
 
 _RACY_NS = 2_000_000_000
 _BUFFER = 1 << 20
 _GROUP = 4 << 20
 _ATTEMPTS = 3
+# What is read is kept until it is sent, so that it is sent as it was then; of larger files only the hash.
+_KEPT_FILE = 16 << 20
+_KEPT_TOTAL = 128 << 20
 _KEEP_DAYS = 90
 _DAY = 86_400
 _QUERY = 500
@@ -53,21 +57,23 @@ class FileStat(NamedTuple):
 class FileHash(NamedTuple):
     """A file's content hash and the state of the file that it holds for.
 
-    `settled` is false if the file was changed so shortly before it was read that a change after could go unseen.
+    `settled` is false if the file was changed so shortly before it was read, or while it was, that a change after could
+    go unseen. `content` is what was read, where it was read just now and is not too large.
     """
 
     sha256: str
     stat: FileStat
     settled: bool
+    content: bytes | None = None
 
 
 def default_cache_path() -> Path:
     """Return where the hashes are kept: under ``DET_HOME`` if that is set, else in the user's cache directory."""
     home = os.environ.get("DET_HOME")
     if home:
-        return Path(home).expanduser() / "cache" / "file-hashes.sqlite"
+        return Path(home).expanduser() / FILE_HASHES
     root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "det_native" / "file-hashes.sqlite"
+    return (Path(root) if root else Path.home() / ".cache") / "det_native" / FILE_HASHES.name
 
 
 class HashCache:
@@ -103,7 +109,11 @@ class HashCache:
         Raises
         ------
         CaptureError
-            Files cannot be read, or change while they are read; lists all of them.
+            Files cannot be read; lists all of them.
+
+        Notes
+        -----
+        A file that changes meanwhile is no error: its hash is that of what was read.
         """
         problems: dict[str, str] = {}
         stats: dict[str, FileStat] = {}
@@ -116,15 +126,18 @@ class HashCache:
                     continue
             stats[path] = known_stat
         unknown = [path for path, found in stats.items() if not self._is_known(path, found)]
+        read: dict[str, FileHash] = {}
         if unknown:
             self._recall(unknown, stats)
-            problems |= self._hash([(path, stats[path]) for path in unknown if not self._is_known(path, stats[path])])
+            problems |= self._hash(
+                [(path, stats[path]) for path in unknown if not self._is_known(path, stats[path])], read
+            )
         if problems:
             raise CaptureError(
                 "Files that belong to the call cannot be sent:",
                 [Problem(path, what, "Fix that and run the call again.") for path, what in problems.items()],
             )
-        return [self._known[path] for path, _ in files]
+        return [read.get(path) or self._known[path] for path, _ in files]
 
     def forget(self, paths: Sequence[str]) -> None:
         """Drop what is remembered of files, here and on disk."""
@@ -154,8 +167,8 @@ class HashCache:
                     if found[:4] == (size, mtime_ns, ctime_ns, inode):
                         self._known[path] = FileHash(sha256, found, True)
 
-    def _hash(self, files: Sequence[tuple[str, FileStat]]) -> dict[str, str]:
-        """Read and hash files with several threads; return what went wrong, by path."""
+    def _hash(self, files: Sequence[tuple[str, FileStat]], read: dict[str, FileHash]) -> dict[str, str]:
+        """Read and hash files with several threads into `read`; return what went wrong, by path."""
         groups = list(_groups(files))
         workers = min(os.cpu_count() or 1, 8, len(groups))
         if workers < 2:
@@ -169,39 +182,45 @@ class HashCache:
             if isinstance(result, str):
                 problems[path] = result
                 continue
-            self._known[path] = result
+            read[path] = result
+            self._known[path] = result._replace(content=None)
             self.files_read += 1
             if result.settled:
                 settled[path] = result
         self._keep(settled)
         return problems
 
-    def _hash_group(self, paths: Sequence[str]) -> list[tuple[str, FileHash | str]]:
+    def _hash_group(self, group: Sequence[tuple[str, bool]]) -> list[tuple[str, FileHash | str]]:
         buffer = bytearray(_BUFFER)
         results: list[tuple[str, FileHash | str]] = []
-        for path in paths:
+        for path, kept in group:
             try:
-                results.append((path, self._hash_file(path, buffer)))
+                results.append((path, self._hash_file(path, buffer, kept=kept)))
             except OSError as error:
                 results.append((path, f"cannot be read: {error.strerror}."))
         return results
 
-    def _hash_file(self, path: str, buffer: bytearray) -> FileHash | str:
-        for _ in range(_ATTEMPTS):
+    def _hash_file(self, path: str, buffer: bytearray, *, kept: bool) -> FileHash | str:
+        """Read what a file holds at its opening; one that is written anew meanwhile is read again, some times."""
+        for attempt in range(1, _ATTEMPTS + 1):
             started = self._clock()
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
             try:
                 before = FileStat.of(os.fstat(descriptor))
                 if not stat.S_ISREG(before.mode):
                     return "is no plain file."
-                sha256, size = _digest(descriptor, buffer)
+                pieces: list[bytes] | None = [] if kept and before.size <= _KEPT_FILE else None
+                sha256, size = _digest(descriptor, buffer, before.size, pieces)
                 after = FileStat.of(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
+            content = None if pieces is None else b"".join(pieces)
             if before == after and size == after.size:
                 settled = max(after.mtime_ns, after.ctime_ns) < started - _RACY_NS
-                return FileHash(sha256, after, settled)
-        return "changes while it is read."
+                return FileHash(sha256, after, settled, content)
+            if after.size > before.size or attempt == _ATTEMPTS:  # a log, most likely
+                break
+        return FileHash(sha256, before._replace(size=size), False, content)
 
     def _keep(self, hashes: dict[str, FileHash]) -> None:
         if not hashes:
@@ -273,22 +292,30 @@ def _prepare(database: sqlite3.Connection) -> None:
     database.execute("COMMIT")
 
 
-def _digest(descriptor: int, buffer: bytearray) -> tuple[str, int]:
+def _digest(descriptor: int, buffer: bytearray, limit: int, pieces: list[bytes] | None) -> tuple[str, int]:
+    """Hash the first `limit` bytes of a file, and add them to `pieces`; return the hash, and how many there were."""
     digest = hashlib.sha256()
     size = 0
     with memoryview(buffer) as view:
-        while count := os.readv(descriptor, [view]):
+        while size < limit and (count := os.readv(descriptor, [view[: limit - size]])):
             size += count
             digest.update(view[:count])
+            if pieces is not None:
+                pieces.append(bytes(view[:count]))
     return digest.hexdigest(), size
 
 
-def _groups(files: Sequence[tuple[str, FileStat]]) -> Iterator[list[str]]:
-    """Gather files into groups of about the same number of bytes, the largest first, so that no thread ends late."""
-    group: list[str] = []
+def _groups(files: Sequence[tuple[str, FileStat]]) -> Iterator[list[tuple[str, bool]]]:
+    """Gather files into groups of about the same number of bytes, the largest first, so that no thread ends late.
+
+    With each file stands whether its content is kept: of the smallest ones, as many as there is room for.
+    """
+    group: list[tuple[str, bool]] = []
     size = 0
+    room = sum(found.size for _, found in files)
     for path, found in sorted(files, key=lambda one: one[1].size, reverse=True):
-        group.append(path)
+        group.append((path, room <= _KEPT_TOTAL))
+        room -= found.size
         size += found.size + (16 << 10)
         if size >= _GROUP:
             yield group

@@ -74,7 +74,7 @@ class Bundle:
     """A manifest, where the content of each blob is to be had (a file or bytes), and the report so far.
 
     `states` are (size, mtime_ns, ctime_ns, inode) of the files when they were hashed, of those that can be trusted to
-    be unchanged as long as these are.
+    be unchanged as long as these are. `places` says where the files of the manifest lie, by their path there.
     """
 
     manifest: BundleManifest
@@ -82,3 +82,4 @@ class Bundle:
     report: list[CaptureRow]
     warnings: list[str] = field(default_factory=list)
     states: dict[Sha256, tuple[int, int, int, int]] = field(default_factory=dict)
+    places: dict[str, Path] = field(default_factory=dict)

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from det_native.capture.model import Bundle, BundleRow
-from det_native.errors import CaptureError, MasterError, Problem, RequestError, StorageError
+from det_native.client.changed_files import with_files_read
+from det_native.errors import MasterError, RequestError, StorageError
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.manifests import BundleManifest, Sha256
 from det_native.schema.rest import BundleCreated, HashList
@@ -21,6 +22,8 @@ _CONFLICT = 409
 _NOT_FOUND = 404
 _BATCH = 100_000
 _IDS_KEPT = 8
+# How often files are read anew that change while they are sent; what was read so cannot change any more.
+_ROUNDS = 5
 
 logger = logging.getLogger("det_native")
 
@@ -68,16 +71,32 @@ def upload_bundle(session: Session, bundle: Bundle) -> BundleCreated:
     Raises
     ------
     CaptureError
-        Files changed or vanished while they were sent; names them.
+        Files vanished while they were sent; names them. One that was changed is sent as it was when it was read.
     MasterError
         The master refused, or cannot be reached.
     """
+    current = bundle
+    earlier: dict[Sha256, Sha256] = {}
+    for left in reversed(range(_ROUNDS)):
+        try:
+            created, sent = _upload(session, current)
+            break
+        except _FilesChangedError as error:
+            current, renewed = with_files_read(current, error.hashes)
+            earlier |= renewed
+            if not left:
+                raise error.__cause__ or error
+    _mark(bundle, sent=None if sent is None else sent | {earlier[sha256] for sha256 in sent & earlier.keys()})
+    return created
+
+
+def _upload(session: Session, bundle: Bundle) -> tuple[BundleCreated, set[Sha256] | None]:
+    """Send a bundle; return it with the blobs that were new, None if the whole bundle was there."""
     manifest = bundle.manifest
     created = _find(session, _id_of(manifest))
     if created is not None:
         _confirmed_at(session)[created.id] = created
-        _mark(bundle, sent=set(), existed=True)
-        return created
+        return created, None
     needed = manifest.hashes()
     sent = _deliver(session, bundle, needed - _known_at(session))
     for send_again in (_deliver, _send_missing):
@@ -94,8 +113,7 @@ def upload_bundle(session: Session, bundle: Bundle) -> BundleCreated:
         created = _create(session, manifest)
     _known_at(session).update(needed)
     _confirmed_at(session)[created.id] = created
-    _mark(bundle, sent=sent, existed=False)
-    return created
+    return created, sent
 
 
 def forget_bundle(session: Session, bundle_id: Sha256) -> None:
@@ -173,7 +191,7 @@ def _send(session: Session, bundle: Bundle, hashes: set[Sha256]) -> None:
     from det_native.storage.packing import CONTENT_TYPE, pack
 
     contents = _contents(bundle, hashes)
-    with _naming_changes(contents), closing(pack(contents)) as body:
+    with _noticing_changes(contents), closing(pack(contents)) as body:
         session.post("/blobs", data=body, headers={"Content-Type": CONTENT_TYPE})
 
 
@@ -185,7 +203,7 @@ def _put_directly(bundle: Bundle, hashes: set[Sha256], blob_folder: Path) -> set
     store = BlobStore(str(blob_folder))
     missing = set(store.missing(hashes))
     contents = _contents(bundle, missing)
-    with _naming_changes(contents):
+    with _noticing_changes(contents):
         put_many(contents, bundle.states, store)
     return missing
 
@@ -194,40 +212,43 @@ def _contents(bundle: Bundle, hashes: set[Sha256]) -> dict[Sha256, Path | bytes]
     return {sha256: content for sha256, content in bundle.contents.items() if sha256 in hashes}
 
 
+class _FilesChangedError(Exception):
+    """Sending failed because files are no longer what was hashed: those of these hashes."""
+
+    def __init__(self, hashes: set[Sha256]) -> None:
+        super().__init__()
+        self.hashes = hashes
+
+
 @contextmanager
-def _naming_changes(contents: Mapping[Sha256, Path | bytes]) -> Iterator[None]:
-    """If sending fails, say so if the reason is that files are no longer what was hashed."""
+def _noticing_changes(contents: Mapping[Sha256, Path | bytes]) -> Iterator[None]:
+    """If sending fails, find out whether the reason is that files are no longer what was hashed."""
     try:
         yield
     except (StorageError, MasterError) as error:
-        changed = list(_changed(contents))
+        changed = {sha256 for sha256, content in contents.items() if _is_changed(sha256, content)}
         if not changed:
             raise
-        raise CaptureError("Files changed while they were sent:", changed) from error
+        raise _FilesChangedError(changed) from error
 
 
-def _changed(contents: Mapping[Sha256, Path | bytes]) -> Iterable[Problem]:
-    """Yield a problem for each file whose content is no longer what was hashed."""
-    for sha256, content in contents.items():
-        if isinstance(content, bytes):
-            continue
-        try:
-            with open(content, "rb") as stream:
-                same = hashlib.file_digest(stream, "sha256").hexdigest() == sha256
-        except OSError as error:
-            yield Problem(str(content), f"cannot be read: {error.strerror}.", "Run the call again.")
-            continue
-        if not same:
-            yield Problem(str(content), "was changed.", "Run the call again once nothing writes to it.")
+def _is_changed(sha256: Sha256, content: Path | bytes) -> bool:
+    if isinstance(content, bytes):
+        return False
+    try:
+        with open(content, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest() != sha256
+    except OSError:
+        return True
 
 
-def _mark(bundle: Bundle, *, sent: set[Sha256], existed: bool) -> None:
-    """Set the status of the rows about what is sent; those about what is not keep theirs."""
+def _mark(bundle: Bundle, *, sent: set[Sha256] | None) -> None:
+    """Set the status of the rows about what is sent (None: nothing was new); those about what is not keep theirs."""
     for row in bundle.report:
         if row.status == "not sent":
             continue
-        all_there = isinstance(row, BundleRow) and not row.hashes & sent
-        row.status = "already there" if existed or all_there else "new"
+        all_there = sent is None or (isinstance(row, BundleRow) and not row.hashes & sent)
+        row.status = "already there" if all_there else "new"
 
 
 # What this process knows ----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
 from det_native.experimental.origin import Origin
-from det_native.experimental.settings import ConfigInput, check_settings, check_supported
+from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
 from det_native.experimental.trials import find_trial_class, framework_of
 from det_native.runtime import active_host
 from det_native.schema.loading import load_config
@@ -25,7 +26,7 @@ from det_native.trial import Trial
 
 @any_documented_order(leading=2)
 def create(
-    trial_def: type[Trial] | str,
+    trial_def: type[Trial] | str | None = None,
     config: ConfigInput = None,
     mode: Mode | str | None = None,
     local: bool | None = None,
@@ -42,8 +43,9 @@ def create(
 
     Parameters
     ----------
-    trial_def : type or str
-        A subclass of a framework's Trial class, such as ``det.pytorch.PyTorchTrial``, or ``"module:Class"``.
+    trial_def : type or str, optional
+        A subclass of a framework's Trial class, such as ``det.pytorch.PyTorchTrial``, or ``"module:Class"``; by default
+        the configuration's ``entrypoint``. A module that is named so may import ``determined``: it gets det_native.
     config, mode, local, test, context_dir, command, master_url, values, include, show
         See ``det.experimental.keras.init()``.
 
@@ -66,7 +68,8 @@ def create(
     """
     host = active_host()
     if host is not None:
-        handle: Experiment = host.take_call("create", find_trial_class(trial_def, None))
+        named = host.environment.config.get("entrypoint") if trial_def is None else trial_def
+        handle: Experiment = host.take_call("create", find_trial_class(named, None))
         return handle
     record = note_call("create")
     working_directory.leave()
@@ -74,11 +77,16 @@ def create(
     if other is not None:
         return other
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
-    trial_class = find_trial_class(trial_def, settings.context_dir)
+    named = _entrypoint(settings) if trial_def is None else trial_def
+    trial_class = find_trial_class(named, settings.context_dir)
     framework = framework_of(trial_class)
     _check(trial_class, framework)
     loaded = load_config(
-        settings.config, local=settings.place.local, processes=not settings.place.test, framework=framework
+        settings.config,
+        local=settings.place.local,
+        processes=not settings.place.test,
+        framework=framework,
+        trains=named if isinstance(named, str) else f"{trial_class.__module__}:{trial_class.__qualname__}",
     )
     check_supported(loaded, settings, framework, searches=True)
     if settings.place.notice:
@@ -94,6 +102,21 @@ def create(
     from det_native.experimental.cluster import submit
 
     return document_place.done(submit("create", trial_class, loaded, framework, settings, Origin(record)))
+
+
+def _entrypoint(settings: Settings) -> str:
+    """Return what the configuration names to be trained."""
+    loaded = load_config(settings.config, local=settings.place.local, warn=False)
+    if isinstance(loaded.entrypoint, str) and re.fullmatch(r"[\w.]+:\w+", loaded.entrypoint):
+        return loaded.entrypoint
+    if loaded.entrypoint is None:
+        raise ArgumentError(
+            "create() has no Trial class: give it, or name it in the configuration (entrypoint: model_def:MyTrial)."
+        )
+    raise ArgumentError(
+        f"entrypoint: {loaded.entrypoint!r} of the configuration names no Trial class (model_def:MyTrial); a script "
+        "of its own is sent by command=."
+    )
 
 
 def _check(trial_class: type[Trial], framework: Framework) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.experimental.directory import WorkingDirectory
+from det_native.experimental.context_modules import import_from
 from det_native.frameworks import framework_taking, known_frameworks, translated, trial_class_names, trial_class_titles
 from det_native.schema.manifests import Framework
 from det_native.trial import Trial
@@ -32,6 +31,11 @@ def find_trial_class(trial_def: object, context_dir: Path | None) -> type[Trial]
     if not isinstance(found, type):
         what = "an instance; pass the class itself" if isinstance(found, Trial) else f"{type(found).__name__}"
         raise TrialDefinitionError(f'create() takes a Trial class, or "module:Class"; this is {what}.')
+    if any(base.__module__.partition(".")[0] == "determined" for base in found.__mro__):
+        raise TrialDefinitionError(
+            f"{found.__qualname__} is a class of the `determined` package that is installed here: uninstall that, "
+            "and the code runs with det_native as it is."
+        )
     if not issubclass(found, Trial) or found is Trial:
         raise TrialDefinitionError(
             f"{found.__qualname__} is not a subclass of {trial_class_titles()}; create() takes a Trial class."
@@ -63,10 +67,11 @@ def framework_of(trial_class: type[Trial]) -> Framework:
 def _imported(name: str, context_dir: Path | None) -> object:
     module_name, separator, attribute = name.partition(":")
     if not separator or not module_name or not attribute.isidentifier():
-        raise ArgumentError(f'trial_def must be a Trial class or "module:Class", not {name!r}.')
-    with WorkingDirectory().inside(context_dir), translated(name):
+        hint = f" create(config={name!r}) trains its entrypoint." if name.endswith((".yaml", ".yml", ".json")) else ""
+        raise ArgumentError(f'trial_def must be a Trial class or "module:Class", not {name!r}.{hint}')
+    with translated(name):
         try:
-            module = importlib.import_module(module_name)
+            module = import_from(context_dir, module_name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
                 raise

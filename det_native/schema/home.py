@@ -12,6 +12,15 @@ from det_native.schema.processes import is_alive
 
 #: Files that are in every folder of a master, and together nowhere else.
 HOME_MARKERS = ("token", "det.db")
+#: Where hashes of files are remembered, in a home.
+FILE_HASHES = Path("cache", "file-hashes.sqlite")
+#: Names of files and folders at the top of one, as ``docs/architecture.md`` lists them.
+OWN_NAMES = frozenset(
+    {
+        *("port", "runtime.json", "token", "start.lock", "master.lock", "master.log", "det.db"),
+        *("blobs", "checkpoints", "runs", "tensorboard", "standby", "local", "cache", "backups"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,14 @@ class Home:
     @staticmethod
     def is_at(folder: Path) -> bool:
         """Return whether a folder is a home, this user's or another: it holds a token, which must not get out."""
-        return folder == Home.default().path or all((folder / name).is_file() for name in HOME_MARKERS)
+        if _is_default(folder) or all((folder / name).is_file() for name in HOME_MARKERS):
+            return True
+        return (folder / FILE_HASHES).is_file()  # of a kernel that has not had a master here yet
+
+    @staticmethod
+    def owns(name: str) -> bool:
+        """Return whether an entry of a home is det_native's own by its name; SQLite keeps files beside a database."""
+        return name in OWN_NAMES or name.startswith("det.db")
 
     @property
     def runtime(self) -> Path:
@@ -68,6 +84,11 @@ class Home:
     def standby(self) -> Path:
         """An empty folder, the working directory of standbys."""
         return self.path / "standby"
+
+
+def _is_default(folder: Path) -> bool:
+    default = Home.default().path
+    return folder == default or (folder.name == default.name and os.path.realpath(folder) == os.path.realpath(default))
 
 
 class RuntimeFile(BaseModel):

@@ -40,6 +40,7 @@ def load_config(
     fills: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
     framework: Framework | None = None,
+    trains: str | None = None,
     warn: bool = True,
 ) -> ExperimentConfig:
     """Read, complete and validate an experiment configuration.
@@ -60,6 +61,8 @@ def load_config(
         Like `fills`, but nobody said so: where the configuration speaks there is no warning. `fills` win over them.
     framework : str, optional
         What is trained with, where that is known: some fields are without effect for one framework only.
+    trains : str, optional
+        The Trial class that is trained, ``"module:Class"``: ``entrypoint`` may name it.
     warn : bool
         Whether to warn about contradicting `fills` and about fields without effect.
 
@@ -86,7 +89,7 @@ def load_config(
             "with test=True, and where its framework trains on one."
         )
         loaded = loaded.model_copy(update={"resources": loaded.resources.model_copy(update={"slots_per_trial": 1})})
-    notes.append(_no_effect(loaded, framework, local))
+    notes.append(_no_effect(loaded, framework, local, trains))
     if warn:
         for note in filter(None, notes):
             warnings.warn(note, ConfigurationWarning, stacklevel=_levels_to_the_user())
@@ -210,9 +213,11 @@ def _written(value: Any) -> str:
     return repr(value)
 
 
-def _no_effect(loaded: ExperimentConfig, framework: Framework | None, local: bool) -> str:
+def _no_effect(loaded: ExperimentConfig, framework: Framework | None, local: bool, trains: str | None) -> str:
     by_reason: dict[str, list[str]] = {}
     for path, reason in fields_without_effect(loaded, framework, local=local).items():
+        if path == "entrypoint" and trains is not None and loaded.entrypoint == trains:
+            continue
         by_reason.setdefault(reason, []).append(path)
     if not by_reason:
         return ""

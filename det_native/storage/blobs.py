@@ -84,8 +84,8 @@ class BlobStore:
             return None
         return found.st_ino, found.st_mtime_ns
 
-    def put(self, sha256: str, raw: Buffer) -> None:
-        """Store `raw`, whose hash must be `sha256`.
+    def put(self, sha256: str, raw: Buffer, *, compressed: bool = True) -> None:
+        """Store `raw`, whose hash must be `sha256`; without compressing it where time counts more than room.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class BlobStore:
         with self.writer(sha256, len(view)) as writer:
             for start in range(0, len(view), BLOCK):
                 piece = view[start : start + BLOCK]
-                header, payload = frames.encode_block(piece)
+                header, payload = frames.encode_block(piece) if compressed else frames.raw_block(piece)
                 writer.write(header, payload, piece)
             writer.commit()
 

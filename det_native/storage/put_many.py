@@ -36,7 +36,7 @@ def put_many(
         for sha256 in group:
             content = contents[sha256]
             if isinstance(content, bytes):
-                store.put(sha256, content)
+                store.put(sha256, content, compressed=sha256 not in states)
             else:
                 state = states.get(sha256)
                 store.put_file(sha256, content, FileState(*state) if state else None)

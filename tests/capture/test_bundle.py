@@ -230,3 +230,43 @@ def test_a_file_of_variables_that_was_asked_for_is_not_reported_as_left_out(tmp_
     (row,) = [row for row in bundle.report if row.what == ".env"]
     assert (row.how, row.status) == ("file", "new")
     assert [file.path for file in bundle.manifest.files] == [".env", "train.py"]
+
+
+def test_a_folder_of_a_thousand_files_is_one_row_whoever_names_it(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    for number in range(1000):
+        make(root, **{f"data__{number % 7}__{number}_dot_txt": b"%d" % number})
+    named = [
+        SourceFile(path, path.relative_to(root).as_posix(), "named in cell [2] as 'data'", "[2]")
+        for path in sorted(root.rglob("*.txt"))
+    ]
+    other = SourceFile(named[0].path, "other.txt", "read by cell [3]", "[3]")
+    for bundle in (build(capture(*named, other), None), build(capture(other), root)):
+        rows = {row.what: row for row in bundle.report}
+        assert rows["data/"].how == "1000 files"
+        assert rows["data/"].size == sum(len(str(number)) for number in range(1000))
+        assert rows["other.txt"].how == "file"
+        assert len([row for row in bundle.report if "txt" in row.what or "data" in row.what]) == 2
+        assert isinstance(rows["data/"], BundleRow)
+        assert len(rows["data/"].hashes) == 1000
+
+
+def test_a_file_that_goes_away_while_the_directory_is_read_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, train_dot_py=b"print()", part_dot_tmp=b"half")
+    hash_files = HashCache.hash_files
+
+    def later(self: HashCache, files: list[tuple[str, object]]) -> object:
+        (tmp_path / "part.tmp").unlink(missing_ok=True)
+        return hash_files(self, files)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(HashCache, "hash_files", later)
+    assert [entry.path for entry in build(capture(), tmp_path).manifest.files] == ["train.py"]
+
+
+def test_what_is_too_large_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, large_dot_bin=b"x" * 1000)
+    monkeypatch.setattr(HashCache, "hash_files", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(BundleTooLargeError, match=r"large\.bin"):
+        build(capture(), tmp_path, limit=999)

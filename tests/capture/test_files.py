@@ -218,3 +218,32 @@ def test_the_files_of_a_master_never_travel_with_the_directory(tmp_path: Path) -
         (tmp_path / "home" / name).write_text("secret")
     (tmp_path / "token").write_text("a word of a vocabulary")
     assert [file.target for file in scan_directory(tmp_path)] == ["token"]
+
+
+@pytest.mark.parametrize("name", ["home", "."])
+def test_a_home_in_the_directory_never_travels_even_before_a_master_ran_there(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a kernel writes there while it captures: hashes of files, its local runs."""
+    monkeypatch.setenv("DET_HOME", str(tmp_path / name))
+    for path in ("cache/file-hashes.sqlite", "cache/file-hashes.sqlite-wal", "local/1/experiment.json", "start.lock"):
+        make(tmp_path / name, path)
+    make(tmp_path, "train.py")
+    make(tmp_path, "other/cache/file-hashes.sqlite")
+    (tmp_path / ".detignore").write_text("!home/\n!*.sqlite\n")
+    scan = scan_tree(tmp_path)
+    assert [file.target for file in scan.files] == ["train.py"]
+    homes = {row.what for row in scan.rows if "never travel" in row.note}
+    assert homes == {"./" if name == "." else "home/", "other/"}
+
+
+def test_a_folder_of_a_thousand_files_that_are_not_sent_is_one_row(tmp_path: Path) -> None:
+    outside, inside = tmp_path / "outside", tmp_path / "project"
+    make(outside, "image")
+    make(inside, "train.py")
+    (inside / "data").mkdir()
+    for number in range(1000):
+        (inside / "data" / f"{number}.png").symlink_to(outside / "image")
+    (row,) = scan_tree(inside).rows
+    assert (row.what, row.how) == ("data/", "1000 files")
+    assert row.note == "a link to outside of the context directory, such as data/0.png"

@@ -167,3 +167,45 @@ def test_several_kernels_share_it(store: Path, files: list[Path]) -> None:
     outputs = [kernel.communicate(timeout=60)[0].split() for kernel in kernels]
     assert outputs == [[sha(b"a")] * 5] * 3
     assert [kernel.returncode for kernel in kernels] == [0, 0, 0]
+
+
+def test_what_was_read_is_kept_to_be_sent_and_only_once(store: Path, files: list[Path]) -> None:
+    cache = HashCache(store, clock=later)
+    wanted: list[tuple[str, FileStat | None]] = [(str(path), None) for path in files]
+    assert [one.content for one in cache.hash_files(wanted)] == [path.read_bytes() for path in files]
+    assert [one.content for one in cache.hash_files(wanted)] == [None] * len(files)
+
+
+def test_of_a_large_file_only_the_hash_is_kept(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("det_native.capture.hash_cache._KEPT_FILE", 3)
+    monkeypatch.setattr("det_native.capture.hash_cache._KEPT_TOTAL", 5)
+    for size in (1, 2, 3, 4):
+        (tmp_path / str(size)).write_bytes(b"x" * size)
+    found = HashCache(store).hash_files([(str(tmp_path / str(size)), None) for size in (1, 2, 3, 4)])
+    assert [one.content for one in found] == [b"x", b"xx", None, None]
+    assert [one.sha256 for one in found] == [sha(b"x" * size) for size in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [("grows", b"first" * 500_000), ("shrinks", b"")],
+)
+def test_a_file_that_changes_at_each_reading_is_hashed_as_it_was_read(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, expected: bytes
+) -> None:
+    path = tmp_path / "log.txt"
+    path.write_bytes(b"first" * 500_000)
+    read = os.readv
+
+    def busy(descriptor: int, buffers: list[memoryview]) -> int:
+        if change == "grows":
+            with path.open("ab") as stream:
+                stream.write(b"more")
+        else:
+            os.truncate(path, 0)
+        return read(descriptor, buffers)
+
+    monkeypatch.setattr(os, "readv", busy)
+    (found,) = HashCache(store, clock=later).hash_files([(str(path), None)])
+    assert (found.content, found.sha256, found.stat.size) == (expected, sha(expected), len(expected))
+    assert found.settled is (change == "shrinks")

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -217,18 +218,70 @@ def test_a_refusal_for_another_reason_is_passed_on(master: Master, session: Sess
     assert caught.value.status == 500
 
 
-def test_a_file_changed_between_capture_and_sending_is_named(master: Master, session: Session, project: Path) -> None:
+def sent_file(master: Master, bundle_id: str, path: str) -> bytes:
+    (sha256,) = [file.sha256 for file in master.bundles[bundle_id].files if file.path == path]
+    return master.store.read(sha256)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["by HTTP", "through its folder"])
+@pytest.mark.parametrize("change", ["grows", "written anew"])
+@pytest.mark.parametrize("read", ["for this bundle", "for an earlier one"])
+def test_a_file_is_sent_as_it_was_when_it_was_read(
+    master: Master,
+    session: Session,
+    project: Path,
+    request: pytest.FixtureRequest,
+    own: bool,
+    change: str,
+    read: str,
+) -> None:
+    if own:
+        request.getfixturevalue("own_home")
+    log = project / "log.txt"
+    log.write_text("first line\n")
+    (project / "same.txt").write_text("first line\n")
     bundle = build(project)
-    (project / "pkg" / "m7.py").write_text("changed meanwhile\n")
-    with pytest.raises(CaptureError, match=r"m7\.py"):
-        upload_bundle(session, bundle)
-    assert master.bundles == {}
-    upload_bundle(session, build(project))
-    assert len(master.bundles) == 1
+    if read == "for an earlier one":  # then only its hash is known, and the file is read when it is sent
+        contents = {
+            file.sha256: project / file.path for file in bundle.manifest.files if not file.path.startswith("same")
+        }
+        bundle = replace(bundle, contents=bundle.contents | contents)
+    with log.open("a" if change == "grows" else "w") as stream:
+        stream.write("second line\n")
+    created = upload_bundle(session, bundle)
+    kept = read == "for this bundle" or change == "grows"
+    assert sent_file(master, created.id, "log.txt") == (b"first line\n" if kept else b"second line\n")
+    assert sent_file(master, created.id, "same.txt") == b"first line\n"
+    assert (created.id == bundle.manifest.id) is kept
+    assert master.bundles[created.id].id == created.id
+    assert status(bundle)["log.txt"] == "new"
+
+
+def test_what_changes_at_each_attempt_is_sent_in_the_end(master: Master, project: Path) -> None:
+    """Three files that are read when they are sent."""
+    bundle = build(project)
+    modules = [f"pkg/m{number}.py" for number in range(3)]
+    contents = {file.sha256: project / file.path for file in bundle.manifest.files if file.path in modules}
+    bundle = replace(bundle, contents=bundle.contents | contents)
+    attempts = []
+
+    class Busy(Session):
+        def post(self, path, json=None, **more):  # type: ignore[no-untyped-def]
+            if path == "/blobs":
+                attempts.append(b"changed for the %d. time\n" % len(attempts))
+                for module in modules:
+                    (project / module).write_bytes(attempts[-1])
+            return super().post(path, json, **more)
+
+    created = upload_bundle(Busy(master.url, "token"), bundle)
+    assert len(attempts) > 1
+    assert {sent_file(master, created.id, path) for path in modules} <= set(attempts)
 
 
 def test_a_file_that_vanished_is_named(session: Session, project: Path) -> None:
     bundle = build(project)
+    (table,) = [file.sha256 for file in bundle.manifest.files if file.path == "table.csv"]
+    bundle.contents[table] = project / "table.csv"  # read when it is sent
     (project / "table.csv").unlink()
     with pytest.raises(CaptureError, match=r"table\.csv"):
         upload_bundle(session, bundle)
@@ -290,17 +343,6 @@ def test_to_the_own_master_blobs_go_through_its_folder(
     for sha256, content in bundle.contents.items():
         assert master.store.read(sha256) == (content if isinstance(content, bytes) else content.read_bytes())
     assert set(status(bundle).values()) == {"new"}
-
-
-def test_a_changed_file_never_gets_into_the_own_masters_folder_under_a_wrong_hash(
-    master: Master, session: Session, project: Path, own_home: Home
-) -> None:
-    bundle = build(project)
-    (project / "pkg" / "m7.py").write_text("changed meanwhile\n")
-    with pytest.raises(CaptureError, match=r"m7\.py"):
-        upload_bundle(session, bundle)
-    (wrong,) = [file.sha256 for file in bundle.manifest.files if file.path == "pkg/m7.py"]
-    assert wrong not in master.store
 
 
 def test_a_folder_that_is_not_the_masters_is_found_out(
