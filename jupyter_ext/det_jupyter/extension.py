@@ -15,8 +15,8 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
   ``GET local/experiments/<n>/checkpoints/<uuid>/files/<path>`` and the stream
   ``GET local/events?experiment_id=local-<n>`` -> of the runs in ``DET_HOME/local`` what the master's routes of these
   names say, see ``local_runs``. No master is needed.
-* ``POST local/experiments/<n>/kill`` interrupts a run, by its kernel's manager where that is this server's; ``pause``
-  and ``activate`` are 409 ``{"error"}``.
+* ``POST local/experiments/<n>/stop`` (or ``kill``) interrupts a run, by its kernel's manager where that is this
+  server's; ``pause`` and ``resume`` are 409 ``{"error"}``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DetJupyter(ExtensionApp):
             LocalTrialHandler,
         ),
         (rf"{BASE}/local/experiments/({NUMBER})/checkpoints/([0-9A-Za-z-]{{1,64}})/files/(.+)", LocalFileHandler),
-        (rf"{BASE}/local/experiments/({NUMBER})/(kill|pause|activate)", LocalActionHandler),
+        (rf"{BASE}/local/experiments/({NUMBER})/(stop|kill|pause|resume|activate)", LocalActionHandler),
         (rf"{BASE}/saved/(experiments|trials)/([0-9]{{1,18}})", SavedHandler),
     ]
 

@@ -186,7 +186,7 @@ class LocalFileHandler(LocalHandler):
 
 
 class LocalActionHandler(LocalHandler):
-    """``local/experiments/<n>/kill``, ``.../pause`` and ``.../activate``."""
+    """``local/experiments/<n>/stop``, ``.../kill``, ``.../pause`` and ``.../resume``."""
 
     @web.authenticated
     @authorized
@@ -194,7 +194,7 @@ class LocalActionHandler(LocalHandler):
         """Interrupt a run, which then ends with a checkpoint; 409 for what a local run cannot do."""
         try:
             store = await asyncio.to_thread(local_runs.store_of, number)
-            if action != "kill":
+            if action not in ("stop", "kill"):
                 asked = "paused" if action == "pause" else "resumed"
                 raise UnsupportedFeatureError(not_on_a_master(store.id, asked))
             runner = store.runner()

@@ -53,12 +53,12 @@ async def test_a_run_that_goes_on_is_told_and_stopped(jupyter: Jupyter, tmp_path
 
 async def stopped_by_its_button(jupyter: Jupyter, run: Running) -> None:
     """Stop a run as the front end does, and have the stream of events tell its end."""
-    for action, word in (("pause", "paused"), ("activate", "resumed")):
+    for action, word in (("pause", "paused"), ("resume", "resumed"), ("activate", "resumed")):
         refused = await jupyter.post(f"local/experiments/1/{action}")
         assert refused.status_code == 409
         assert f"local-1 is a local run, which cannot be {word}" in refused.json()["error"]
     async with local_events(jupyter, experiment_id="local-1") as events:
-        stopped = await jupyter.post("local/experiments/1/kill")
+        stopped = await jupyter.post("local/experiments/1/stop")
         assert stopped.status_code == 200, stopped.text
         await asyncio.to_thread(run.go_on)
         told = await events_until_the_end(events)
