@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Screen, wait_until
+from click.testing import CliRunner
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit, wait_for_end
 
+import det_native as det
+from det_native.client.command import cli
 from det_native.client.connect import connect
 from det_native.client.session import Session
 from det_native.schema.home import Home
@@ -96,7 +99,8 @@ def test_a_running_experiment_moves_in_the_list_and_is_acted_on_from_there(
     expect(row.locator(".det-Row-state")).to_contain_text("Paused")
     assert master.get(f"/experiments/{running}")["state"] == "PAUSED"
     row.click(button="right")
-    expect(screen.page.get_by_role("menuitem", name="Pause", exact=True)).to_have_count(0)
+    for word, shown_now in (("Open", 1), ("Pause", 0), ("Resume", 1), ("Stop", 1), ("Kill", 1), ("Activate", 0)):
+        expect(screen.page.get_by_role("menuitem", name=word, exact=True)).to_have_count(shown_now)
     screen.page.get_by_role("menuitem", name="Resume", exact=True).click()
     expect(row.locator(".det-Row-state")).to_contain_text("Running")
     choose(screen, row, "Stop")
@@ -105,6 +109,15 @@ def test_a_running_experiment_moves_in_the_list_and_is_acted_on_from_there(
     choose(screen, row, "Stop")
     screen.page.locator(".jp-Dialog").get_by_role("button", name="Stop", exact=True).click()
     expect(row.locator(".det-Row-state")).to_contain_text("Stopped")
+    expect(screen.page.locator(".det-page .det-badge")).to_have_text("Stopped")
+    expect(screen.page.locator(".det-page .det-actions")).to_be_hidden()
+    listed = CliRunner().invoke(cli, ["e", "list", "--state", "stopped"]).output
+    assert re.search(rf"^ *{running}  running +Stopped ", listed, re.MULTILINE), "the command has the same word"
+    assert det.attach(running).state == "Stopped"
+    row.click(button="right")
+    for word, shown_now in (("Open", 1), ("Pause", 0), ("Resume", 0), ("Stop", 0), ("Kill", 0)):
+        expect(screen.page.get_by_role("menuitem", name=word, exact=True)).to_have_count(shown_now)
+    screen.page.keyboard.press("Escape")
     assert master.get(f"/experiments/{running}")["state"] == "CANCELED"
     expect(panel.locator(".det-Panel-master")).to_have_text("Master running · 0 of 2 slots busy")
 
