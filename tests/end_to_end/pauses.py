@@ -31,7 +31,7 @@ def check_that_pauses_change_nothing(kernel: Kernel, cluster: Cluster, gate: Gat
     assert told.count("Paused after batch") == 3
     for batch in (8, 11, 12):
         assert f"Paused after batch {batch}." in told
-    with pytest.raises(RequestError, match=r"has ended \(COMPLETED\); it cannot be paused"):
+    with pytest.raises(RequestError, match=r"has ended \(Completed\); it cannot be paused"):
         experiment.pause()
 
 

@@ -243,7 +243,7 @@ def test_a_quick_check_is_an_experiment_of_one_batch(attached: Executed) -> None
 
 def test_interrupting_the_wait_leaves_the_experiment_running(notebook: Executed) -> None:
     assert "goes on running" in notebook.text("interrupt")
-    assert "state ACTIVE" in notebook.text("interrupt")
+    assert "state Running" in notebook.text("interrupt")
     assert "Stopped" in notebook.text("kill")
 
 

@@ -253,7 +253,7 @@ def test_one_process_with_all_slots_is_not_the_kernel_either(kernel: Kernel) -> 
     printed = kernel.run(SPREAD)
     assert "rank 0 of 1, here: False" in printed, printed
     assert "here: True" not in printed
-    assert re.search(r"done local-\d+ COMPLETED", printed), printed
+    assert re.search(r"done local-\d+ Completed", printed), printed
 
 
 def test_error_of_one_rank_comes_back_with_cell_and_line(kernel: Kernel) -> None:

@@ -28,7 +28,6 @@ export function experiment(change: Partial<Experiment> = {}): Experiment {
     progress: 0.456,
     test: false,
     trials: 1,
-    waits_for: '',
     failed_trials: 0,
     waits_for: '',
     best_validation: 0.98713,
