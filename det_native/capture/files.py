@@ -399,7 +399,8 @@ class _Walk:
                 )
                 continue
             for what, note in found:
-                yield CaptureRow(what=_shown(what), how="file", size=0, status="not sent", note=note)
+                how = "folder" if what.endswith("/") else "file"
+                yield CaptureRow(what=_shown(what), how=how, size=0, status="not sent", note=note)
 
 
 def _fault(path: str, target: str, found: os.stat_result) -> str | None:
