@@ -24,6 +24,29 @@ function multiples(digits: number[], power: number, powers: number): number[] {
 /** Batches are counted: there is none between 1 and 2. */
 export const WHOLE_STEPS = multiples([1, 2, 5], 0, 10);
 
+/** Ends of the axis of batches: around a single one there is room for its neighbours. */
+export function batchRange(
+  batches: ArrayLike<number>,
+  min: number,
+  max: number
+): [number, number] {
+  const [only = min] = Array.from(batches);
+  return batches.length === 1 ? [only - 1, only + 1] : [min, max];
+}
+
+/** Ends of an axis of values; null where they are not all the same, for which uPlot has its own. */
+export function flatRange(
+  min: number,
+  max: number,
+  logarithmic: boolean
+): [number, number] | null {
+  if (min !== max) {
+    return null;
+  }
+  const room = Math.abs(min) / 10 || 1;
+  return logarithmic ? [min / 2, min * 2] : [min - room, min + room];
+}
+
 /** Ticks of a linear axis of metrics, of whatever size: those of uPlot end at 1e32, and at 17 digits. */
 export function linearTicks(min: number, max: number): number[] {
   const least = max / MOST_STEPS - min / MOST_STEPS;

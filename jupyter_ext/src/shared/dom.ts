@@ -27,6 +27,23 @@ export function setText(element: Element, text: string): void {
   }
 }
 
+/** Of a name that is cut, so many letters stay at its end. */
+const TAIL = 12;
+
+/** Show a name: where it is too long for its place, its middle is left out, and it is seen whole when pointed at. */
+export function setName(element: HTMLElement, name: string): void {
+  if (element.textContent !== name) {
+    const letters = [...name];
+    const end = letters.splice(-TAIL).join('');
+    element.classList.add('det-middle');
+    element.replaceChildren(
+      make('span', '', {}, letters.join('')),
+      make('span', '', {}, end)
+    );
+  }
+  element.title = name;
+}
+
 /** A button with words and what it does. */
 export function button(
   className: string,

@@ -37,6 +37,7 @@ export class ExperimentElement {
   private readonly _parts: readonly Part[];
   private readonly _sections: readonly Part[];
   private readonly _charts = new ChartGrid();
+  private readonly _log: LogSection;
   private readonly _unsubscribe: () => void;
   private _frame = 0;
   private _ended = false;
@@ -47,10 +48,14 @@ export class ExperimentElement {
     options: ExperimentElementOptions = {}
   ) {
     const page = options.page ?? false;
+    this._log = new LogSection(source);
     this._sections = [
-      new TrialsSection(trialId => this._charts.highlight(trialId)),
+      new TrialsSection(trialId => {
+        this._charts.highlight(trialId);
+        this._log.highlight(trialId);
+      }),
       new CheckpointsSection(page, options.onLoad),
-      new LogSection(source)
+      this._log
     ];
     this._parts = [
       new Header(source, options.confirm),
@@ -77,6 +82,7 @@ export class ExperimentElement {
     this._unsubscribe();
     cancelAnimationFrame(this._frame);
     this._charts.dispose();
+    this._log.dispose();
     this.root.remove();
   }
 

@@ -17,23 +17,20 @@ export function shownTrial(view: ExperimentView): Trial | null {
     : null;
 }
 
+/** The trials by their best validation: best first, those without one last, equal ones oldest first. */
+export function bestFirst({ experiment, trials }: ExperimentView): Trial[] {
+  const sign = experiment?.smaller_is_better === false ? -1 : 1;
+  const rank = ({ best_validation: value }: Trial) =>
+    value === null || Number.isNaN(+value) ? Infinity : sign * value;
+  return trials.toSorted(
+    (one, other) => rank(one) - rank(other) || one.id - other.id
+  );
+}
+
 /** The trial with the best validation; null while none has been validated. */
 export function bestTrial(view: ExperimentView): Trial | null {
-  const sign = view.experiment?.smaller_is_better === false ? -1 : 1;
-  let best: Trial | null = null;
-  for (const trial of view.trials) {
-    const value = trial.best_validation;
-    if (value !== null && (best?.best_validation ?? null) === null) {
-      best = trial;
-    } else if (
-      value !== null &&
-      best &&
-      sign * value < sign * (best.best_validation ?? 0)
-    ) {
-      best = trial;
-    }
-  }
-  return best;
+  const [best] = bestFirst(view);
+  return best && best.best_validation !== null ? best : null;
 }
 
 function share(trial: Trial): number {

@@ -41,8 +41,9 @@ export function formatBytes(bytes: number): string {
 }
 
 const LONGEST_TEXT = 40;
+const TAIL = 15;
 
-/** A metric or a hyperparameter: four digits that count; what is no number as text, cut at 40 characters. */
+/** A metric or a hyperparameter: four digits that count; what is no number as text, cut to 40 characters. */
 export function formatValue(value: unknown): string {
   if (value === null || value === undefined) {
     return '—';
@@ -53,16 +54,16 @@ export function formatValue(value: unknown): string {
   return shortened(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-/** A text, cut at 40 characters. */
+/** A text of at most 40 characters, its middle left out. */
 export function shortened(text: string): string {
-  return text.length <= LONGEST_TEXT
+  const letters = [...text];
+  return letters.length <= LONGEST_TEXT
     ? text
-    : `${beginning(text, LONGEST_TEXT - 1)}…`;
-}
-
-/** The first characters, without half of a pair such as an emoji at the cut. */
-function beginning(text: string, length: number): string {
-  return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '');
+    : [
+        ...letters.slice(0, LONGEST_TEXT - 1 - TAIL),
+        '…',
+        ...letters.slice(-TAIL)
+      ].join('');
 }
 
 /** As `format_value` of Python (`det_native/client/short_forms.py`) writes it. */

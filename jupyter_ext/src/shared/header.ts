@@ -1,6 +1,6 @@
 /** Title, state, progress and what can be done: the upper part of an experiment's view. */
 
-import { button, make, setText } from './dom';
+import { button, make, setName, setText } from './dom';
 import {
   formatDuration,
   formatPercent,
@@ -76,8 +76,7 @@ export class Header {
       this._bar.hidden = true;
       return;
     }
-    setText(this._name, nameOf(view, experiment));
-    this._name.title = this._name.textContent ?? '';
+    setName(this._name, nameOf(view, experiment));
     const state = trial
       ? trialStateText(trial, experiment)
       : experimentStateText(experiment);

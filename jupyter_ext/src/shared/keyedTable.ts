@@ -1,11 +1,13 @@
 /** A table whose rows are kept while their items change: focus and selection survive an update. */
 
-import { make, setText } from './dom';
+import { button, make, setText } from './dom';
 import { RowHighlight } from './rowHighlight';
 
 export interface Column<T> {
   readonly title: string;
   readonly text: (item: T) => string;
+  /** What rows are sorted by where that is not the text: nothing comes last. */
+  readonly value?: (item: T) => number | null;
   /** Shown when pointed at, where the text is cut. */
   readonly tip?: (item: T) => string;
   readonly numeric?: boolean;
@@ -34,19 +36,25 @@ export class KeyedTable<T> {
   private readonly _body = make('tbody');
   private readonly _rows = new Map<string, Row>();
   private readonly _highlight: RowHighlight | null = null;
+  private readonly _heads: HTMLElement[] = [];
+  private _items: readonly T[] = [];
+  /** The column that rows are sorted by, from 0; -1 for the order in which they are given. */
+  private _sorted = -1;
+  private _descending = false;
 
   constructor(private readonly _options: TableOptions<T>) {
     const head = make('tr');
-    for (const column of _options.columns) {
-      head.append(
+    _options.columns.forEach((column, index) => {
+      this._heads.push(
         make(
           'th',
           column.numeric ? 'det-numeric' : '',
           { scope: 'col' },
-          column.title
+          button('det-sort', column.title, () => this._sortBy(index))
         )
       );
-    }
+    });
+    head.append(...this._heads);
     if (_options.action) {
       head.append(make('th', '', { 'aria-label': 'Action' }));
     }
@@ -68,8 +76,32 @@ export class KeyedTable<T> {
     this.root.setAttribute('aria-label', _options.label);
   }
 
-  /** Show these items, in this order. */
+  /** Name a column anew. */
+  setTitle(column: number, title: string): void {
+    setText(this._heads[column]!.firstElementChild!, title);
+  }
+
+  /** Sorted by a column, then the other way round, then as they are given. */
+  private _sortBy(column: number): void {
+    const again = column === this._sorted;
+    this._sorted = again && this._descending ? -1 : column;
+    this._descending = again && !this._descending;
+    this._heads.forEach((head, index) =>
+      index === this._sorted
+        ? (head.ariaSort = this._descending ? 'descending' : 'ascending')
+        : head.removeAttribute('aria-sort')
+    );
+    this._show();
+  }
+
+  /** Show these items, in this order as long as the user wants no other. */
   setItems(items: readonly T[]): void {
+    this._items = items;
+    this._show();
+  }
+
+  private _show(): void {
+    const items = this._inOrder();
     const keys = new Set(items.map(this._options.key));
     for (const [key, row] of this._rows) {
       if (!keys.has(key)) {
@@ -78,7 +110,31 @@ export class KeyedTable<T> {
         this._highlight?.remove(row.root);
       }
     }
+    const { activeElement } = document;
     items.forEach((item, index) => this._place(item, index));
+    // A row that is moved loses the focus.
+    if (
+      activeElement !== document.activeElement &&
+      this._body.contains(activeElement)
+    ) {
+      (activeElement as HTMLElement).focus({ preventScroll: true });
+    }
+  }
+
+  private _inOrder(): readonly T[] {
+    const column = this._options.columns[this._sorted];
+    if (!column) {
+      return this._items;
+    }
+    const { value, text } = column;
+    const sign = this._descending ? -1 : 1;
+    return this._items.toSorted((one, other) => {
+      const [left, right] = [value?.(one), value?.(other)];
+      return value
+        ? +(left === null) - +(right === null) || sign * (left! - right!)
+        : sign *
+            text(one).localeCompare(text(other), undefined, { numeric: true });
+    });
   }
 
   private _place(item: T, index: number): void {

@@ -10,6 +10,8 @@ import { logTrial } from './view';
 /** Nearer to the top than this, earlier lines are loaded; nearer to the end, it is followed. */
 const NEAR_TOP = 40;
 const NEAR_END = 8;
+/** So long a trial is highlighted until its log is loaded. */
+const DWELL_MILLISECONDS = 300;
 
 export class LogSection {
   readonly root: HTMLElement;
@@ -31,6 +33,10 @@ export class LogSection {
   private readonly _nodes: Text[] = [];
   private _shown: readonly LogLine[] = [];
   private _loading = false;
+  private _dwell: ReturnType<typeof setTimeout> | undefined;
+  /** The trial that is highlighted, whose log is shown in place of that which was chosen before. */
+  private _looked: number | null = null;
+  private _before: number | null = null;
 
   constructor(private readonly _source: ExperimentSource) {
     this._tools.append(this._trial, this._earlier, this._problem);
@@ -61,6 +67,32 @@ export class LogSection {
     if (this._shown !== logs) {
       this._showLines(logs);
     }
+  }
+
+  /** Show the log of a trial while it is highlighted; a pointer that only passes by changes nothing. */
+  highlight(trialId: number | null): void {
+    clearTimeout(this._dwell);
+    this._dwell = setTimeout(() => this._look(trialId), DWELL_MILLISECONDS);
+  }
+
+  dispose(): void {
+    clearTimeout(this._dwell);
+  }
+
+  private _look(trialId: number | null): void {
+    const { log } = this._source.view;
+    if (log === null || trialId === this._looked) {
+      return;
+    }
+    const { style, offsetHeight } = this.root;
+    if (this._looked === null) {
+      this._before = log.chosen ? log.trialId : null;
+      style.minHeight = `${offsetHeight}px`; // else what is pointed at might move
+    } else if (trialId === null) {
+      style.minHeight = '';
+    }
+    this._looked = trialId;
+    void this._tell(this._source.chooseLog?.(trialId ?? this._before));
   }
 
   private _showChoice(view: ExperimentView): void {
@@ -140,9 +172,8 @@ export class LogSection {
 
   private _choose(): void {
     const { value } = this._trial;
-    void this._tell(
-      this._source.chooseLog?.(value === '' ? null : Number(value))
-    );
+    this._before = value === '' ? null : Number(value);
+    void this._tell(this._source.chooseLog?.(this._before));
   }
 
   private async _tell(work: Promise<void> | undefined): Promise<void> {

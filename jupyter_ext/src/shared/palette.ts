@@ -5,8 +5,6 @@ import type { Line } from './plotData';
 export interface Palette {
   readonly text: string;
   readonly grid: string;
-  readonly training: string;
-  readonly validation: string;
   readonly other: string;
   readonly trials: readonly string[];
 }
@@ -23,8 +21,6 @@ export function readPalette(element: Element): Palette {
   return {
     text: colour('muted', '#616161'),
     grid: colour('grid', 'rgba(128, 128, 128, 0.2)'),
-    training: colour('training', '#4c78a8'),
-    validation: colour('validation', '#e45756'),
     other: colour('other', '#b0b0b0'),
     trials
   };
@@ -46,8 +42,8 @@ export interface LineStyle {
 const MOST_POINTS = 120;
 
 /**
- * Give each line its look: of a single trial a colour for each kind, of several a colour for each trial; where there
- * are more trials than colours, only the best one has one, and the one that is highlighted.
+ * Give each line its look: the colour of its trial, dashed for training and solid for validation; where there are more
+ * trials than colours, only the best one has one, and the one that is highlighted.
  *
  * Colours are those of all trials of the experiment, so that they do not change with the metric.
  */
@@ -64,12 +60,11 @@ export function styleLines(
     const points = line.validation
       ? line.batch.length <= MOST_POINTS
       : line.batch.length === 1;
-    const dashed = both && !line.validation;
+    const dashed = !line.validation;
     const kind = line.validation ? 'validation' : 'training';
     if (trials.length <= 1) {
-      const colour = line.validation ? palette.validation : palette.training;
       return {
-        colour,
+        colour: palette.trials[0] ?? palette.other,
         width: line.validation ? 2 : 1.5,
         dashed,
         points,

@@ -4,13 +4,15 @@ import uPlot from 'uplot';
 
 import {
   axisWidth,
+  batchRange,
+  flatRange,
   linearTicks,
   logarithmicTicks,
   powers,
   tickText,
   WHOLE_STEPS
 } from './axes';
-import { button, make } from './dom';
+import { button, make, setName } from './dom';
 import { formatValue } from './format';
 import { Legend } from './legend';
 import type { MetricCurve } from './model';
@@ -85,13 +87,9 @@ export class Chart {
       'aria-label',
       `Logarithmic scale for ${_options.title}`
     );
-    const caption = make(
-      'figcaption',
-      'det-chart-title',
-      {},
-      make('span', '', { title: _options.title }, _options.title)
-    );
-    caption.append(this._log);
+    const name = make('span');
+    setName(name, _options.title);
+    const caption = make('figcaption', 'det-chart-title', {}, name, this._log);
     // Else a figure is called all that stands in its caption, the button too.
     this.root.setAttribute('aria-label', _options.title);
     this.root.append(caption, this._nothing, this._canvas, this._legend.root);
@@ -235,7 +233,16 @@ export class Chart {
       height: HEIGHT,
       legend: { show: false },
       padding: [6, 16, 0, 0], // on the right, half of the last number on the axis
-      scales: { x: { time: false }, y: { distr: this._logarithmic ? 3 : 1 } },
+      scales: {
+        x: {
+          time: false,
+          range: (plot, min, max) => batchRange(plot.data[0], min, max)
+        },
+        y: {
+          distr: this._logarithmic ? 3 : 1,
+          range: (_, min, max) => this._valueRange(min, max)
+        }
+      },
       axes: [
         {
           ...axis,
@@ -281,6 +288,18 @@ export class Chart {
         ]
       }
     };
+  }
+
+  private _valueRange(min: number | null, max: number): uPlot.Range.MinMax {
+    if (min === null) {
+      return [null, null];
+    }
+    return (
+      flatRange(min, max, this._logarithmic) ??
+      (this._logarithmic
+        ? uPlot.rangeLog(min, max, 10, false)
+        : uPlot.rangeNum(min, max, 0.1, true))
+    );
   }
 
   private _width(): number {

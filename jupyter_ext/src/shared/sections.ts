@@ -3,6 +3,7 @@
 import { button, make, setText } from './dom';
 import {
   bestCheckpoint,
+  bestFirst,
   bestTrial,
   checkpointMetric,
   failuresOf,
@@ -54,6 +55,9 @@ export function ended(view: ExperimentView): boolean {
   return view.experiment !== null && isTerminal(view.experiment.state);
 }
 
+/** Place of the column with the best values. */
+const BEST = 3;
+
 export class TrialsSection {
   readonly root: HTMLElement;
   private readonly _section: Section;
@@ -67,7 +71,12 @@ export class TrialsSection {
   constructor(onHighlight: (trialId: number | null) => void) {
     const state = (trial: Trial) => trialStateText(trial, this._experiment);
     const columns: Array<Column<Trial>> = [
-      { title: 'Trial', text: trial => String(trial.id), numeric: true },
+      {
+        title: 'Trial',
+        text: trial => String(trial.id),
+        value: trial => trial.id,
+        numeric: true
+      },
       {
         title: 'State',
         text: trial =>
@@ -79,11 +88,13 @@ export class TrialsSection {
       {
         title: 'Batches',
         text: trial => `${trial.batches} / ${trial.target_batches}`,
+        value: trial => trial.batches,
         numeric: true
       },
       {
         title: 'Best',
         text: trial => formatValue(trial.best_validation),
+        value: trial => trial.best_validation,
         numeric: true
       },
       {
@@ -118,7 +129,9 @@ export class TrialsSection {
     this._hparams = hparamTexts(view.trials);
     const { common } = this._hparams;
     setText(this._common, common && `In all trials: ${common}`);
-    this._table.setItems(view.trials);
+    const metric = view.experiment?.metric ?? '';
+    this._table.setTitle(BEST, `Best ${metric}`.trim());
+    this._table.setItems(bestFirst(view));
   }
 }
 
@@ -144,8 +157,17 @@ export class CheckpointsSection {
       },
       { title: 'Trial', text: each => String(each.trial_id), numeric: true },
       { title: 'Batch', text: each => String(each.batch), numeric: true },
-      { title: 'Validation', text: each => this._metricText(each) },
-      { title: 'Size', text: each => formatBytes(each.size), numeric: true }
+      {
+        title: 'Validation',
+        text: each => this._metricText(each),
+        value: each => this._metricValue(each)
+      },
+      {
+        title: 'Size',
+        text: each => formatBytes(each.size),
+        value: each => each.size,
+        numeric: true
+      }
     ];
     this._table = new KeyedTable({
       label: 'Checkpoints',
@@ -177,6 +199,11 @@ export class CheckpointsSection {
       found.length > 0 ? null : empty
     );
     this._table.setItems(newestFirst);
+  }
+
+  private _metricValue(checkpoint: Checkpoint): number | null {
+    const value = checkpointMetric(checkpoint, this._metric)?.value;
+    return value === undefined || value === null ? null : Number(value);
   }
 
   private _metricText(checkpoint: Checkpoint): string {

@@ -38,13 +38,19 @@ const TRIAL_TEXTS: Readonly<Record<string, StateText>> = {
   ERROR: { word: 'Failed', tone: 'bad' }
 };
 
-/** Word for an experiment: one that is active without having got slots yet is queued; trials of a search may fail. */
+/** Word for an experiment: one that is active without slots, or has not got any yet, is queued; trials of a search may fail. */
 export function experimentStateText(
   experiment: Pick<Experiment, 'state'> &
-    Partial<Pick<Experiment, 'started' | 'trials' | 'failed_trials'>>
+    Partial<
+      Pick<Experiment, 'started' | 'trials' | 'failed_trials' | 'waits_for'>
+    >
 ): StateText {
-  if (experiment.state === 'ACTIVE' && !experiment.started) {
-    return experimentStateText({ state: 'QUEUED' });
+  const { waits_for: slots } = experiment;
+  if (experiment.state === 'ACTIVE' && (!experiment.started || slots)) {
+    return {
+      ...experimentStateText({ state: 'QUEUED' }),
+      ...(slots ? { note: `waits for ${slots}` } : {})
+    };
   }
   const { state, failed_trials: failed = 0, trials } = experiment;
   if (state === 'COMPLETED' && failed > 0) {
@@ -62,10 +68,12 @@ export function experimentStateText(
 /** Word for a trial; one that waits while its experiment is paused waits for no slot. */
 export function trialStateText(
   trial: Pick<Trial, 'state'>,
-  experiment?: Pick<Experiment, 'state'> | null
+  experiment?:
+    (Pick<Experiment, 'state'> & Partial<Pick<Experiment, 'waits_for'>>) | null
 ): StateText {
-  if (trial.state === 'QUEUED' && experiment?.state === 'PAUSED') {
-    return experimentStateText({ state: 'PAUSED' });
+  const waits = experiment?.state === 'PAUSED' || experiment?.waits_for;
+  if (trial.state === 'QUEUED' && experiment && waits) {
+    return experimentStateText(experiment);
   }
   return TRIAL_TEXTS[trial.state] ?? { word: trial.state, tone: 'neutral' };
 }

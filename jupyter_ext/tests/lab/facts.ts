@@ -35,6 +35,7 @@ export function experiment(change: Partial<Experiment> = {}): Experiment {
     created: '2026-11-20T11:50:00Z',
     started: '2026-11-20T11:51:00Z',
     seconds_left: 125,
+    waits_for: '',
     ended: null,
     ...change
   };

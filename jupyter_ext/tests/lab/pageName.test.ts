@@ -24,7 +24,7 @@ it("the name of a page is cut for JupyterLab's status bar, and whole in the tip 
   });
   Widget.attach(page, document.body);
   await vi.waitFor(() =>
-    expect(page.title.label).toBe('a search of learning rates a search of …')
+    expect(page.title.label).toBe('#7 a search of learning rat…learning rates')
   );
   expect(page.title.caption).toBe(`Experiment 7: ${name}`);
   page.dispose();

@@ -28,12 +28,30 @@ describe('a row', () => {
   it('says state, progress, time left and the best metric of what runs', () => {
     const row = rowOf(experiment(), NOW);
     expect(row.detail).toBe('Running · 45 % · 2:05 left');
-    expect([row.metric, row.metricName]).toEqual(['0.9871', 'val_accuracy']);
+    expect([row.metric, row.metricName]).toEqual([
+      '0.9871',
+      'highest val_accuracy'
+    ]);
     expect(row.shape).toBe('running');
     expect(row.progress).toBe(0.456);
     expect(row.label).toBe(
-      'Experiment 7, digits, Running · 45 % · 2:05 left, best val_accuracy 0.9871'
+      'Experiment 7, digits, Running · 45 % · 2:05 left, best val_accuracy 0.9871, higher is better'
     );
+    const lower = rowOf(experiment({ smaller_is_better: true }), NOW);
+    expect(lower.metricName).toBe('lowest val_accuracy');
+    expect(lower.title).toContain('best val_accuracy 0.9871, lower is better');
+  });
+
+  it('says what a queued experiment waits for', () => {
+    const row = rowOf(
+      experiment({ started: null, waits_for: '2 of 4 slots: #7 has them' }),
+      NOW
+    );
+    expect([row.shape, row.problem]).toEqual([
+      'waiting',
+      'waits for 2 of 4 slots: #7 has them'
+    ]);
+    expect(row.label).toContain('waits for 2 of 4 slots: #7 has them');
   });
 
   it('does not invent a time, or a metric', () => {
@@ -303,6 +321,13 @@ describe('the screen', () => {
       'Master running · 1 of 2 slots busy'
     );
     expect(headerText(listView(), null)).toBe('Master running');
+    const idle = { busy: 0, all: 2 };
+    const running = listView({ experiments: [experiment()] });
+    expect(headerText(running, idle)).toBe('Master running');
+    const waiting = listView({ experiments: [experiment({ started: null })] });
+    expect(headerText(waiting, idle)).toBe(
+      'Master running · 0 of 2 slots busy'
+    );
     expect(
       headerText(listView({ connection: LOST }), { busy: 1, all: 2 })
     ).toBe('');

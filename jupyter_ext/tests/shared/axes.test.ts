@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
 import {
+  batchRange,
+  flatRange,
   linearTicks,
   logarithmicTicks,
   powers,
@@ -102,5 +104,20 @@ describe('a logarithmic grid', () => {
     const lines = powers(ticks(-300, 600)).filter(each => each !== null);
     expect(lines.length).toBeGreaterThan(10);
     expect(lines.length).toBeLessThanOrEqual(17);
+  });
+});
+
+describe('an axis', () => {
+  it('has room for the neighbours of a single batch', () => {
+    expect(batchRange([60], 0, 120)).toEqual([59, 61]);
+    expect(batchRange([60, 80], 60, 80)).toEqual([60, 80]);
+  });
+
+  it('fits a single value', () => {
+    expect(flatRange(0.5, 0.5, false)).toEqual([0.45, 0.55]);
+    expect(flatRange(-20, -20, false)).toEqual([-22, -18]);
+    expect(flatRange(0, 0, false)).toEqual([-1, 1]);
+    expect(flatRange(8, 8, true)).toEqual([4, 16]);
+    expect(flatRange(1, 2, false)).toBeNull();
   });
 });

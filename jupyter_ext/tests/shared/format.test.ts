@@ -91,14 +91,15 @@ describe('a value', () => {
 
   it('of 40 characters is left whole; a longer one is cut to 40', () => {
     expect(formatValue('x'.repeat(40))).toBe('x'.repeat(40));
-    expect(formatValue('x'.repeat(41))).toBe(`${'x'.repeat(39)}…`);
+    expect(formatValue('x'.repeat(41))).toBe(
+      `${'x'.repeat(24)}…${'x'.repeat(15)}`
+    );
     expect(formatValue({ long: 'x'.repeat(99) })).toHaveLength(40);
   });
 
   it('is not cut in the middle of a character', () => {
-    const text = formatValue('x' + '🙂'.repeat(30));
-    expect(text).toBe(`x${'🙂'.repeat(19)}…`);
-    expect(formatValue('🙂'.repeat(30))).toBe(`${'🙂'.repeat(19)}…`);
+    const text = formatValue('x' + '🙂'.repeat(40));
+    expect(text).toBe(`x${'🙂'.repeat(23)}…${'🙂'.repeat(15)}`);
   });
 });
 

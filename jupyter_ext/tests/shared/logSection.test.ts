@@ -124,3 +124,54 @@ describe('the log', () => {
     expect(text('summary')).toContain('Log of trial 4, last lines');
   });
 });
+
+describe('the log of a highlighted trial', () => {
+  const choices = (source: { chooseLog: ReturnType<typeof vi.fn> }) =>
+    source.chooseLog.mock.calls.map(([id]: unknown[]) => id);
+  const point = async (root: HTMLElement, id: number | null) => {
+    const body = root.querySelector('[aria-label=Trials] tbody')!;
+    const row = id === null ? null : body.querySelector(`[data-key="${id}"]`);
+    (row ?? body).dispatchEvent(
+      new MouseEvent(row ? 'pointerover' : 'pointerleave', { bubbles: !!row })
+    );
+    await vi.advanceTimersByTimeAsync(400);
+  };
+
+  it('is shown as long as it is, and then the one from before', async () => {
+    const { root, source, show } = shownLog({ logs: lines(1, 3) });
+    await point(root, 3);
+    expect(choices(source)).toEqual([3]);
+    await show({ log: { ...LOG, trialId: 3, chosen: true } });
+    expect(root.textContent).toContain('Log of trial 3');
+    await point(root, null);
+    expect(choices(source)).toEqual([3, null]);
+  });
+
+  it('gives way to that which was chosen', async () => {
+    const { root, source } = shownLog({
+      logs: lines(1, 3),
+      log: { ...LOG, chosen: true }
+    });
+    await point(root, 3);
+    await point(root, null);
+    expect(choices(source)).toEqual([3, 4]);
+  });
+
+  it('is not loaded for a pointer that passes by', async () => {
+    const { root, source } = shownLog({ logs: lines(1, 3) });
+    const row = root.querySelector('[aria-label=Trials] [data-key="3"]')!;
+    row.dispatchEvent(new MouseEvent('pointerover', { bubbles: true }));
+    await vi.advanceTimersByTimeAsync(100);
+    await point(root, null);
+    expect(choices(source)).toEqual([]);
+  });
+
+  it('stays while its row is held', async () => {
+    const { root, source } = shownLog({ logs: lines(1, 3) });
+    const row = root.querySelector('[aria-label=Trials] [data-key="3"]')!;
+    await point(root, 3);
+    row.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+    await point(root, null);
+    expect(choices(source)).toEqual([3]);
+  });
+});

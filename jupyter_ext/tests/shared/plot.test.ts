@@ -8,6 +8,8 @@ import {
 } from './browserParts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
+import type uPlot from 'uplot';
+
 import { Legend } from '../../src/shared/legend';
 import type { LineStyle } from '../../src/shared/palette';
 import { readPalette, watchTheme } from '../../src/shared/palette';
@@ -50,6 +52,22 @@ describe('a chart', () => {
     await frame();
     expect(draw).toHaveBeenCalledTimes(1);
     expect(document.querySelectorAll('canvas')).toHaveLength(1);
+    found.dispose();
+  });
+
+  it('of one point has axes that fit, and of more those of its values', async () => {
+    const { chart: found } = await chart([flatCurve([60], [0.97])]);
+    const scales = () =>
+      (found as unknown as { _plot: uPlot })._plot.scales as Record<
+        'x' | 'y',
+        { min: number; max: number }
+      >;
+    expect([scales().x.min, scales().x.max]).toEqual([59, 61]);
+    expect([scales().y.min, scales().y.max]).toEqual([0.873, 1.067]);
+    found.setCurves([flatCurve([60, 80], [0.97, 0.5])]);
+    await frame();
+    expect([scales().x.min, scales().x.max]).toEqual([60, 80]);
+    expect(scales().y.min).toBeLessThan(0.5);
     found.dispose();
   });
 
@@ -360,9 +378,9 @@ describe('the legend', () => {
 
 describe('the colours', () => {
   it("are the page's, and others where it has none", () => {
-    document.body.style.setProperty('--det-training', ' #123456 ');
+    document.body.style.setProperty('--det-other', ' #123456 ');
     const palette = readPalette(document.body);
-    expect(palette.training).toBe('#123456');
+    expect(palette.other).toBe('#123456');
     expect(palette.trials).toHaveLength(8);
     expect(Object.values(palette).flat()).not.toContain('');
     document.body.removeAttribute('style');

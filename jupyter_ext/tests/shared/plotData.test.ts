@@ -297,8 +297,6 @@ describe('the look of lines', () => {
   const PALETTE: Palette = {
     text: 'text',
     grid: 'grid',
-    training: 'blue',
-    validation: 'red',
     other: 'grey',
     trials: ['a', 'b', 'c']
   };
@@ -307,15 +305,21 @@ describe('the look of lines', () => {
   const validation = (trialId: number, batches = 3) =>
     line(upTo(batches), { trialId, validation: true });
 
-  it('of one trial has a colour for each kind; training is dashed beside validation', () => {
+  it('has the colour of its trial; training is dashed and validation solid, also alone', () => {
     const styles = styleLines([training(3), validation(3)], [3], 3, PALETTE);
     expect(
       styles.map(({ colour, dashed, label }) => [colour, dashed, label])
     ).toEqual([
-      ['blue', true, 'training'],
-      ['red', false, 'validation']
+      ['a', true, 'training'],
+      ['a', false, 'validation']
     ]);
-    expect(styleLines([training(3)], [3], 3, PALETTE)[0]?.dashed).toBe(false);
+    expect(styleLines([training(3)], [3], 3, PALETTE)[0]?.dashed).toBe(true);
+    expect(styleLines([validation(3)], [3], 3, PALETTE)[0]?.dashed).toBe(false);
+    const search = styleLines([training(5), validation(5)], [3, 5], 3, PALETTE);
+    expect(search.map(({ colour, dashed }) => [colour, dashed])).toEqual([
+      ['b', true],
+      ['b', false]
+    ]);
   });
 
   it('of several trials has a colour for each, the same in all charts', () => {

@@ -45,6 +45,18 @@ describe('each state has its words', () => {
     expect(word('ERROR')).toBe('Failed');
   });
 
+  it('of an experiment that has no slot any more, and of its trials', () => {
+    const waits = experiment({ waits_for: '2 of 4 slots: #7 has them' });
+    const text = {
+      word: 'Queued',
+      tone: 'waiting',
+      note: 'waits for 2 of 4 slots: #7 has them'
+    };
+    expect(experimentStateText(waits)).toEqual(text);
+    expect(trialStateText({ state: 'QUEUED' }, waits)).toEqual(text);
+    expect(trialStateText({ state: 'RUNNING' }, waits).word).toBe('Running');
+  });
+
   it('of a search of which trials failed', () => {
     const text = (state: ExperimentState, failed_trials: number) =>
       experimentStateText(experiment({ state, trials: 8, failed_trials }));

@@ -79,10 +79,15 @@ export class ExperimentPage extends Widget {
   private _name({ experiment }: ExperimentView): void {
     if (experiment !== null) {
       // JupyterLab's status bar shows the label whole, and has room for no more.
-      this.title.label = shortened(experiment.name);
+      this.title.label = tabLabel(this.experimentId, experiment.name);
       this.title.caption = `Experiment ${experiment.id}: ${experiment.name}`;
     }
   }
+}
+
+/** What the tab of a page says: `#2 digits`. */
+export function tabLabel(experimentId: number, name = ''): string {
+  return `#${experimentId} ${shortened(name)}`.trim();
 }
 
 /** Ask whether to stop or kill, in a dialog of JupyterLab. */
@@ -105,7 +110,7 @@ export async function confirmEnd(
 /** Make the page of an experiment, ready for the main area. */
 export function makePage(options: PageOptions): MainAreaWidget<ExperimentPage> {
   const content = new ExperimentPage(options);
-  content.title.label = `Experiment ${options.experimentId}`;
+  content.title.label = tabLabel(options.experimentId);
   content.title.icon = experimentsIcon;
   content.title.closable = true;
   const page = new MainAreaWidget({ content });

@@ -1,5 +1,5 @@
 /** One row of the list of experiments, as DOM; names and errors are text, never HTML. */
-import { make, setText } from '../../shared/dom';
+import { make, setName, setText } from '../../shared/dom';
 import type { ExperimentId } from '../../shared/model';
 import { type Shape, stateIcons } from '../icons';
 import type { Row } from './rows';
@@ -21,8 +21,8 @@ export class RowView {
   private readonly _state = part('span', 'det-Row-state');
   private readonly _metricName = part('span', 'det-Row-metricName');
   private readonly _problem = part('div', 'det-Row-problem');
-  private readonly _bar = part('div', 'det-Row-bar');
-  private readonly _barFill = part('div', 'det-Row-barFill');
+  private readonly _bar = part('div', 'det-Row-bar det-bar');
+  private readonly _barFill = part('div', 'det-bar-fill');
 
   constructor(experimentId: ExperimentId) {
     this.element.className = 'det-Row';
@@ -63,13 +63,14 @@ export class RowView {
     set(this.element, 'title', row.title);
     this._showShape(row.shape);
     setText(this._number, row.number);
-    setText(this._name, row.name);
+    setName(this._name, row.name);
     setText(this._metric, row.metric);
     setText(this._state, row.detail);
     setText(this._metricName, row.metricName);
     setText(this._problem, row.problem);
     this._problem.hidden = row.problem === '';
     this._bar.hidden = row.progress === null;
+    this._bar.dataset.tone = row.shape === 'running' ? 'active' : 'waiting';
     this._barFill.style.width = `${Math.round((row.progress ?? 0) * 1000) / 10}%`;
   }
 

@@ -26,6 +26,7 @@ export interface Row {
   shape: Shape;
   /** Value of the searcher's metric, best so far. */
   metric: string;
+  /** `lowest val_loss`: the metric, and that lower is better. */
   metricName: string;
   /** State, progress and time. */
   detail: string;
@@ -62,14 +63,18 @@ export function rowOf(experiment: Experiment, now: number): Row {
   const detail = detailOf(experiment, word, now);
   const problem =
     experiment.error === null ? note : problemLine(experiment.error);
-  const best = known ? `best ${experiment.metric} ${metric}` : '';
+  const lower = experiment.smaller_is_better;
+  const direction = `${lower ? 'lower' : 'higher'} is better`;
+  const best = known ? `best ${experiment.metric} ${metric}, ${direction}` : '';
   return {
     id: experiment.id,
     number: shortName(experiment.id),
     name: experiment.name,
     shape: shapeOf(experiment, word, note),
     metric,
-    metricName: known ? experiment.metric : '',
+    metricName: known
+      ? `${lower ? 'lowest' : 'highest'} ${experiment.metric}`
+      : '',
     detail,
     problem,
     progress: isTerminal(experiment.state) ? null : experiment.progress,

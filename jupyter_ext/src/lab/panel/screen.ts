@@ -2,7 +2,7 @@
 import { formatClock } from '../../shared/format';
 import type { ListView } from '../../shared/listFeed';
 import type { Connection, Experiment, MasterStatus } from '../../shared/model';
-import { masterText, TEXTS } from '../../shared/texts';
+import { experimentStateText, masterText, TEXTS } from '../../shared/texts';
 
 /** A button of the panel. */
 export type PanelAction = 'start' | 'retry' | 'reload' | 'submit';
@@ -77,7 +77,11 @@ export function headerText(
   if (view.connection.kind !== 'live' || view.status === null) {
     return '';
   }
-  if (slots === null) {
+  // A slot is told busy a moment after its experiment runs, and a local run has none: "0 busy" would contradict the list.
+  const runs = view.experiments.some(
+    experiment => experimentStateText(experiment).word === 'Running'
+  );
+  if (slots === null || (runs && slots.busy === 0)) {
     return masterText(view.status).title;
   }
   return `Master running · ${slots.busy} of ${slots.all} ${slots.all === 1 ? 'slot' : 'slots'} busy`;
