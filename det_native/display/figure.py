@@ -11,6 +11,7 @@ from typing import Any
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from det_native.display.curves import Curve, Curves
 from det_native.errors import ArgumentError
@@ -20,14 +21,13 @@ PANEL_WIDTH = 4.6
 PANEL_HEIGHT = 3.0
 LEGEND_ROW_HEIGHT = 0.2
 LEGEND_COLUMNS = 4  # for each column of panels
-TRAINING_COLOUR = "#4c78a8"
-VALIDATION_COLOUR = "#e45756"
 OTHER_TRIALS_COLOUR = "#b8b8b8"
 # Of all text and lines that are no curve. As the background is transparent, it is read on white (4.5:1) and the black
 # of JupyterLab's dark theme (4.2:1); no colour has more on both.
 INK = "#767676"
-# Where there are more trials than colours, the best one has the first colour and the others are grey.
-TRIAL_COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#f58518", "#9467bd", "#17a2a2", "#d6629f", "#8c6d31")
+# Those of the live view in a light theme (`jupyter_ext/src/shared/parts.css`). Where there are more trials than
+# colours, the best one has the first colour and the others are grey.
+TRIAL_COLOURS = ("#4c78a8", "#d9534f", "#3f9142", "#e07b0c", "#8a5fbf", "#149494", "#c95597", "#8c6d31")
 DOTS_PER_INCH = 96
 
 
@@ -154,19 +154,23 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
     both = _has_both_kinds(lines)
     for line in sorted(lines, key=lambda line: (line.best, line.validation)):
         style = styles.get(line.trial)
-        single = VALIDATION_COLOUR if line.validation else TRAINING_COLOUR
         beside = style is not None and both and not line.validation
         axis.plot(
             line.batches,
             line.values,
-            color=style.colour if style else single,
+            color=style.colour if style else TRIAL_COLOURS[0],
             linewidth=min(style.width if style else 1.4, 1.4 if beside else 2.2),
-            linestyle="--" if beside else "-",
-            alpha=0.5 if beside else 1.0,
+            linestyle="-" if line.validation else "--",
+            alpha=0.5 if beside else 1.0 if line.validation else 0.8,
             marker="o" if line.validation or len(line.batches) == 1 else None,
             markersize=4 if style and style.best else 3,
             label="validation" if line.validation else "training",
         )
+    batches = {batch for line in lines for batch in line.batches}
+    if len(batches) == 1:
+        (only,) = batches
+        axis.set_xlim(only - 1, only + 1)  # room for its neighbours, as in the live view
+    axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axis.set_facecolor("none")
     axis.set_title(_plain(name), fontsize=9, color=INK)
     axis.set_xlabel("batches", fontsize=8, color=INK)

@@ -24,9 +24,10 @@ from det_native.schema import rest
 
 _BOX = "font-size:13px;line-height:1.5;max-width:900px"
 _MUTED = "opacity:.65"
-# JupyterLab centres a table in what an extension shows, and leaves much room below each.
-_TABLE = "margin:2px 0"
-_CELL = "text-align:left;padding:1px 14px 1px 0;font-weight:normal"
+# The look of the live view's tables. JupyterLab centres a table, leaves much room below it and stripes its rows.
+_TABLE = "margin:2px 0;border:0;border-collapse:collapse;font-size:12px;font-variant-numeric:tabular-nums"
+_ROW = "background:none"
+_CELL = "text-align:left;padding:3px 16px 3px 0;border:0;font-weight:normal;vertical-align:top"
 # Entries up to this length are not broken: the long ones of their row have the room.
 _ONE_LINE = 24
 _ERROR = "white-space:pre-wrap;border-left:3px solid #e45756;padding-left:8px;margin:6px 0"
@@ -112,16 +113,17 @@ def _facts(facts: Mapping[str, str], note: str = "") -> str:
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]], bold: int | None = None) -> str:
     head = "".join(f'<th style="{_CELL};{_MUTED}">{escape(title)}</th>' for title in titles)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_cell(entry, bold=at == bold)}">{escape(entry)}</td>' for entry in row) + "</tr>"
+        f'<tr style="{_ROW}">{"".join(_entry(entry, bold=at == bold) for entry in row)}</tr>'
         for at, row in enumerate(rows)
     )
-    table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    table = f'<thead style="border:0"><tr>{head}</tr></thead><tbody>{body}</tbody>'
     return f'<div style="overflow-x:auto"><table style="{_TABLE}">{table}</table></div>'
 
 
-def _cell(entry: str, *, bold: bool = False) -> str:
+def _entry(entry: str, *, bold: bool = False) -> str:
     style = _CELL.replace("normal", "bold") if bold else _CELL
-    return f"{style};white-space:nowrap" if len(entry) <= _ONE_LINE else style
+    whole = f"{style};white-space:nowrap" if len(entry) <= _ONE_LINE else style
+    return f'<td style="{whole}">{escape(entry)}</td>'
 
 
 def _failures(failures: Sequence[Failure]) -> str:

@@ -11,6 +11,8 @@ from det_native.client.short_forms import whole_percent
 STEPS = 1000
 _PERIOD = 0.1
 _NOTEBOOK_PERIOD = 0.25
+# The look of the live view's bar.
+_BAR = "display:inline-block;height:4px;border-radius:2px;overflow:hidden;line-height:0"
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {text}"
 
 
@@ -59,7 +61,12 @@ class NotebookProgress:
 
     def _data(self) -> dict[str, Any]:
         words = f"{whole_percent(self._fraction)}% {self._text}".rstrip()
-        bar = f'<progress value="{self._fraction:.3f}" max="1" style="width:260px;vertical-align:middle"></progress>'
+        percent = whole_percent(self._fraction)
+        fill = f'<span style="{_BAR};width:{percent}%;background:#1976d2"></span>'
+        bar = (
+            f'<span role="progressbar" aria-valuemin="0" aria-valuemax="100" aria-valuenow="{percent}" '
+            f'style="{_BAR};width:260px;background:rgba(128,128,128,.3);vertical-align:middle">{fill}</span>'
+        )
         html = f'<div style="font-size:13px">{escape(self._title)} {bar} {escape(words)}</div>'
         return {"text/plain": f"{self._title}: {words}", "text/html": html}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Lab, Opened
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit
 from training_notebook import write_notebook
 from view_parts import section
@@ -38,6 +38,9 @@ def test_rows_highlight_and_their_keys_are_not_the_notebooks(
     legend = view.locator(".det-legend", has_text="trial").first
     rows = section(view, "Trials").locator("tbody tr")
     expect(rows).to_have_count(2)
+    # By default the best one is first, which another may become at any time.
+    section(view, "Trials").get_by_role("button", name="Trial", exact=True).click()
+    expect(view.locator("th[aria-sort]")).to_have_attribute("aria-sort", "ascending")
     one, two = (f"trial {row.locator('td').first.inner_text()}" for row in rows.all())
     expect(legend).to_contain_text(two)  # both trials have reported
     first = legend.locator(".det-legend-entry").first
@@ -46,6 +49,14 @@ def test_rows_highlight_and_their_keys_are_not_the_notebooks(
     expect(rows.nth(1)).to_have_attribute("aria-selected", "true")
     screen.page.mouse.move(0, 0)
     expect(first).to_contain_text(two)
+    log = section(view, "Log")
+    expect(log.locator("summary")).to_have_text(f"Log of {two}")
+    expect(log.locator("select")).to_have_value(two.removeprefix("trial "))
+    assert styles_of(log.locator("select")) == styles_of(view.locator(".det-actions button").last)
+    swatches = view.locator(".det-chart").first.locator(".det-swatch")
+    looks = swatches.evaluate_all("all => all.map(each => [each.style.borderTopColor, each.className])")
+    for colour in {colour for colour, _ in looks}:
+        assert [name for found, name in looks if found == colour] == ["det-swatch", "det-swatch det-dashed"], looks
     active = screen.page.locator(".jp-Notebook-cell.jp-mod-active")
     expect(active).to_have_count(1)
     before = active.evaluate("cell => [...cell.parentElement.children].indexOf(cell)")
@@ -57,7 +68,15 @@ def test_rows_highlight_and_their_keys_are_not_the_notebooks(
     expect(rows.nth(0)).to_have_attribute("aria-selected", "true")
     expect(rows.nth(0)).to_be_focused()
     keep(screen, "highlighted-trial")
+    expect(log.locator("summary")).to_have_text(f"Log of {one}")
     screen.page.keyboard.press("Space")
     expect(view.locator("[aria-selected=true]")).to_have_count(0)
     assert active.evaluate("cell => [...cell.parentElement.children].indexOf(cell)") == before
     expect(screen.page.locator(".jp-Notebook.jp-mod-editMode")).to_have_count(0)
+
+
+def styles_of(element: Locator) -> list[str]:
+    """Return what makes a button and a chooser look alike."""
+    names = ["borderTopColor", "borderRadius", "color", "fontSize", "fontFamily"]
+    found: list[str] = element.evaluate("(element, names) => names.map(name => getComputedStyle(element)[name])", names)
+    return found

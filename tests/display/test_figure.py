@@ -2,8 +2,10 @@
 
 import io
 import math
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib.image
 import pytest
@@ -14,7 +16,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
 from det_native.display.curves import Curve, Curves, panel_of, thin
-from det_native.display.figure import CurvesFigure, draw
+from det_native.display.figure import TRIAL_COLOURS, CurvesFigure, draw
 from det_native.errors import ArgumentError
 
 
@@ -27,6 +29,21 @@ def test_training_and_validation_share_a_panel() -> None:
     assert list(training.get_xdata()) == [1, 2, 3, 4]
     assert list(validation.get_ydata()) == [1.0]
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["training", "validation"]
+    assert [line.get_linestyle() for line in (training, validation)] == ["--", "-"]
+    assert training.get_color() == validation.get_color() == TRIAL_COLOURS[0], "both are of one trial"
+
+
+def test_the_colours_of_trials_are_those_of_the_live_view() -> None:
+    styles = (Path(__file__).parents[2] / "jupyter_ext" / "src" / "shared" / "parts.css").read_text()
+    light = styles.partition("data-jp-theme-light")[0]
+    assert re.findall(r"--det-trial-\d: (#\w+);", light) == list(TRIAL_COLOURS)
+
+
+def test_one_point_has_an_axis_that_fits() -> None:
+    axis = draw(Curves("x", [Curve("loss", True, [60], [0.5])])).axes[0]
+    assert axis.get_xlim() == (59, 61)
+    low, high = axis.get_ylim()
+    assert 0.4 < low < 0.5 < high < 0.6
 
 
 def entries(figure: CurvesFigure) -> list[str]:
@@ -70,10 +87,10 @@ def test_the_panel_of_the_searchers_metric_comes_first_and_each_of_one_kind_has_
         assert [axis.get_title() for axis in draw(curves, ["val_error", "val_accuracy"]).axes] == titles[:2]
 
 
-def test_trials_without_validation_are_drawn_as_lines() -> None:
+def test_trials_without_validation_are_dashed() -> None:
     lines = [Curve("loss", False, [1, 2], [1.0, 0.5], trial=number, best=number == 2) for number in (1, 2)]
     figure = draw(Curves("x", lines))
-    assert {line.get_linestyle() for line in figure.axes[0].get_lines()} == {"-"}
+    assert {line.get_linestyle() for line in figure.axes[0].get_lines()} == {"--"}
     assert entries(figure) == ["trial 2 (best)", "trial 1"]
 
 

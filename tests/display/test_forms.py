@@ -102,7 +102,9 @@ def test_failure_shows_the_traceback() -> None:
 
 
 def test_tables_are_not_centred_beside_text_that_is_not() -> None:
-    assert '<table style="margin:2px 0">' in experiment_html(write_experiment(trials=2))
+    html = experiment_html(write_experiment(trials=2))
+    assert '<table style="margin:2px 0;' in html
+    assert html.count('<tr style="background:none">') == 2, "no stripes, which the live view has not either"
 
 
 names = st.text(max_size=20).map(lambda text: f"<script>alert(1)</script>{text}\"'><img src=x onerror=alert(2)>&amp;")
