@@ -18,7 +18,7 @@ from det_native.capture.model import Capture
 from det_native.capture.modules import module_file
 from det_native.capture.names import check_bundle_names
 from det_native.capture.records import Missing
-from det_native.capture.request import Request
+from det_native.capture.request import HEADLINE, Request
 from det_native.capture.slicer import Execution, Slice
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import CallSite, Program
@@ -42,7 +42,7 @@ class Document:
     calls : list of FoundCall
         All training calls, in order.
     call : FoundCall
-        The one that is sent: the last.
+        The one that is sent: the last, or that which was chosen.
     init : FoundCall or None
         The ``init()`` that it belongs to.
     """
@@ -62,13 +62,21 @@ class Document:
         return self.log.executions[index].title
 
 
-def read_document(cells: Sequence[DocumentCell], folder: Path) -> Document:
+def read_document(cells: Sequence[DocumentCell], folder: Path, chosen: int | None = None) -> Document:
     """Read a document and find the call that is to be sent.
+
+    Parameters
+    ----------
+    cells : sequence of DocumentCell
+    folder : Path
+        The notebook's folder.
+    chosen : int, optional
+        Which of its training calls, from 0; the last one by default.
 
     Raises
     ------
     CaptureError
-        If it makes none.
+        If it makes none, or not so many.
     """
     log = DocumentLog(cells)
     calls = read_calls(log.sources(), folder)
@@ -78,7 +86,12 @@ def read_document(cells: Sequence[DocumentCell], folder: Path) -> Document:
     candidates = [call for call in trainings if call.sure] or trainings
     if not candidates:
         raise CaptureError(NO_CALL, [_no_call(log, inits)])
-    call = candidates[-1]
+    if chosen is not None and chosen >= len(candidates):
+        what = (
+            f"has {len(candidates)} training call{'s' if len(candidates) > 1 else ''}; number {chosen + 1} was chosen."
+        )
+        raise CaptureError(HEADLINE, [Problem("The notebook", what, "Press Submit again: it has changed since.")])
+    call = candidates[-1 if chosen is None else chosen]
     log.number_cells(call.running + 1)
     init = call.init
     if call.kind != "create" and init is None:
@@ -171,7 +184,7 @@ class _DocumentCapture(CellCapture):
         labels = dict.fromkeys(f"{_lower(self.document.label(call.running))} ({call.kind})" for call in others)
         if labels:
             self.warnings.append(
-                f"Only the last training call is sent, {call_title(self.document)}; not sent: {', '.join(labels)}."
+                f"Only one training call is sent, {call_title(self.document)}; not sent: {', '.join(labels)}."
             )
 
     def _init_executions(self) -> tuple[int, ...]:

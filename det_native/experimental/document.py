@@ -11,6 +11,7 @@ Request, the same for both (fields besides these are ignored)::
                 "execution_count": int|null,   # what the notebook shows in brackets
                 "executed": str|null,          # what last ran; null: never, or not known
                 "tags": [str]}],               # det-skip, det-include
+     "call": int|null,                         # which of its training calls, from 0; null: the last
      "place": "cluster", "slots": int|null,    # null: as the configuration says
      "test": bool, "idempotency_key": str}
 
@@ -23,6 +24,9 @@ The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answ
     {"ok": true,
      "prompts": bool,                          # whether a cell's number is the one that the notebook shows
      "call": {"cell": int|null, "id": str, "line": int, "kind": "fit"|"train"|"create", "framework": "keras"|"torch"},
+     "calls": [{"cell","id","line","kind",     # all that could be sent; running: the cell that calls the function
+                "running": int|null}],         # in which it is written
+     "chosen": int,                            # which of them this is
      "rows": [{"what","how","size","cell","status","note"}],   # CaptureRow: what travels, and what does not
      "total": bytes, "new": bytes,             # new: what the master lacks; all of it if none answers
      "master": str|null,                       # address of the master that was asked; null if none answers

@@ -10,6 +10,7 @@ from typing import Any
 from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.document import Collected, Document, collect_document, read_document
+from det_native.capture.document_calls import FoundCall
 from det_native.capture.model import Bundle, BundleRow
 from det_native.capture.request import HEADLINE
 from det_native.capture.script import capture_script
@@ -45,7 +46,7 @@ class Reading:
 
     def __init__(self, request: Request, folder: Path) -> None:
         self.request, self.folder = request, folder
-        self.document: Document = read_document(request.document_cells(), folder)
+        self.document: Document = read_document(request.document_cells(), folder, request.call)
         self.plan: Plan = plan_document(self.document, test=request.test, slots=request.slots)
         self.collected: Collected = self._collect()
         self.problems = list(dict.fromkeys([*self.plan.problems, *self.collected.problems]))
@@ -97,6 +98,8 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
             "kind": call.kind,
             "framework": plan.framework,
         },
+        "calls": [_call(document, each) for each in document.calls],
+        "chosen": next(at for at, each in enumerate(document.calls) if each is call),
         "rows": [_row(document, row) for row in (bundle.report if bundle is not None else ())],
         "total": total,
         "new": new,
@@ -171,6 +174,12 @@ def _sizes(bundle: Bundle) -> tuple[int, int]:
 
 def _cell(document: Document, index: int) -> dict[str, Any]:
     return {"cell": document.log.executions[index].number, "id": document.log.cells[index].id}
+
+
+def _call(document: Document, call: FoundCall) -> dict[str, Any]:
+    """Return a training call for who chooses one."""
+    running = None if call.running == call.owner else document.log.executions[call.running].number
+    return {**_cell(document, call.owner), "line": call.node.lineno, "kind": call.kind, "running": running}
 
 
 def _row(document: Document, row: CaptureRow) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class Request(BaseModel):
     path: str
     cells: list[CellBody]
     place: Literal["cluster"] = "cluster"
+    call: int | None = Field(default=None, ge=0)
     slots: int | None = Field(default=None, ge=1)
     test: bool = False
     idempotency_key: str | None = Field(default=None, pattern=r"^[\x21-\x7e]{1,200}$")

@@ -44,6 +44,7 @@ class DocumentRequest(BaseModel):
     kernelspec: str = Field(min_length=1)
     cells: list[Cell]
     place: Literal["cluster"] = "cluster"
+    call: int | None = Field(default=None, ge=0)
     slots: int | None = Field(default=None, ge=1)
     test: bool = False
     idempotency_key: str = Field(default_factory=lambda: uuid.uuid4().hex, pattern=r"^[\x21-\x7e]{1,200}$")

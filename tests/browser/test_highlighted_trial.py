@@ -53,10 +53,11 @@ def test_rows_highlight_and_their_keys_are_not_the_notebooks(
     expect(log.locator("summary")).to_have_text(f"Log of {two}")
     expect(log.locator("select")).to_have_value(two.removeprefix("trial "))
     assert styles_of(log.locator("select")) == styles_of(view.locator(".det-actions button").last)
-    swatches = view.locator(".det-chart").first.locator(".det-swatch")
+    swatches = view.locator(".det-swatch")  # of validation in the chart of the error, of training in that of the loss
     looks = swatches.evaluate_all("all => all.map(each => [each.style.borderTopColor, each.className])")
+    assert len({colour for colour, _ in looks}) == 2
     for colour in {colour for colour, _ in looks}:
-        assert [name for found, name in looks if found == colour] == ["det-swatch", "det-swatch det-dashed"], looks
+        assert {name for found, name in looks if found == colour} == {"det-swatch", "det-swatch det-dashed"}, looks
     active = screen.page.locator(".jp-Notebook-cell.jp-mod-active")
     expect(active).to_have_count(1)
     before = active.evaluate("cell => [...cell.parentElement.children].indexOf(cell)")

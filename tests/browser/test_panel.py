@@ -78,7 +78,7 @@ def test_a_running_experiment_moves_in_the_list_and_is_acted_on_from_there(
     expect(row).to_be_visible()
     assert panel.locator(".det-Row").first.get_attribute("data-experiment-id") == str(running), "the newest is first"
     expect(row.locator(".det-Row-state")).to_contain_text("Running")
-    expect(row.locator(".det-Row-metricName")).to_have_text("lowest error")
+    expect(row.locator(".det-Row-metricName")).to_have_text("↓ error")
     shown = percent(row), metric(row)
     assert metric(row) > 0
     wait_until(lambda: percent(row) > shown[0], "the progress moves")

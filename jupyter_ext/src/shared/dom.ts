@@ -28,7 +28,7 @@ export function setText(element: Element, text: string): void {
 }
 
 /** Of a name that is cut, so many letters stay at its end. */
-const TAIL = 12;
+const TAIL = 8;
 
 /** Show a name: where it is too long for its place, its middle is left out, and it is seen whole when pointed at. */
 export function setName(element: HTMLElement, name: string): void {

@@ -49,13 +49,41 @@ const inspected = (change: Partial<Inspection> = {}): DialogEvent => ({
 });
 
 describe('the dialog', () => {
-  it('says what it waits for, to a screen reader too, and shows no form before', () => {
+  it('says what it waits for, to a screen reader too; its form waits', () => {
     const { node, texts } = shown();
     expect(texts('[role=status]')[0]).toContain('Reading the notebook');
-    expect(texts('fieldset')).toEqual([]);
+    const fields = [...node.querySelectorAll('input, select')];
+    expect(fields.every(field => field.matches(':disabled'))).toBe(true);
     expect(
       node.querySelector('.det-Submit-status')?.getAttribute('aria-live')
     ).toBe('polite');
+  });
+
+  it('keeps its parts in their places while the notebook is read again', () => {
+    const problems = [{ where: 'cell 1', what: 'holds a secret', remedy: '' }];
+    const { node, texts, show, model } = shown(inspected({ problems }));
+    const parts = [...node.children];
+    const line = node.querySelector('.det-Submit-line')!;
+    expect(line.textContent).toContain('Sends fit() of Keras');
+    const content = node.querySelector('.det-Submit-content')!;
+    node.scrollTop = 30;
+    const again = show(next(model, { type: 'reread' }));
+    expect(line.textContent).toContain('Reading the notebook');
+    expect([...node.children]).toEqual(parts);
+    expect(texts('.det-Submit-problems li')).toEqual(['cell 1 holds a secret']);
+    expect(content.textContent).toContain('What travels');
+    show(next(again, inspected()));
+    expect(line.textContent).toContain('Sends fit() of Keras');
+    expect(texts('.det-Submit-problems li')).toEqual([]);
+    expect([node.querySelector('.det-Submit-line'), node.scrollTop]).toEqual([
+      line,
+      30
+    ]);
+  });
+
+  it('has the tables of the views', () => {
+    const { node } = shown(inspected());
+    expect(node.querySelector('table')?.className).toBe('det-table');
   });
 
   it('shows what would be sent, in a table that the keyboard can scroll', () => {
@@ -196,6 +224,36 @@ describe('the choice', () => {
       { type: 'chosen', choice: { slots: 3 } },
       { type: 'chosen', choice: { slots: Number.NaN } },
       { type: 'chosen', choice: { test: true } }
+    ]);
+  });
+
+  it('of a call is there where the notebook makes several', () => {
+    const call = { cell: 3, id: 'c3', line: 2, kind: 'fit', running: null };
+    const { node, texts, sent, show, model } = shown(
+      inspected({
+        calls: [call, { ...call, cell: 5, id: 'c5', running: 7 }],
+        chosen: 1
+      })
+    );
+    const select = node.querySelector('select')!;
+    expect(texts('option')).toEqual([
+      'fit() in cell [3], line 2',
+      'fit() in cell [5], line 2, called in cell [7]'
+    ]);
+    expect([select.value, select.disabled]).toEqual(['1', false]);
+    select.value = '0';
+    select.dispatchEvent(new Event('change'));
+    expect(sent).toEqual([{ type: 'chosen', choice: { call: 0 } }]);
+    show(next(next(model, sent[0]!), inspected({ calls: [call] })));
+    expect([select.length, select.value, select.disabled]).toEqual([
+      1,
+      '0',
+      true
+    ]);
+    const older = shown(inspected()).node.querySelector('select')!;
+    expect([older.disabled, older.textContent]).toEqual([
+      true,
+      'fit() in cell [5], line 2'
     ]);
   });
 

@@ -28,17 +28,14 @@ describe('a row', () => {
   it('says state, progress, time left and the best metric of what runs', () => {
     const row = rowOf(experiment(), NOW);
     expect(row.detail).toBe('Running · 45 % · 2:05 left');
-    expect([row.metric, row.metricName]).toEqual([
-      '0.9871',
-      'highest val_accuracy'
-    ]);
+    expect([row.metric, row.metricName]).toEqual(['0.9871', '↑ val_accuracy']);
     expect(row.shape).toBe('running');
     expect(row.progress).toBe(0.456);
     expect(row.label).toBe(
       'Experiment 7, digits, Running · 45 % · 2:05 left, best val_accuracy 0.9871, higher is better'
     );
     const lower = rowOf(experiment({ smaller_is_better: true }), NOW);
-    expect(lower.metricName).toBe('lowest val_accuracy');
+    expect(lower.metricName).toBe('↓ val_accuracy');
     expect(lower.title).toContain('best val_accuracy 0.9871, lower is better');
   });
 

@@ -297,7 +297,7 @@ describe('submitting', () => {
     ).toEqual([[1, false]]);
     expect([dialog.model.phase, dialog.model.choice]).toEqual([
       'ready',
-      { place: 'cluster', slots: 1, test: false }
+      { place: 'cluster', call: null, slots: 1, test: false }
     ]);
   });
 

@@ -26,7 +26,7 @@ export interface Row {
   shape: Shape;
   /** Value of the searcher's metric, best so far. */
   metric: string;
-  /** `lowest val_loss`: the metric, and that lower is better. */
+  /** `↓ val_loss`: the metric, and that lower is better. */
   metricName: string;
   /** State, progress and time. */
   detail: string;
@@ -72,9 +72,7 @@ export function rowOf(experiment: Experiment, now: number): Row {
     name: experiment.name,
     shape: shapeOf(experiment, word, note),
     metric,
-    metricName: known
-      ? `${lower ? 'lowest' : 'highest'} ${experiment.metric}`
-      : '',
+    metricName: known ? `${lower ? '↓' : '↑'} ${experiment.metric}` : '',
     detail,
     problem,
     progress: isTerminal(experiment.state) ? null : experiment.progress,

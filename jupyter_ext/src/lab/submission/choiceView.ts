@@ -1,5 +1,5 @@
 /** Where to train, on how many slots, and whether only to test: the questions of the submit dialog. */
-import { make } from '../../shared/dom';
+import { make, setText } from '../../shared/dom';
 import {
   type Choice,
   type DialogModel,
@@ -7,6 +7,7 @@ import {
   slotsProblem
 } from './dialogModel';
 import type { Place } from './inspection';
+import { choiceText } from './summary';
 
 const PLACES: Readonly<Record<Place, string>> = {
   cluster: 'On the cluster',
@@ -17,6 +18,7 @@ const PLACES: Readonly<Record<Place, string>> = {
 export class ChoiceView {
   readonly element = make('div', 'det-Choice');
   private readonly _places: ReadonlyMap<Place, HTMLInputElement>;
+  private readonly _call = make('select', 'det-select');
   private readonly _slots = make('input', 'jp-mod-styled');
   private readonly _slotsOf = make('span', 'det-Choice-hint');
   private readonly _problem = make('div', 'det-Choice-problem');
@@ -37,6 +39,7 @@ export class ChoiceView {
     this._problem.id = 'det-choice-problem';
     this._problem.setAttribute('role', 'alert');
     this.element.append(
+      this._makeCall(),
       group,
       this._makeSlots(),
       this._problem,
@@ -53,12 +56,14 @@ export class ChoiceView {
       input.checked = place === model.choice.place;
       input.disabled = busy;
     }
+    this._showCalls(model);
+    this._call.disabled = busy || this._call.length < 2;
     this._slots.disabled = busy || here;
     this._test.disabled = busy;
     this._test.checked = model.choice.test;
     const asked = slotsAsked(model);
     if (document.activeElement !== this._slots && Number.isFinite(asked)) {
-      this._slots.value = String(asked);
+      this._slots.value = reading ? '' : String(asked);
     }
     this._slots.max =
       model.slotsOffered === null ? '' : String(model.slotsOffered);
@@ -68,6 +73,31 @@ export class ChoiceView {
     this._problem.textContent = problem;
     this._problem.hidden = problem === '';
     this._slots.setAttribute('aria-invalid', String(problem !== ''));
+  }
+
+  /** The calls that could be sent; while none is known, there is room for one. */
+  private _showCalls({ choice, inspection }: DialogModel): void {
+    const { calls = [], chosen = 0, prompts = true } = inspection ?? {};
+    const only = inspection && { ...inspection.call, running: null };
+    const offered = calls.length > 0 || !only ? calls : [only];
+    const names = offered.map(call => choiceText(call, prompts));
+    while (this._call.length > names.length) {
+      this._call.remove(names.length);
+    }
+    names.forEach((name, index) => {
+      const option =
+        this._call.options[index] ??
+        this._call.appendChild(make('option', '', { value: String(index) }));
+      setText(option, name);
+    });
+    this._call.value = String(choice.call ?? chosen);
+  }
+
+  private _makeCall(): HTMLElement {
+    this._call.addEventListener('change', () =>
+      this._onChoice({ call: Number(this._call.value) })
+    );
+    return make('label', 'det-Choice-call', {}, 'What to train ', this._call);
   }
 
   private _makePlace(place: Place) {

@@ -161,6 +161,7 @@ export class SubmitController {
     return {
       ...this._options.document,
       place: 'cluster',
+      call: choice.call,
       slots: choice.slots,
       test: choice.test,
       idempotency_key: this._key

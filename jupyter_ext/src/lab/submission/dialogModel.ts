@@ -5,6 +5,8 @@ import type { Refusal } from './refusals';
 /** What the user chose. `slots` is null as long as the configuration's own number stands. */
 export interface Choice {
   place: Place;
+  /** Which training call, from 0; null as long as the last one stands. */
+  call: number | null;
   slots: number | null;
   test: boolean;
 }
@@ -38,7 +40,7 @@ export type DialogEvent =
 export function opened(slotsOffered: number | null = null): DialogModel {
   return {
     phase: 'inspecting',
-    choice: { place: 'cluster', slots: null, test: false },
+    choice: { place: 'cluster', call: null, slots: null, test: false },
     slotsOffered,
     inspection: null,
     refusal: null
@@ -90,13 +92,14 @@ function phaseOf(inspection: Inspection): 'ready' | 'blocked' {
   return inspection.problems.length > 0 ? 'blocked' : 'ready';
 }
 
-/** Whether a choice may mend what is wrong with the notebook, so that it is to be read again. */
+/** Whether the notebook is to be read again: another call is chosen, or what is wrong may be mended by a choice. */
 export function mayFix(model: DialogModel, choice: Partial<Choice>): boolean {
   const { phase, inspection } = model;
   const wrong =
     phase === 'blocked' || (phase === 'inspecting' && inspection !== null);
   const matters = choice.slots !== undefined || choice.test !== undefined;
-  return wrong && matters && slotsProblem(model) === '';
+  const mends = wrong && matters && slotsProblem(model) === '';
+  return choice.call !== undefined || mends;
 }
 
 /** How many slots would be asked for. */

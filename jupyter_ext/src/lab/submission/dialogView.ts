@@ -1,7 +1,7 @@
 /** The body of the submit dialog. */
 import { Widget } from '@lumino/widgets';
 
-import { button, make } from '../../shared/dom';
+import { button, make, setText } from '../../shared/dom';
 import { makeWaiting } from '../dom';
 import {
   blockedText,
@@ -24,6 +24,9 @@ import type { Inspection, ProblemInfo } from './inspection';
 export class DialogView extends Widget {
   private readonly _choice: ChoiceView;
   private readonly _status = make('div', 'det-Submit-status');
+  /** Always there, so that nothing below it moves when the notebook is read again. */
+  private readonly _line = make('div', 'det-Submit-line');
+  private readonly _problems = make('div');
   private readonly _content = make('div', 'det-Submit-content');
   private _shownInspection: Inspection | null = null;
 
@@ -34,30 +37,37 @@ export class DialogView extends Widget {
       this._send({ type: 'chosen', choice })
     );
     this._status.setAttribute('aria-live', 'polite');
-    this.node.append(this._status, this._choice.element, this._content);
+    this._status.append(this._line, this._problems);
+    this.node.append(this._choice.element, this._status, this._content);
   }
 
   /** Show the dialog as it is now. */
   showModel(model: DialogModel): void {
     this._choice.show(model);
-    this._choice.element.hidden = model.inspection === null;
-    this._status.replaceChildren(...this._statusParts(model));
     const { place } = model.choice;
+    const waiting = waitingText(model);
+    if (waiting !== '') {
+      this._line.replaceChildren(makeWaiting(waiting));
+    } else {
+      const { inspection } = model;
+      setText(this._line, inspection ? callText(inspection, place) : '');
+    }
+    this._problems.replaceChildren(...this._problemParts(model));
+    this.node.classList.toggle('det-mod-stale', model.phase === 'inspecting');
     if (
       model.inspection !== this._shownInspection ||
       this._content.dataset.place !== place
     ) {
       this._shownInspection = model.inspection;
       this._content.dataset.place = place;
+      const { scrollTop } = this.node;
       this._content.replaceChildren(...contentParts(model));
+      this.node.scrollTop = scrollTop;
     }
   }
 
-  private _statusParts(model: DialogModel): Node[] {
-    const waiting = waitingText(model);
-    if (waiting !== '') {
-      return [makeWaiting(waiting)];
-    }
+  /** What stands in the way; it stays while the notebook is read again. */
+  private _problemParts(model: DialogModel): Node[] {
     if (model.refusal !== null) {
       const { message, remedy, problems, canRetry } = model.refusal;
       const retry = () => this._send({ type: 'retried' });
@@ -76,14 +86,15 @@ export class DialogView extends Widget {
           : [])
       ];
     }
-    if (model.phase === 'blocked') {
+    const problems = model.inspection?.problems ?? [];
+    if (problems.length > 0 && model.phase !== 'submitting') {
       const heading = make(
         'p',
         'det-Submit-error',
         {},
         blockedText(model.choice.place)
       );
-      return [heading, ...problemList(model.inspection?.problems ?? [])];
+      return [heading, ...problemList(problems)];
     }
     return [];
   }
@@ -96,13 +107,9 @@ function contentParts(model: DialogModel): Node[] {
   }
   const groups = remarks(model).map(remarkGroup);
   if (model.choice.place === 'here') {
-    return [
-      make('p', '', {}, callText(inspection, model.choice.place)),
-      ...groups
-    ];
+    return groups;
   }
   return [
-    make('p', '', {}, callText(inspection, model.choice.place)),
     ...groups,
     make('h3', '', {}, 'What travels'),
     make('p', 'det-Submit-total', {}, totalText(inspection)),
@@ -167,7 +174,7 @@ function reportTable({ rows, prompts }: Inspection): HTMLElement {
   });
   const table = make(
     'table',
-    '',
+    'det-table',
     {},
     make('thead', '', {}, make('tr', '', {}, ...head)),
     make('tbody', '', {}, ...body)

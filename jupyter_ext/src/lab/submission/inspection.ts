@@ -13,6 +13,8 @@ export interface DocumentBody {
   kernelspec: string;
   cells: DocumentCell[];
   place: 'cluster';
+  /** Which of the training calls, from 0; null: the last. */
+  call: number | null;
   /** Null: as the configuration says. */
   slots: number | null;
   test: boolean;
@@ -24,6 +26,15 @@ export interface CellRemark {
   cell: number | null;
   id: string;
   why: string;
+}
+
+/** A training call that could be sent; `running` is the cell that calls the function in which it is written. */
+export interface CallChoice {
+  cell: number | null;
+  id: string;
+  line: number;
+  kind: string;
+  running: number | null;
 }
 
 /** What `document/inspect` found; nothing has been executed for it. */
@@ -38,6 +49,9 @@ export interface Inspection {
     kind: string;
     framework: string;
   };
+  /** All that could be sent, and which of them this is; an older det_native says nothing. */
+  calls?: CallChoice[];
+  chosen?: number;
   rows: CaptureRow[];
   /** Bytes. */
   total: number;

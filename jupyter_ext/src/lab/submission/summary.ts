@@ -1,7 +1,13 @@
 /** What the submit dialog says of an inspection, as texts. Pure. */
 import { capitalised, cellName, formatBytes } from '../../shared/format';
 import { counted, type DialogModel } from './dialogModel';
-import type { CaptureRow, CellRemark, Inspection, Place } from './inspection';
+import type {
+  CallChoice,
+  CaptureRow,
+  CellRemark,
+  Inspection,
+  Place
+} from './inspection';
 
 /** A group of remarks under a heading. */
 export interface Remarks {
@@ -22,6 +28,14 @@ export function callText(inspection: Inspection, place: Place): string {
   const framework = FRAMEWORKS[call.framework] ?? call.framework;
   const verb = place === 'here' ? 'Runs' : 'Sends';
   return `${verb} ${call.kind}() of ${framework}, ${cellName(call.cell, prompts)}, line ${call.line}, and what it needs.`;
+}
+
+/** `fit() in cell [3], line 2`: a training call among others. */
+export function choiceText(call: CallChoice, prompts: boolean): string {
+  const place = `${call.kind}() in ${cellName(call.cell, prompts)}, line ${call.line}`;
+  return call.running === null
+    ? place
+    : `${place}, called in ${cellName(call.running, prompts)}`;
 }
 
 /** One sentence: how much travels. */
