@@ -183,6 +183,18 @@ def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
     assert "not sent: code cell 3 (create)" in warning
 
 
+def test_another_call_than_the_last_can_be_chosen(ask: Ask) -> None:
+    create = "det.experimental.create(Line, {**config, 'name': 'second'})"
+    cells = (TRIAL, CONFIG, create.replace("second", "first"), f"def again():\n    {create}", "again()")
+    last = ask(*cells)
+    assert [(each["cell"], each["line"], each["running"]) for each in last["calls"]] == [(3, 1, None), (4, 2, 5)]
+    assert last["chosen"] == 1
+    chosen = ask(*cells, call=0)
+    assert (chosen["chosen"], chosen["call"]["cell"], chosen["config"]["name"]) == (0, 3, "first")
+    assert chosen["here"]["cells"] == ["id-0", "id-1", "id-2"]
+    assert any("Only one training call is sent, create() in code cell 3" in said for said in chosen["warnings"])
+
+
 def test_a_cell_that_is_sent_and_trains_too_is_named(ask: Ask) -> None:
     create = "det.experimental.create(Line, {**config, 'name': 'second'})"
     answer = ask(TRIAL, CONFIG, f"rate = 3\nfirst = {create.replace('second', 'first')}", f"{create}.rate = rate")

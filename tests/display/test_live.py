@@ -337,7 +337,7 @@ def test_a_cell_that_waits_shows_one_view_whatever_else_it_shows(watched: Kernel
 def test_waiting_shows_less_if_it_is_asked_to(watched: Kernel) -> None:
     cell = f"g = GoingOn('less')\n{wait_for('g', 'show=kind')}\nNone"
     watched.run("kind = 'bar'")
-    assert "<progress" in shown(watched.run(cell))["content"]["data"]["text/html"]
+    assert 'role="progressbar"' in shown(watched.run(cell))["content"]["data"]["text/html"]
     watched.run("kind = 'none'")
     assert not [each for each in watched.run(cell) if each["msg_type"] in ("display_data", "stream")]
 

@@ -1,0 +1,104 @@
+"""What a user looks at: the dialog that keeps its place, calls to choose, what is queued, tabs, trials in order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser_parts import Keep, Lab, Screen
+from playwright.sync_api import Locator, expect
+from scripted_experiments import described, submit
+from training_notebook import write_notebook
+from view_parts import accept, section
+
+from det_native.client.session import Session
+from det_native.schema.home import Home
+
+pytestmark = pytest.mark.slow
+
+PREPARED = """
+import torch
+import det_native as det
+from det_native.pytorch import PyTorchTrial
+
+class Line(PyTorchTrial):
+    pass
+
+config = {"searcher": {"name": "single", "metric": "error", "max_length": {"batches": 4}},
+          "hyperparameters": {"global_batch_size": 2}}
+"""
+FIRST = "first = det.experimental.create(Line, {**config, 'name': 'first'})"
+SECOND = "second = det.experimental.create(Line, {**config, 'name': 'second'})"
+
+
+def place(dialog: Locator, *selectors: str) -> list[Any]:
+    """Return where parts of the dialog stand."""
+    return [dialog.locator(selector).first.bounding_box() for selector in selectors]
+
+
+def test_the_dialog_keeps_its_place_and_another_call_can_be_chosen(screen: Screen, lab: Lab, keep: Keep) -> None:
+    parts = (".jp-Dialog-content", ".det-Choice", ".det-Submit-line", ".jp-Dialog-footer")
+    screen.open(write_notebook(lab.root / "calls.ipynb", PREPARED, FIRST, SECOND))
+    screen.page.locator(".jp-NotebookPanel-toolbar").get_by_role("button", name="Submit").click()
+    dialog = screen.page.locator(".det-SubmitDialog")
+    expect(dialog.locator(".det-Submit-line")).to_contain_text("Reading the notebook")
+    while_read = place(dialog, *parts)
+    keep(screen, "looks-dialog-reading")
+    expect(accept(dialog)).to_be_enabled()
+    expect(dialog.locator(".det-Submit-line")).to_contain_text("Sends create() of PyTorch, code cell 3, line 1")
+    assert place(dialog, *parts) == while_read, "nothing has moved"
+    keep(screen, "looks-dialog")
+
+    calls = dialog.get_by_label("What to train")
+    assert calls.locator("option").all_inner_texts() == [
+        "create() in code cell 2, line 1",
+        "create() in code cell 3, line 1",
+    ]
+    calls.select_option(index=0)
+    expect(dialog.locator(".det-Submit-line")).to_contain_text("Sends create() of PyTorch, code cell 2, line 1")
+    expect(accept(dialog)).to_be_enabled()
+    expect(dialog.locator("tbody tr").first).to_contain_text("1, 2")
+    assert place(dialog, *parts) == while_read
+    screen.page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+
+
+def test_what_is_queued_says_what_it_waits_for_and_tabs_have_numbers(
+    screen: Screen, home: Home, master: Session, tmp_path: Path, keep: Keep
+) -> None:
+    rates = {"type": "categorical", "vals": [0.001, 0.1]}
+    busy = described("busy", batches=20_000, pace=0.05, rate=rates, searcher="grid")
+    [search, queued] = submit(home, tmp_path, busy, described("queued", batches=100))
+    screen.open()
+    panel = screen.open_panel()
+    row = panel.locator(f'[data-experiment-id="{queued}"]')
+    waits = f"waits for 1 of 2 slots: #{search} has them"
+    expect(row.locator(".det-Row-state")).to_contain_text("Queued")
+    expect(row.locator(".det-Row-problem")).to_have_text(waits)
+    expect(panel.locator(".det-Panel-master")).to_have_text("Master running · 2 of 2 slots busy")
+    row.click()
+    page = screen.page.locator(".det-page:visible")
+    expect(page.locator(".det-badge").first).to_have_text(f"Queued, {waits}")
+    expect(screen.page.locator(".lm-TabBar-tabLabel", has_text=f"#{queued} queued")).to_have_count(1)
+    keep(screen, "looks-queued")
+
+    other = panel.locator(f'[data-experiment-id="{search}"]')
+    expect(other.locator(".det-Row-metricName")).to_have_text("↓ error")
+    expect(other).to_have_attribute("title", re.compile("lower is better"))
+    other.click()
+    expect(page.locator(".det-title")).to_have_text(f"Experiment {search}")
+    trials = section(page, "Trials")
+    expect(trials.locator("tbody tr").first).to_contain_text("learning_rate=0.1")
+    trials.get_by_role("button", name="Best error").click()
+    trials.get_by_role("button", name="Best error").click()
+    expect(trials.locator("tbody tr").first).to_contain_text("learning_rate=0.001")
+    keep(screen, "looks-page")
+    master.post(f"/experiments/{search}/kill")
+    expect(row.locator(".det-Row-problem")).to_be_hidden()
+
+
+def test_there_is_one_kernel_of_this_interpreter(lab: Lab) -> None:
+    specs = lab.request("GET", "api/kernelspecs").json()["kernelspecs"]
+    assert len({tuple(each["spec"]["argv"]) for each in specs.values()}) == len(specs), specs.keys()
