@@ -29,7 +29,6 @@ export function experiment(change: Partial<Experiment> = {}): Experiment {
     test: false,
     trials: 1,
     failed_trials: 0,
-    waits_for: '',
     best_validation: 0.98713,
     error: null,
     created: '2026-11-20T11:50:00Z',

@@ -11,6 +11,7 @@ import type {
   ExperimentId,
   ExperimentView
 } from '../../shared/model';
+import { shortName } from '../../shared/paths';
 import type { Transport } from '../../shared/transport';
 import { experimentsIcon } from '../icons';
 import { Presence } from '../presence';
@@ -86,8 +87,8 @@ export class ExperimentPage extends Widget {
 }
 
 /** What the tab of a page says: `#2 digits`. */
-export function tabLabel(experimentId: number, name = ''): string {
-  return `#${experimentId} ${shortened(name)}`.trim();
+export function tabLabel(experimentId: ExperimentId, name = ''): string {
+  return `${shortName(experimentId)} ${shortened(name)}`.trim();
 }
 
 /** Ask whether to stop or kill, in a dialog of JupyterLab. */
