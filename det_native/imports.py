@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
+_frozen = False
+
 
 @contextmanager
 def collector_waits() -> Iterator[None]:
@@ -28,9 +30,17 @@ def collector_waits() -> Iterator[None]:
         gc.enable()
 
 
+def freeze() -> None:
+    """Have what there is now stay, as long as this process lives: no collection searches it."""
+    global _frozen
+    gc.freeze()
+    _frozen = True
+
+
 def _grow_old() -> None:
     """Count all objects as old without searching them, which is left to the next full collection."""
-    if not gc.get_freeze_count():  # the user's own frozen objects stay so
+    # The user's own frozen objects stay so, and ours; to count ours would take as long as an import.
+    if not _frozen and not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()
 

@@ -9,6 +9,9 @@ import time
 from functools import cache
 from pathlib import Path
 
+# In the environment of a worker and of all that it starts: random text, by which they are found.
+MARKER_VARIABLE = "DET_WORKER"
+
 _GONE_STATES = "ZX"
 _POLL_SECONDS = 0.05
 

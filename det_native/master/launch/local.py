@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from det_native.master.launch import reaper
 from det_native.master.launch.base import Exit, Output, WorkerKind
 from det_native.master.launch.imports import well_known_imports
 from det_native.master.launch.local_run import OUTPUT_NAME, LocalRun, Worker, append_output
@@ -17,7 +18,8 @@ from det_native.master.launch.output import read_output
 from det_native.master.launch.policy import Policy
 from det_native.master.launch.pool import StandbyPool
 from det_native.master.launch.process import WorkerProcess
-from det_native.master.launch.standby import Recipe, SpawnError, job_line, resolved
+from det_native.master.launch.recipe import Recipe, SpawnError, resolved
+from det_native.master.launch.standby import job_line
 from det_native.schema.job import STACKS_SIGNAL, CheckJob, TrialJob
 from det_native.schema.processes import is_stopped
 from det_native.schema.ranks import rank_folder, rank_jobs
@@ -49,6 +51,9 @@ class LocalLauncher:
         Of the workers, this process's by default.
     policy : Policy
         How many standbys to keep.
+    forks : bool
+        Whether CPU workers are forked from a process that has imported their framework; otherwise, and with GPUs, each
+        is a fresh process.
     clock : callable
         Monotonic seconds by which unused standbys retire.
     """
@@ -64,6 +69,7 @@ class LocalLauncher:
         environment: Mapping[str, str] | None = None,
         umask: int = -1,
         policy: Policy | None = None,
+        forks: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -71,7 +77,8 @@ class LocalLauncher:
         self._policy = policy or Policy()
         base = os.environ if environment is None else environment
         recipe = Recipe(directory, device, self.threads, entry, base, umask)
-        self._pool = StandbyPool(recipe, slots, self._policy, clock)
+        self._inherits = forks and device == "cpu" and reaper.begin()
+        self._pool = StandbyPool(recipe, slots, self._policy, self._inherits, clock)
         self._runs: dict[str, LocalRun] = {}
         self._stillborn: list[Exit] = []
         self._directories: dict[str, Path] = {}
@@ -106,7 +113,10 @@ class LocalLauncher:
         for rank, (standby, one) in enumerate(zip(standbys, jobs, strict=True)):
             run.add(rank, standby, job_line(one.model_dump_json()))
         self._settling[run_id] = time.monotonic() + self._policy.settle
-        warmth = ["ready" if one.ready else "warming" if one in waiting else "cold" for one in standbys]
+        warmth = [
+            "ready" if one.ready else "warming" if one in waiting else "forked" if one.forked else "cold"
+            for one in standbys
+        ]
         return {**run.handle, "standby": ", ".join(warmth)}
 
     def settled(self, run_id: str) -> None:
@@ -225,6 +235,8 @@ class LocalLauncher:
         self._runs = {}
         if not self._closed:
             self._closed = True
+            if self._inherits:
+                reaper.end()
             os.close(self._wake_read)
             os.close(self._wake_write)
 
@@ -244,8 +256,9 @@ class LocalLauncher:
             yield from run.workers.values()
 
     def _processes(self) -> list[WorkerProcess]:
-        standbys = [standby.process for standby in self._pool.standbys]
-        return [*(worker.process for worker in self._workers()), *standbys]
+        waiting = [standby.process for standby in self._pool.standbys]
+        zygotes = [zygote.process for zygote in self._pool.zygotes]
+        return [*(worker.process for worker in self._workers()), *waiting, *zygotes]
 
     def _next_due(self) -> float:
         """Return when ``poll`` has something to do though nothing happens, by the monotonic clock."""
@@ -259,6 +272,8 @@ class LocalLauncher:
         for process in self._processes():
             if process.descriptor is not None:
                 selector.register(process.descriptor, selectors.EVENT_READ, True)
+        for zygote in self._pool.zygotes:
+            selector.register(zygote.connection, selectors.EVENT_READ, False)
         handed_over = [worker.standby for worker in self._workers() if worker.standby is not None]
         for standby in [*self._pool.standbys, *handed_over]:
             if standby.status_pipe >= 0:
@@ -271,8 +286,7 @@ class LocalLauncher:
         for worker in self._workers():
             if worker.standby is not None:
                 worker.standby.pump()
-        for standby in self._pool.standbys:
-            standby.pump()
+        self._pool.pump()
 
     def _drain_wake(self) -> None:
         with contextlib.suppress(BlockingIOError):

@@ -13,7 +13,10 @@ from dataclasses import replace
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.memory import available_share
 from det_native.master.launch.policy import Bounds, Policy, Use, bounds, idle_ends
-from det_native.master.launch.standby import Recipe, SpawnError, Standby, resolved
+from det_native.master.launch.recipe import Recipe, SpawnError, resolved
+from det_native.master.launch.standby import Standby
+from det_native.master.launch.zygote import Zygote
+from det_native.master.launch.zygotes import Zygotes
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +25,7 @@ _END_SECONDS = 5.0
 
 
 class StandbyPool:
-    """Keeps standbys, by kind.
+    """Keeps standbys, by kind, and the zygotes that they are forked from.
 
     Parameters
     ----------
@@ -30,6 +33,8 @@ class StandbyPool:
     slots : int
         Slots of the master.
     policy : Policy
+    forks : bool
+        Whether standbys are forked from zygotes; otherwise each is a fresh process.
     clock : callable
         Monotonic seconds.
     memory : callable
@@ -41,6 +46,7 @@ class StandbyPool:
         recipe: Recipe,
         slots: int,
         policy: Policy,
+        forks: bool = False,
         clock: Callable[[], float] = time.monotonic,
         memory: Callable[[], float] = available_share,
     ) -> None:
@@ -49,6 +55,7 @@ class StandbyPool:
         self._policy = policy
         self._clock = clock
         self._memory = memory
+        self._zygotes = Zygotes(recipe, enabled=forks)
         self._standbys: list[Standby] = []
         self._uses: dict[WorkerKind, Use] = {}
         # Kinds whose standbys do not start: none is tried again until a job asks for the kind.
@@ -66,13 +73,24 @@ class StandbyPool:
         return tuple(self._standbys)
 
     @property
+    def zygotes(self) -> tuple[Zygote, ...]:
+        """All zygotes, ready or not."""
+        return self._zygotes.living
+
+    @property
     def changed(self) -> bool:
-        """Whether a standby has become ready, or left before it was, since `maintain` last looked."""
+        """Whether a standby or a zygote has become ready, or left before it was, since `maintain` last looked."""
         return self._warming != self._was_warming
 
     @property
     def _warming(self) -> int:
-        return sum(not standby.ready for standby in self._standbys)
+        return sum(not standby.ready for standby in self._standbys) + self._zygotes.warming
+
+    def pump(self) -> None:
+        """Move on, without waiting, what travels on the pipes."""
+        self._zygotes.pump()
+        for standby in self._standbys:
+            standby.pump()
 
     def ready(self) -> dict[str, int]:
         """Return how many are ready, by framework."""
@@ -105,7 +123,7 @@ class StandbyPool:
         new: list[Standby] = []
         try:
             for _ in range(count - len(matching)):
-                new.append(Standby(kind, self._recipe))
+                new.append(self._zygotes.fork(self._known(kind)) or Standby(kind, self._recipe))
         except SpawnError:
             self._end(new)
             raise
@@ -134,8 +152,7 @@ class StandbyPool:
             del self._uses[kind]
             self._imports.pop(kind, None)
         self._retire(wanted)
-        if idle:
-            self._top_up(wanted)
+        self._top_up(wanted, idle)
         self._was_idle, self._was_warming = idle, self._warming
 
     def next_change(self) -> float:
@@ -149,6 +166,7 @@ class StandbyPool:
         """End all standbys."""
         self._end(self._standbys)
         self._standbys = []
+        self._zygotes.close()
 
     def _known(self, kind: WorkerKind) -> WorkerKind:
         """Bring a kind without fingerprint together with the one that is known of its interpreter, and the reverse."""
@@ -160,12 +178,15 @@ class StandbyPool:
             return latest
         if not latest.fingerprint:
             self._uses[kind] = self._uses.pop(latest)
+            self._zygotes.rename(latest, kind)
         for standby in self._standbys:
             if not standby.kind.fingerprint and _serves(standby.kind, kind):
                 standby.kind = replace(standby.kind, fingerprint=kind.fingerprint)
         return kind
 
     def _drop_ended(self) -> None:
+        if self._zygotes.look_after():
+            self._next_maintenance = 0.0
         for standby in self.standbys:
             if standby.process.ended() is None:
                 continue
@@ -178,6 +199,7 @@ class StandbyPool:
             self._next_maintenance = 0.0
 
     def _retire(self, wanted: dict[WorkerKind, Bounds]) -> None:
+        self._zygotes.keep(wanted)
         surplus: list[Standby] = []
         for kind in {standby.kind for standby in self._standbys}:
             most = wanted[kind].most if kind in wanted else 0
@@ -186,21 +208,47 @@ class StandbyPool:
         self._end(surplus)
         self._standbys = [standby for standby in self._standbys if standby not in surplus]
 
-    def _top_up(self, wanted: dict[WorkerKind, Bounds]) -> None:
-        warming = self._warming
+    def _top_up(self, wanted: dict[WorkerKind, Bounds], idle: bool) -> None:
         by_recency = sorted(wanted, key=lambda kind: self._uses[kind].last, reverse=True)
         for kind in by_recency:
-            have = sum(standby.kind == kind for standby in self._standbys)
-            for _ in range(wanted[kind].least - have):
-                if warming >= self._policy.warming or kind in self._failures:
-                    break
-                try:
-                    self._standbys.append(Standby(kind, self._recipe, self._imports.get(kind, ())))
-                except SpawnError as error:
-                    self._failures.add(kind)
-                    logger.warning("no standby for %s: %s", kind, error)
-                    break
-                warming += 1
+            lacking = wanted[kind].least - sum(standby.kind == kind for standby in self._standbys)
+            if not self._zygotes.serve(kind):
+                self._warm_up(kind, lacking if idle else 0)
+            elif self._zygotes.known(kind):
+                self._fork(kind, lacking, idle)
+            elif idle and lacking > 0 and self._warming < self._policy.warming and kind not in self._failures:
+                self._start(kind)
+
+    def _warm_up(self, kind: WorkerKind, lacking: int) -> None:
+        """Have fresh processes warm up."""
+        for _ in range(lacking):
+            if self._warming >= self._policy.warming or kind in self._failures:
+                break
+            try:
+                self._standbys.append(Standby(kind, self._recipe, self._imports.get(kind, ())))
+            except SpawnError as error:
+                self._failures.add(kind)
+                logger.warning("no standby for %s: %s", kind, error)
+
+    def _start(self, kind: WorkerKind) -> None:
+        """Have a zygote warm up."""
+        try:
+            self._zygotes.start(kind, self._imports.get(kind, ()))
+        except SpawnError as error:
+            self._failures.add(kind)
+            logger.warning("no standby for %s: %s", kind, error)
+
+    def _fork(self, kind: WorkerKind, lacking: int, idle: bool) -> None:
+        """Fork standbys, at any time: that takes milliseconds. What the last program imported is imported first."""
+        if idle and self._zygotes.load(kind, self._imports.get(kind, ())):
+            stale = [standby for standby in self._standbys if standby.kind == kind and standby.forked]
+            self._end(stale)
+            self._standbys = [standby for standby in self._standbys if standby not in stale]
+        for _ in range(lacking):
+            standby = self._zygotes.fork(kind)
+            if standby is None:
+                break
+            self._standbys.append(standby)
 
     @staticmethod
     def _end(standbys: Iterable[Standby]) -> None:

@@ -1,4 +1,4 @@
-"""One worker process: started by this launcher, or taken up from an earlier master."""
+"""One worker process: started or forked for this launcher, or taken up from an earlier master."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from det_native.master.launch import tree
-from det_native.schema.processes import is_alive, start_mark, wait_until_gone
+from det_native.master.launch import reaper, tree
+from det_native.schema.processes import MARKER_VARIABLE, is_alive, start_mark, wait_until_gone
 
 _TEMPORARY_PREFIX = "det-"
 
@@ -47,14 +47,15 @@ class WorkerProcess:
         A pidfd: readable once the process has ended. None where the kernel has none.
     """
 
-    def __init__(
-        self, pid: int, mark: str, marker: str, temporary: Path, child: subprocess.Popen[bytes] | None
-    ) -> None:
+    def __init__(self, pid: int, mark: str, marker: str, temporary: Path, *, child: bool) -> None:
         self.pid = pid
         self.temporary = temporary
         self.mark = mark
         self.marker = marker
         self._child = child
+        self._started: subprocess.Popen[bytes] | None = None
+        if child:
+            reaper.own(pid)
         self._ended: Ended | None = None
         self._kills_before = _out_of_memory_kills()
         try:
@@ -81,8 +82,7 @@ class WorkerProcess:
         OSError
             If the program cannot be executed.
         """
-        marker = secrets.token_hex(16)
-        temporary = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
+        marker, temporary = make_place()
         try:
             child = subprocess.Popen(
                 command,
@@ -90,7 +90,7 @@ class WorkerProcess:
                 stdout=output,
                 stderr=output,
                 cwd=directory,
-                env={**environment, tree.MARKER_VARIABLE: marker, "TMPDIR": str(temporary)},
+                env={**environment, MARKER_VARIABLE: marker, "TMPDIR": str(temporary)},
                 pass_fds=tuple(keep),
                 start_new_session=True,
                 umask=umask,
@@ -98,13 +98,24 @@ class WorkerProcess:
         except OSError:
             temporary.rmdir()
             raise
-        return cls(child.pid, start_mark(child.pid) or "", marker, temporary, child)
+        process = cls(child.pid, start_mark(child.pid) or "", marker, temporary, child=True)
+        process._started = child
+        return process
+
+    @classmethod
+    def inherited(cls, pid: int, marker: str, temporary: Path) -> WorkerProcess | None:
+        """Take over a process that was forked for this one; None if this one is not its parent."""
+        try:
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return None
+        return cls(pid, start_mark(pid) or "", marker, temporary, child=True)
 
     @classmethod
     def adopt(cls, handle: Mapping[str, Any]) -> WorkerProcess | None:
         """Take up the process that an earlier launcher gave this handle for, or return None if it is gone."""
         pid, mark, marker = handle["pid"], handle["mark"], handle["marker"]
-        process = cls(pid, mark, marker, Path(handle["temporary"]), None)
+        process = cls(pid, mark, marker, Path(handle["temporary"]), child=False)
         if start_mark(pid) == mark and tree.environment_marker(pid) == marker:
             return process
         process.ended()
@@ -119,8 +130,9 @@ class WorkerProcess:
         """Return how it ended, or None while it runs. What it left running is killed first."""
         if self._ended is None and self._gone():
             # The number of a child is ours until it is reaped; that of an adopted process may be anybody's by now.
-            tree.kill_all(self.pid if self._child is not None else None, self.marker)
+            tree.kill_all(self.pid if self._child else None, self.marker)
             self._ended = self._reap()
+            reaper.reap_strays()
             if self.temporary.name.startswith(_TEMPORARY_PREFIX):
                 shutil.rmtree(self.temporary, ignore_errors=True)
             self.release()
@@ -130,7 +142,7 @@ class WorkerProcess:
         """Send a signal to it and everything it started."""
         if self._ended is not None:
             return
-        root = self.pid if self._child is not None or is_alive(self.pid, self.mark) else None
+        root = self.pid if self._child or is_alive(self.pid, self.mark) else None
         if number is signal.SIGKILL:
             tree.kill_all(root, self.marker)
         else:
@@ -157,23 +169,30 @@ class WorkerProcess:
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
-        if self._child is not None and self._child.returncode is None:
-            self._child.returncode = 0  # it outlives us on purpose: Popen has nothing to warn of
+        if self._started is not None and self._started.returncode is None:
+            self._started.returncode = 0  # it outlives us on purpose: Popen has nothing to warn of
 
     def _gone(self) -> bool:
-        if self._child is None:
+        if not self._child:
             return start_mark(self.pid) != self.mark
         # Not reaped yet: as long as the zombie stands, its number and its session are not used again.
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _reap(self) -> Ended:
         killed_for_memory = _out_of_memory_kills() > self._kills_before
-        if self._child is None:
+        if not self._child:
             return Ended(None, None, killed_for_memory)
         _, status, usage = os.wait4(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
-        self._child.returncode = code
+        reaper.disown(self.pid)
+        if self._started is not None:
+            self._started.returncode = code
         return Ended(code, usage.ru_maxrss * 1024, killed_for_memory and code == -signal.SIGKILL)
+
+
+def make_place() -> tuple[str, Path]:
+    """Return a marker for a new process, and an empty temporary folder for it."""
+    return secrets.token_hex(16), Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
 
 
 def _out_of_memory_kills() -> int:

@@ -1,70 +1,16 @@
-"""A standby: a fresh process that imports a framework and waits for one job on its standard input."""
+"""A standby: a process that has imported a framework and waits for one job on its standard input."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from typing import IO
 
 from det_native.master.launch.base import WorkerKind
-from det_native.master.launch.process import WorkerProcess
-
-# What a kernel or an earlier master set for itself, and would mislead a worker.
-_DROPPED_PREFIXES = ("DET_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
-_DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONINSPECT", "PYTHONBREAKPOINT", "VIRTUAL_ENV"}
-
-
-class SpawnError(Exception):
-    """A worker's program cannot be executed; the message says why."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How standbys are started.
-
-    Attributes
-    ----------
-    directory : Path
-        The empty folder they wait in.
-    device : str
-        ``"cpu"`` hides all GPUs; ``"cuda"`` keeps the warm-up from touching them.
-    threads : int
-        Threads a worker computes with.
-    entry : str
-        ``"module:function"`` that runs the job.
-    environment : mapping
-        Base of their environment, cleaned before use.
-    umask : int
-        Of the workers: whom the files of the user's code are open to. That of this process if -1.
-    """
-
-    directory: Path
-    device: str
-    threads: int
-    entry: str
-    environment: Mapping[str, str]
-    umask: int = -1
-
-    def worker_environment(self) -> dict[str, str]:
-        """Return the environment of a worker: the base without our secrets and the kernel's own settings."""
-        kept = {
-            name: value
-            for name, value in self.environment.items()
-            if not name.startswith(_DROPPED_PREFIXES) and name not in _DROPPED
-        }
-        defaults = {"OMP_NUM_THREADS": str(self.threads), "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONHASHSEED": "0"}
-        if self.device == "cpu":
-            kept["CUDA_VISIBLE_DEVICES"] = ""
-        else:
-            # Each worker sees its own slot only, and the slots are named as the driver numbers them.
-            kept.pop("CUDA_VISIBLE_DEVICES", None)
-            defaults["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        return {**defaults, "TF_NUM_INTRAOP_THREADS": str(self.threads), **kept}
+from det_native.master.launch.recipe import Recipe, SpawnError, import_arguments
+from det_native.master.launch.zygote import Zygote, ZygoteError
 
 
 class Standby:
@@ -78,12 +24,17 @@ class Standby:
         Whether its imports are done.
     picked_up : bool
         Whether it has taken its job.
+    forked : bool
+        Whether it was forked from a zygote.
     """
 
-    def __init__(self, kind: WorkerKind, recipe: Recipe, imports: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, kind: WorkerKind, recipe: Recipe, imports: Sequence[str] = (), zygote: Zygote | None = None
+    ) -> None:
         self.kind = kind
         self.ready = False
         self.picked_up = False
+        self.forked = zygote is not None
         self._status_text = b""
         self._unsent = b""
         # Read only if the process fails to start; it has no name, so nothing is left behind.
@@ -91,19 +42,15 @@ class Standby:
         job_read, self.job_pipe = os.pipe()
         self.status_pipe, status_write = os.pipe()
         try:
-            self.process = WorkerProcess.spawn(
-                _command(kind, recipe, status_write, imports),
-                environment=recipe.worker_environment(),
-                directory=recipe.directory,
-                output=self._startup,
-                stdin=job_read,
-                keep=(status_write,),
-                umask=recipe.umask,
-            )
-        except OSError as error:
+            if zygote is not None:
+                self.process = zygote.fork((job_read, self._startup.fileno(), status_write))
+            else:
+                arguments = ["--status-fd", str(status_write), *import_arguments(imports)]
+                self.process = recipe.spawn(kind, arguments, output=self._startup, stdin=job_read, keep=(status_write,))
+        except (SpawnError, ZygoteError):
             self._close_pipes()
             self._startup.close()
-            raise SpawnError(f"cannot run the interpreter {kind.executable}: {error.strerror}") from error
+            raise
         finally:
             os.close(job_read)
             os.close(status_write)
@@ -168,37 +115,6 @@ class Standby:
                 setattr(self, name, -1)
 
 
-def resolved(kind: WorkerKind) -> WorkerKind:
-    """Fill in the interpreter, in one form of the several names that it has in its environment.
-
-    ``python`` and ``python3.11`` of one virtual environment are the same; what they link to is not, since the folder of
-    the link is what makes the environment.
-    """
-    path = os.path.abspath(kind.executable or sys.executable)
-    target = os.path.realpath(path)
-    sibling = os.path.join(os.path.dirname(path), os.path.basename(target))
-    same = os.path.realpath(sibling) == target and os.path.exists(sibling)
-    return WorkerKind(kind.framework, sibling if same else path, kind.fingerprint)
-
-
 def job_line(job_json: str) -> bytes:
     """Return a job as the one line that the pipe carries."""
     return json.dumps(json.loads(job_json), separators=(",", ":")).encode()
-
-
-def _command(kind: WorkerKind, recipe: Recipe, status: int, imports: tuple[str, ...]) -> list[str]:
-    return [
-        kind.executable,
-        "-P",  # the folder it waits in is no place to import from
-        "-m",
-        "det_harness.worker.standby",
-        "--framework",
-        kind.framework,
-        "--device",
-        recipe.device,
-        "--entry",
-        recipe.entry,
-        "--status-fd",
-        str(status),
-        *(text for name in imports for text in ("--import", name)),
-    ]

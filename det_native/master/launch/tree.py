@@ -7,7 +7,8 @@ import os
 import signal
 from dataclasses import dataclass
 
-MARKER_VARIABLE = "DET_WORKER"
+from det_native.schema.processes import MARKER_VARIABLE
+
 _MAXIMUM_ROUNDS = 10
 
 
@@ -59,6 +60,14 @@ def kill_all(root: int | None, marker: str) -> None:
         for pid in remaining:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def ended_strays() -> set[int]:
+    """Return the children of this process that have ended in a session that is not this one's."""
+    me, session = os.getpid(), os.getsid(0)
+    return {
+        pid for pid, entry in _entries().items() if entry.zombie and entry.parent == me and entry.session != session
+    }
 
 
 def environment_marker(pid: int) -> str:

@@ -56,7 +56,7 @@ class FrameworkHarness:
     streams = RandomStreams()
 
     def warm_up(self, device: str) -> None:
-        """Import what every worker needs, and leave no trace of it.
+        """Import what every worker needs; compute nothing and leave no thread: workers are forked from this process.
 
         Parameters
         ----------

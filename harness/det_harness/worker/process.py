@@ -18,6 +18,7 @@ from typing import NoReturn
 from det_harness.frameworks.base import harness_of
 from det_native.frameworks import find_framework, read_frameworks
 from det_native.schema.job import STACKS_SIGNAL, CheckJob, TrialJob
+from det_native.schema.processes import MARKER_VARIABLE
 
 Job = CheckJob | TrialJob
 Stamp = tuple[tuple[str, int], ...]
@@ -113,8 +114,14 @@ def start_over(line: bytes, variables: dict[str, str], status: int | None) -> No
 def remove_temporary_folder() -> None:
     """Remove the folder that the launcher made for this process and would have removed itself."""
     folder = Path(os.environ.get("TMPDIR", ""))
-    if "DET_WORKER" in os.environ and folder.name.startswith("det-"):
+    if MARKER_VARIABLE in os.environ and folder.name.startswith("det-"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def leave_unused() -> NoReturn:
+    """End this process, whose launcher is gone: nothing was begun, so nothing has to be wound up."""
+    remove_temporary_folder()
+    os._exit(0)
 
 
 def variables_of(job: Job) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""A worker process: imports a framework, waits for one job on standard input, runs it.
+"""A worker process: imports a framework, or is forked from a process that has; waits for one job on standard input,
+runs it.
 
 It must be able to become any worker of its kind, so until the job is known nothing touches a GPU, reads the user's
 files or draws a random number that a trial could notice.
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
-import gc
 import json
 import os
 import sys
@@ -24,15 +24,20 @@ from det_harness.worker.process import (
     Job,
     installation_stamp,
     leave,
+    leave_unused,
     needs_fresh_process,
-    remove_temporary_folder,
     start_over,
     take_place,
     variables_of,
 )
+from det_harness.worker.zygote import Zygote, without_threads
 from det_native._version import PROTOCOL, __version__
 from det_native.errors import ProtocolMismatchError
-from det_native.imports import collector_waits
+from det_native.frameworks import get_framework
+from det_native.imports import collector_waits, freeze
+
+# What a program's training call imports, and what checks it.
+_OF_PROGRAMS = ("det_harness.program.check", "det_native.experimental.creation", "det_native.display")
 
 
 def main() -> None:
@@ -40,17 +45,19 @@ def main() -> None:
     options = _options()
     faulthandler.enable()
     stamp = installation_stamp()
-    status = Status(options.status_fd)
-    warm_up(options.framework, options.device, options.imports)
-    gc.freeze()  # what was imported stays: no collection during a training has to search it
-    module, _, name = options.entry.partition(":")
-    entry: Callable[[Job], int] = getattr(import_module(module), name)
+    if options.fork_fd is None:
+        entry = _load(options)
+        status = Status(options.status_fd)
+    else:
+        with without_threads():
+            entry = _load(options)
+            options.status_fd = Zygote(options.fork_fd).serve(partial(warm_up, NO_FRAMEWORK, options.device))
+        status = Status(options.status_fd)
+        sys.argv = [sys.argv[0], *_arguments(options)]
     status.say("ready")
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
-        # The master is gone. Nothing was begun, so nothing has to be wound up.
-        remove_temporary_folder()
-        os._exit(0)
+        leave_unused()
     job = read_job(line)
     if needs_fresh_process(variables_of(job)) or installation_stamp() != stamp:
         start_over(line, variables_of(job), options.status_fd)
@@ -58,6 +65,13 @@ def main() -> None:
     status.say("started")
     status.close()
     leave(_outcome(entry, job))
+
+
+def _load(options: argparse.Namespace) -> Callable[[Job], int]:
+    warm_up(options.framework, options.device, options.imports)
+    module, _, name = options.entry.partition(":")
+    entry: Callable[[Job], int] = getattr(import_module(module), name)
+    return entry
 
 
 def _outcome(entry: Callable[[Job], int], job: Job) -> int:
@@ -118,12 +132,15 @@ def warm_up(framework: str, device: str, imports: Iterable[str] = ()) -> None:
                 load()
             except Exception as error:  # noqa: BLE001 - whatever a broken installation raises; the job meets it again
                 print(f"{framework}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    freeze()  # what was imported stays: no collection during a training has to search it
 
 
 def _warm_framework(framework: str, device: str) -> None:
     if framework != NO_FRAMEWORK:
         harness_of(framework).warm_up(device)
-        import_module("det_harness.program.check")
+        for name in (*_OF_PROGRAMS, get_framework(framework).init):
+            if name:
+                import_module(name)
 
 
 def read_job(line: bytes) -> Job:
@@ -151,7 +168,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--entry", default="det_harness.worker.job:run_job", metavar="MODULE:FUNCTION")
     parser.add_argument("--import", action="append", default=[], dest="imports", metavar="MODULE")
     parser.add_argument("--status-fd", type=int)
+    parser.add_argument("--fork-fd", type=int, help="be forked for each standby, as ordered on this socket")
     return parser.parse_args()
+
+
+def _arguments(options: argparse.Namespace) -> list[str]:
+    """Return the arguments with which a process of its own is what a fork of this one is."""
+    imports = [word for name in options.imports for word in ("--import", name)]
+    kind = ["--framework", options.framework, "--device", options.device, "--entry", options.entry]
+    return [*kind, "--status-fd", str(options.status_fd), *imports]
 
 
 if __name__ == "__main__":

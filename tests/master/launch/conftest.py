@@ -22,9 +22,8 @@ def make(tmp_path: Path) -> Iterator[Callable[..., LocalLauncher]]:
         environment = {**os.environ, "PYTHONPATH": HERE, **(variables or {})}
         launcher = LocalLauncher(
             tmp_path / "standby",
-            entry="launch_entries:run",
             environment=environment,
-            **arguments,  # type: ignore[arg-type]
+            **{"entry": "launch_entries:run", **arguments},  # type: ignore[arg-type]
         )
         made.append(launcher)
         return launcher

@@ -5,14 +5,20 @@ from __future__ import annotations
 import atexit
 import gc
 import json
+import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+
+from det_harness.trial import rng
 
 from det_native.schema.job import EXIT_RANK_FAILED, CheckJob, TrialJob
 
@@ -21,6 +27,7 @@ try:
 except ImportError:
     VERSION = "none"
 
+MARKS: list[str] = []
 SLEEPER = "import signal; signal.pause()"
 
 
@@ -51,6 +58,88 @@ def facts(job: TrialJob) -> None:
         "gang": None if job.gang is None else job.gang.model_dump(),
     }
     (Path(job.directory) / "facts.json").write_text(json.dumps(found))
+
+
+def portrait(job: TrialJob) -> None:
+    """Write down what a program can see of how its process was made."""
+    main = sys.modules["__main__"]
+    argv = list(sys.argv)
+    if "--status-fd" in argv:
+        argv[argv.index("--status-fd") + 1] = "N"
+    found = {
+        "argv": argv,
+        "main": main.__spec__.name if main.__spec__ else None,
+        "path": sys.path,
+        "flags": str(sys.flags),
+        "filters": str(warnings.filters),
+        "environment": dict(os.environ),
+        "temporary": tempfile.gettempdir(),
+        "threads": len(os.listdir("/proc/self/task")),
+        "handlers": [str(signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)],
+        "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+        "umask": os.umask(0o022),
+        "score": Path("/proc/self/oom_score_adj").read_text(),
+        "drawn": random.random(),
+        "marks": list(MARKS),
+    }
+    MARKS.append(job.run_id)
+    random.seed(0)
+    (Path(job.directory) / "facts.json").write_text(json.dumps(found))
+
+
+def relatives(_: TrialJob) -> None:
+    """Compute in processes that this one forks and spawns."""
+    for method in ("fork", "spawn"):
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            print(method, pool.map(abs, [-1, 2, -3]))
+
+
+def daemon(_: TrialJob) -> None:
+    """Leave a process that was only forked, in a session of its own, whose parent is gone."""
+    told, tell = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(tell, str(os.getpid()).encode())
+            signal.pause()
+        os._exit(0)
+    os.wait()
+    print("child", os.read(told, 32).decode())
+    print("waiting", flush=True)
+    signal.pause()
+
+
+def train(job: TrialJob) -> None:
+    """Train a little, and write down the weights."""
+    trained = {"torch": _train_torch, "keras": _train_keras}[job.hparams["framework"]]()
+    (Path(job.directory) / "weights").write_bytes(trained)
+
+
+def _train_torch() -> bytes:
+    import torch
+
+    rng.seed_process(5)
+    model = torch.nn.Sequential(torch.nn.Linear(40, 300), torch.nn.Dropout(0.3), torch.nn.Linear(300, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(20):
+        optimizer.zero_grad()
+        model(torch.randn(64, 40)).square().mean().backward()
+        optimizer.step()
+    return b"".join(one.detach().numpy().tobytes() for one in model.parameters())
+
+
+def _train_keras() -> bytes:
+    import numpy as np
+    import tensorflow as tf
+
+    rng.seed_process(5)
+    layers = [tf.keras.layers.Dense(30, "relu", input_shape=(40,)), tf.keras.layers.Dropout(0.3)]
+    model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    x = np.random.normal(size=(256, 40)).astype("float32")
+    model.fit(x, x[:, 0], epochs=2, verbose=0)
+    named = "".join(layer.name for layer in model.layers)
+    return named.encode() + b"".join(one.tobytes() for one in model.get_weights())
 
 
 def version(_: TrialJob) -> None:

@@ -52,6 +52,10 @@ def _facts(directory: Path, run_id: str) -> dict[str, Any]:
     return found
 
 
+def _waiting(launcher: LocalLauncher) -> set[int]:
+    return {standby.process.pid for standby in launcher._pool.standbys}
+
+
 def _warm(launcher: LocalLauncher, count: int, kind: WorkerKind = KIND) -> None:
     launcher.warm(kind)
     until(lambda: (launcher.poll(), launcher.standbys().get(kind.framework, 0) == count)[1], launcher)
@@ -70,7 +74,7 @@ class TestStandbys:
     def test_a_ready_standby_takes_the_job_and_is_replaced(self, make: Make, tmp_path: Path) -> None:
         launcher = make(slots=1, policy=PROMPT)
         _warm(launcher, 2)
-        before = {process.pid for process in _standby_processes()}
+        before = _waiting(launcher)
         launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND)
         exits(launcher, "r1")
         facts = _facts(tmp_path, "r1")
@@ -81,7 +85,7 @@ class TestStandbys:
     def test_ready_standbys_take_the_jobs_of_all_ranks(self, make: Make, tmp_path: Path) -> None:
         launcher = make(slots=2, policy=PROMPT)
         _warm(launcher, 2)
-        before = {process.pid for process in _standby_processes()}
+        before = _waiting(launcher)
         handle = launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND, ranks=2)
         assert set(ranks_of(handle)) == before
         assert handle["standby"] == "ready, ready"
@@ -89,7 +93,7 @@ class TestStandbys:
         _warm(launcher, 3)
 
     def test_no_standby_warms_up_while_a_worker_starts(self, make: Make, tmp_path: Path) -> None:
-        launcher = make(slots=1, policy=Policy(settle=3600.0))
+        launcher = make(slots=1, policy=Policy(settle=3600.0), forks=False)
         _warm(launcher, 2)
         launcher.start("r1", trial_job(tmp_path, "r1", "wait"), KIND)
         output(launcher, "r1", "waiting")
@@ -183,7 +187,7 @@ class TestStandbys:
         (packages / "upgraded_package.py").write_text("VERSION = 'one'")
         launcher = make(slots=1, policy=PROMPT, variables={"PYTHONPATH": f"{HERE}{os.pathsep}{packages}"})
         _warm(launcher, 2)
-        waiting = {process.pid for process in _standby_processes()}
+        waiting = _waiting(launcher)
         (packages / "upgraded_package.py").write_text("VERSION = 'three'")
         os.utime(packages, (1, 1))
         handle = launcher.start("r1", trial_job(tmp_path, "r1", "version"), KIND)
@@ -256,7 +260,7 @@ class TestWait:
         assert [ended.run_id for ended in launcher.poll()] == ["r1"]
 
     def test_it_returns_when_a_standby_is_ready_and_when_a_start_is_over(self, make: Make, tmp_path: Path) -> None:
-        launcher = make(slots=1, policy=Policy(settle=1.0))
+        launcher = make(slots=1, policy=Policy(settle=1.0), forks=False)
         launcher.warm(KIND)
         launcher.poll()
         for count in (1, 2):

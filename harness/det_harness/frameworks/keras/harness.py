@@ -19,7 +19,7 @@ class KerasHarness(FrameworkHarness):
     streams = TensorFlowStreams()
 
     def warm_up(self, device: str) -> None:
-        """Import TensorFlow, and what its first training step imports."""
+        """Import TensorFlow, and what its first training step needs."""
         from det_harness.frameworks.keras.warm_up import warm_up
 
         warm_up(device)

@@ -1,38 +1,35 @@
-"""What a worker with Keras does before it knows its job: the first training step imports much, so one is taken."""
+"""What a worker with Keras imports before it knows its job. No layer is made: TensorFlow would start threads for it."""
 
 from __future__ import annotations
 
-import gc
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
+
+# What else a first training step imports.
+_OF_A_STEP = (
+    "keras.src.engine.base_layer_v1",
+    "tensorflow.python.data.ops.flat_map_op",
+    "tensorflow.python.data.ops.zip_op",
+)
 
 
 def warm_up(device: str) -> None:
-    """Take a training step, or what of one touches no GPU where `device` is ``"cuda"``; no trace of it is left."""
+    """Import what a first training step needs; where `device` is ``"cuda"``, prepare what of one touches no GPU."""
     _ = tf.keras.Model
-    if device == "cuda":
-        _step_in_graph()
-    else:
-        _fit_once()
-        gc.collect()  # its model refers to itself, and a standby keeps for good what is there after this
     for name in ("det_native.keras.context", "det_harness.frameworks.keras.controller"):
         import_module(name)
-
-
-def _fit_once() -> None:
-    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(2,))])
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
-    model.fit(np.zeros((2, 2)), np.zeros(2), epochs=1, verbose=0)
-    # The user's first layer is called "dense" again, and the counters of seeds start afresh.
-    tf.keras.backend.clear_session()
-    tf.random.set_seed(0)
+    for name in _OF_A_STEP:
+        with suppress(ImportError):  # another version has it elsewhere: the step imports it
+            import_module(name)
+    if device == "cuda":
+        _step_in_graph()
 
 
 def _step_in_graph() -> None:
-    """Import what a first training step imports; anything built eagerly would fix which GPUs this process sees."""
+    """Take a step; anything built eagerly would fix which GPUs this process sees."""
     with tf.Graph().as_default():
         layer = tf.keras.layers.Dense(2)
         loss = tf.reduce_mean(layer(tf.zeros((1, 2))))
