@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from notebook_kernel import Kernel, running_kernel
 from pytest_benchmark.fixture import BenchmarkFixture
 
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -193,3 +194,10 @@ def master_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield home
     subprocess.run([sys.executable, "-m", "det_native.client.command", "down", "--kill"], check=False)
     del os.environ["DET_HOME"]
+
+
+@pytest.fixture(scope="module")
+def kernel(master_home: Path) -> Iterator[Kernel]:
+    """A kernel whose master is the module's own."""
+    with running_kernel(master_home) as running:
+        yield running

@@ -5,13 +5,10 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import pytest
-from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import KernelManager
+from notebook_kernel import Kernel
 
 _DEFINITION = """
 import time
@@ -69,34 +66,6 @@ loss = nn.functional.cross_entropy(model(torch.zeros(32, 64)), torch.zeros(32, d
 loss.backward()
 optimizer.step()
 """
-
-
-class Kernel:
-    """A notebook kernel that runs cells and gives back the value of an expression."""
-
-    def __init__(self, client: BlockingKernelClient) -> None:
-        self._client = client
-
-    def run(self, source: str, expression: str = "None") -> str:
-        """Run a cell; return the repr of `expression` afterwards."""
-        reply = self._client.execute_interactive(
-            source, user_expressions={"value": expression}, output_hook=lambda message: None, timeout=120
-        )
-        content = reply["content"]
-        assert content["status"] == "ok", "\n".join(content["traceback"])
-        return str(content["user_expressions"]["value"]["data"]["text/plain"])
-
-
-@pytest.fixture(scope="module")
-def kernel(master_home: Path) -> Iterator[Kernel]:
-    manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=str(master_home))
-    client = manager.blocking_client()
-    client.start_channels()
-    client.wait_for_ready(timeout=60)
-    yield Kernel(client)
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
 
 
 def test_submit_to_first_metric(paired: Any, kernel: Kernel) -> None:

@@ -8,14 +8,16 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
-def test_the_model_that_warms_keras_up_is_gone() -> None:
-    """A standby keeps what is there after it for good."""
-    code = """
-import gc
+@pytest.mark.parametrize("framework", ["torch", "keras", "estimator"])
+def test_warming_up_leaves_no_thread(framework: str) -> None:
+    """Workers are forked afterwards, and a fork has no other thread than the one that forks."""
+    code = f"""
 from det_harness.worker.standby import warm_up
-warm_up("keras", "cpu")
-import tensorflow as tf
-print("models", sum(isinstance(found, tf.keras.Model) for found in gc.get_objects()), gc.isenabled())
+from det_harness.worker.zygote import other_threads, without_threads
+with without_threads():
+    warm_up({framework!r}, "cpu")
+    import gc, sys
+    print("threads", other_threads(), gc.isenabled(), {{"torch", "tensorflow"}} & set(sys.modules) != set())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout.splitlines()[-1] == "models 0 True", done.stderr
+    assert done.stdout.splitlines()[-1] == "threads 0 True True", done.stderr

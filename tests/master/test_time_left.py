@@ -65,3 +65,21 @@ def test_long_experiments_need_no_more_memory() -> None:
     for step in range(20_000):
         time_left.observe(step * 0.25, step / 40_000)
     assert len(time_left._marks) < 1000
+
+
+@pytest.mark.parametrize(("between", "own"), [(0.3, 0.5), (0.15, 0.5), (0.5, 0.5)])
+def test_for_short_trials_in_turn_it_is_steady(between: float, own: float) -> None:
+    """Nothing moves while one trial ends and the next one starts, and yet the estimate stays near the truth."""
+    time_left, trials = TimeLeft(), 40
+    each = between + own
+    ratios = []
+    for step in range(int(trials * each / 0.25)):
+        now = 0.25 * step
+        done, within = divmod(now, each)
+        left = time_left.observe(now, (done + max(within - between, 0.0) / own) / trials)
+        remaining = trials * each - now
+        if left is not None and now > 2 * each and remaining > 3 * each:
+            ratios.append(left / remaining)
+    assert len(ratios) > 50
+    assert min(ratios) > 0.75
+    assert max(ratios) < 1.3

@@ -114,7 +114,7 @@ class LocalLauncher:
             run.add(rank, standby, job_line(one.model_dump_json()))
         self._settling[run_id] = time.monotonic() + self._policy.settle
         warmth = [
-            "ready" if one.ready else "warming" if one in waiting else "forked" if one.forked else "cold"
+            ("ready" if one.ready else "warming") if one in waiting else "forked" if one.zygote else "cold"
             for one in standbys
         ]
         return {**run.handle, "standby": ", ".join(warmth)}
@@ -286,6 +286,7 @@ class LocalLauncher:
         for worker in self._workers():
             if worker.standby is not None:
                 worker.standby.pump()
+                self._pool.look_at(worker.standby)
         self._pool.pump()
 
     def _drain_wake(self) -> None:

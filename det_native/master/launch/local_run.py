@@ -47,6 +47,8 @@ class Worker:
     def kill(self, grace: float) -> None:
         """SIGTERM now and SIGKILL after `grace` seconds; SIGKILL at once for one that cannot handle the first yet."""
         self.asked_to_end = True
+        if self.standby is not None:
+            self.standby.pump()  # it may have taken its job since
         if grace > 0 and (self.standby is None or self.standby.picked_up):
             self.process.signal(signal.SIGTERM)
             self.end_by(time.monotonic() + grace)

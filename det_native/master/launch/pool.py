@@ -155,6 +155,12 @@ class StandbyPool:
         self._top_up(wanted, idle)
         self._was_idle, self._was_warming = idle, self._warming
 
+    def look_at(self, taken: Standby) -> None:
+        """If one that has taken its job was older than what is installed now, replace all that are as old."""
+        if taken.outdated and taken.zygote is not None and self._zygotes.drop(taken.zygote):
+            self._end_of(taken.zygote.kind)
+            self._next_maintenance = 0.0
+
     def next_change(self) -> float:
         """Return in how many seconds `maintain` has something to do though no standby changes; infinity for never."""
         now = self._clock()
@@ -241,14 +247,19 @@ class StandbyPool:
     def _fork(self, kind: WorkerKind, lacking: int, idle: bool) -> None:
         """Fork standbys, at any time: that takes milliseconds. What the last program imported is imported first."""
         if idle and self._zygotes.load(kind, self._imports.get(kind, ())):
-            stale = [standby for standby in self._standbys if standby.kind == kind and standby.forked]
-            self._end(stale)
-            self._standbys = [standby for standby in self._standbys if standby not in stale]
+            lacking += self._end_of(kind)
         for _ in range(lacking):
             standby = self._zygotes.fork(kind)
             if standby is None:
                 break
             self._standbys.append(standby)
+
+    def _end_of(self, kind: WorkerKind) -> int:
+        """End the forked standbys of a kind; return how many there were."""
+        stale = [standby for standby in self._standbys if standby.kind == kind and standby.zygote is not None]
+        self._end(stale)
+        self._standbys = [standby for standby in self._standbys if standby not in stale]
+        return len(stale)
 
     @staticmethod
     def _end(standbys: Iterable[Standby]) -> None:

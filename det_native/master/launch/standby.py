@@ -24,8 +24,10 @@ class Standby:
         Whether its imports are done.
     picked_up : bool
         Whether it has taken its job.
-    forked : bool
-        Whether it was forked from a zygote.
+    zygote : Zygote or None
+        What it was forked from, if it was.
+    outdated : bool
+        Whether packages were installed since its imports: it has started over, and so will all that are as old.
     """
 
     def __init__(
@@ -34,7 +36,8 @@ class Standby:
         self.kind = kind
         self.ready = False
         self.picked_up = False
-        self.forked = zygote is not None
+        self.zygote = zygote
+        self.outdated = False
         self._status_text = b""
         self._unsent = b""
         # Read only if the process fails to start; it has no name, so nothing is left behind.
@@ -106,6 +109,7 @@ class Standby:
         words = self._status_text.split(b"\n")[:-1]
         self.ready = self.ready or b"ready" in words
         self.picked_up = self.picked_up or b"started" in words
+        self.outdated = self.outdated or b"outdated" in words
 
     def _close_pipes(self) -> None:
         for name in ("job_pipe", "status_pipe"):

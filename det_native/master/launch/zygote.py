@@ -68,6 +68,9 @@ class Zygote:
             self._output.close()
             raise
 
+    def __str__(self) -> str:
+        return f"the zygote for {self.kind.framework}, process {self.process.pid},"
+
     def pump(self) -> None:
         """Note, without waiting, what it says."""
         if not self.ready and not self.unfit:

@@ -77,7 +77,7 @@ class Zygotes:
         try:
             return Standby(kind, self._recipe, zygote=zygote)
         except ZygoteError as error:
-            logger.warning("%s is ended, fresh processes do its work meanwhile: %s", _name(zygote), error)
+            logger.warning("%s is ended, fresh processes do its work meanwhile: %s", zygote, error)
             self._drop(zygote)
             return None
 
@@ -89,7 +89,7 @@ class Zygotes:
         try:
             zygote.load(sorted(set(imports) - zygote.imports))
         except ZygoteError as error:
-            logger.warning("%s is ended: %s", _name(zygote), error)
+            logger.warning("%s is ended: %s", zygote, error)
             self._drop(zygote)
         return True
 
@@ -111,30 +111,34 @@ class Zygotes:
             if zygote.kind not in kinds:
                 self._drop(zygote)
 
+    def drop(self, zygote: Zygote) -> bool:
+        """End one that is older than what is installed now; whether it was one of these."""
+        if zygote not in self.living:
+            return False
+        logger.info("%s is older than what is installed now; another one takes its place", zygote)
+        self._drop(zygote)
+        return True
+
     def close(self) -> None:
         """End all of them."""
         self.keep(())
 
     def _is_lost(self, zygote: Zygote) -> bool:
         if zygote.unfit:
-            logger.warning("%s is not used, its standbys are fresh processes: %s", _name(zygote), zygote.unfit)
+            logger.warning("%s is not used, its standbys are fresh processes: %s", zygote, zygote.unfit)
             self._unfit.add(zygote.kind)
             return True
         ended = zygote.process.ended()
         if ended is None:
             return False
         if zygote.ready:
-            logger.warning("%s has ended (exit code %s); another one takes its place", _name(zygote), ended.code)
+            logger.warning("%s has ended (exit code %s); another one takes its place", zygote, ended.code)
         else:
             said = zygote.said() or "no output"
-            logger.warning("%s did not start, its standbys are fresh processes: %s", _name(zygote), said)
+            logger.warning("%s did not start, its standbys are fresh processes: %s", zygote, said)
             self._unfit.add(zygote.kind)
         return True
 
     def _drop(self, zygote: Zygote) -> None:
         self._living.pop(zygote.kind, None)
         zygote.end()
-
-
-def _name(zygote: Zygote) -> str:
-    return f"the zygote for {zygote.kind.framework}, process {zygote.process.pid},"

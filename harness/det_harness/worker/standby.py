@@ -59,7 +59,10 @@ def main() -> None:
     if not line.endswith(b"\n"):
         leave_unused()
     job = read_job(line)
-    if needs_fresh_process(variables_of(job)) or installation_stamp() != stamp:
+    outdated = installation_stamp() != stamp
+    if outdated:
+        status.say("outdated")
+    if outdated or needs_fresh_process(variables_of(job)):
         start_over(line, variables_of(job), options.status_fd)
     take_place(job, options.framework)
     status.say("started")

@@ -84,6 +84,8 @@ class TestForks:
             own = {name: found[-1]["environment"].pop(name) for name in ("DET_WORKER", "TMPDIR")}
             assert found[-1].pop("temporary") == own["TMPDIR"]
             assert found[-1].pop("drawn") != 0.0
+        # A fork has those threads of its libraries (OpenBLAS, say) only once they compute.
+        assert found[0].pop("threads") >= found[1].pop("threads") == 1
         assert found[0] == found[1]
 
     def test_nothing_of_one_reaches_another(self, forking: LocalLauncher, tmp_path: Path) -> None:

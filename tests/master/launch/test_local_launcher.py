@@ -194,6 +194,12 @@ class TestStandbys:
         assert handle["pid"] in waiting
         exits(launcher, "r1")
         assert launcher.logs("r1", 0).text == "three\n"
+        _warm(launcher, 2)
+        waiting = {standby.process.pid: standby for standby in launcher._pool.standbys}
+        handle = launcher.start("r2", trial_job(tmp_path, "r2", "version"), KIND)
+        exits(launcher, "r2")
+        assert launcher.logs("r2", 0).text == "three\n"
+        assert not waiting[handle["pid"]].outdated  # those that are as old as the first one were replaced
 
     def test_what_the_last_program_imported_is_imported_beforehand(self, make: Make, tmp_path: Path) -> None:
         cell = Cell(number=1, cell_id=None, source="import scipy.special, antigravity\nfrom tqdm import auto")
