@@ -1,7 +1,9 @@
 """What a standby's warming up leaves behind."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("framework", ["torch", "keras", "estimator"])
-def test_warming_up_leaves_no_thread(framework: str) -> None:
+def test_warming_up_leaves_no_thread(framework: str, tmp_path: Path) -> None:
     """Workers are forked afterwards, and a fork has no other thread than the one that forks."""
     code = f"""
 from det_harness.worker.standby import warm_up
@@ -19,5 +21,6 @@ with without_threads():
     import gc, sys
     print("threads", other_threads(), gc.isenabled(), {{"torch", "tensorflow"}} & set(sys.modules) != set())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.splitlines()[-1] == "threads 0 True True", done.stderr

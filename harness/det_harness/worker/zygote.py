@@ -167,6 +167,10 @@ def become(temporary: str, stdin: int, output: int, status: int) -> int:
         os.dup2(descriptor, place)
     os.close(stdin)
     os.close(output)
+    before = os.environ.get("TMPDIR", temporary)
+    for name, value in os.environ.items():  # libraries have noted folders in there too
+        if value.startswith(before):
+            os.environ[name] = temporary + value.removeprefix(before)
     os.environ["TMPDIR"] = temporary
     tempfile.tempdir = None  # it may remember the folder of the zygote
     return status

@@ -111,6 +111,9 @@ def daemon(_: TrialJob) -> None:
 
 def train(job: TrialJob) -> None:
     """Train a little, and write down the weights."""
+    own, shared = os.environ["TMPDIR"], str(Path(os.environ["TMPDIR"]).parent / "det-")
+    foreign = {name for name, value in os.environ.items() if shared in value and own not in value}
+    assert not foreign, f"{foreign} lead into the temporary folder of another process"
     trained = {"torch": _train_torch, "keras": _train_keras}[job.hparams["framework"]]()
     (Path(job.directory) / "weights").write_bytes(trained)
 
