@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from det_native import errors, estimator, experimental, keras, pytorch, tensorboard
     from det_native._version import PROTOCOL, __version__
     from det_native.client.handles import Experiment
-    from det_native.experimental import CLUSTER, LOCAL, Mode, attach
+    from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
     from det_native.schema.config import ExperimentConfig
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
     from det_native.trial import DistributedContext, Trial, TrialContext
@@ -24,6 +24,8 @@ _NAMES = {
     "LOCAL": "det_native.experimental",
     "Mode": "det_native.experimental",
     "attach": "det_native.experimental",
+    "experiment": "det_native.experimental",
+    "experiments": "det_native.experimental",
     "Experiment": "det_native.client.handles",
     "ExperimentConfig": "det_native.schema.config",
     "DistributedContext": "det_native.trial",
@@ -61,6 +63,8 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "TrialContext",
     "__version__",
     "attach",
+    "experiment",
+    "experiments",
 ]
 
 

@@ -14,13 +14,23 @@ from det_native.schema import rest
 MAX_TRIALS = 50
 
 
-def description(experiment: rest.Experiment, trials: Sequence[rest.Trial]) -> str:
-    """Return facts of an experiment and its trials, best first."""
+def description(
+    experiment: rest.Experiment, trials: Sequence[rest.Trial], *, shown_id: int | str | None = None
+) -> str:
+    """Return facts of an experiment and its trials, best first.
+
+    Parameters
+    ----------
+    experiment : rest.Experiment
+    trials : sequence of rest.Trial
+    shown_id : int or str, optional
+        What the user calls it; its number by default.
+    """
     searcher = (experiment.config.get("searcher") or {}).get("name", "single")
     direction = "lower" if experiment.smaller_is_better else "higher"
     best = "none yet" if experiment.best_validation is None else format_value(experiment.best_validation)
     pairs: list[tuple[str, object]] = [
-        ("experiment", f"{experiment.id}: {experiment.name}"),
+        ("experiment", f"{shown_id or experiment.id}: {experiment.name}"),
         ("state", state_text(experiment)),
         ("progress", f"{whole_percent(experiment.progress)}%"),
         ("search", f"{searcher}, {experiment.trials} trial{'' if experiment.trials == 1 else 's'}"),
@@ -38,7 +48,40 @@ def description(experiment: rest.Experiment, trials: Sequence[rest.Trial]) -> st
     return "\n\n".join(parts)
 
 
-def _times(experiment: rest.Experiment) -> Iterable[tuple[str, object]]:
+def trial_description(
+    trial: rest.Trial,
+    experiment: rest.Experiment,
+    checkpoints: Sequence[rest.Checkpoint],
+    *,
+    shown_id: int | str,
+) -> str:
+    """Return facts of a trial and its checkpoints.
+
+    Parameters
+    ----------
+    trial : rest.Trial
+    experiment : rest.Experiment
+    checkpoints : sequence of rest.Checkpoint
+    shown_id : int or str
+        What the user calls the experiment.
+    """
+    best = "none yet" if trial.best_validation is None else format_value(trial.best_validation)
+    pairs: list[tuple[str, object]] = [
+        ("trial", f"{trial.id} of experiment {shown_id}: {experiment.name}"),
+        ("state", trial_word(trial, experiment.state)),
+        ("batches", f"{trial.batches} of {trial.target_batches}"),
+        (f"best {experiment.metric}", best),
+        ("hyperparameters", json.dumps(trial.hparams, sort_keys=True)),
+        *_times(trial),
+    ]
+    if trial.error is not None:
+        pairs.append(("error", f"{trial.error.type}: {' '.join(trial.error.message.split())}"))
+    rows = [(each.uuid, each.batch, each.state.value, each.size) for each in checkpoints]
+    parts = [facts(pairs), *([table(("checkpoint", "batch", "state", "bytes"), rows)] if rows else [])]
+    return "\n\n".join(parts)
+
+
+def _times(experiment: rest.Experiment | rest.Trial) -> Iterable[tuple[str, object]]:
     known = (("created", experiment.created), ("started", experiment.started), ("ended", experiment.ended))
     return [(name, time) for name, time in known if time]
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 import click
 
 from det_native.client.logs import shown
-from det_native.client.session import Session
+from det_native.client.source import Source
 from det_native.errors import MasterError
-from det_native.schema.rest import ExperimentDetail, LogLine, Trial
 
 _INTERVAL_SECONDS = 0.5
 _PAGE = 1000
@@ -51,14 +49,28 @@ def _same_file(path: Path, file: TextIO) -> bool:
         return True
 
 
-def print_logs(session: Session, number: int, *, is_trial: bool, lines: int | None, follow: bool) -> None:
-    """Print what the trials of an experiment, or one trial, have written; follow until they have ended."""
+def print_logs(
+    source: Source, experiment_id: int | str, trial_id: int | None, *, lines: int | None, follow: bool
+) -> None:
+    """Print what the trials of an experiment, or one trial, have written; follow until they have ended.
+
+    Parameters
+    ----------
+    source : Source
+    experiment_id : int or str
+        Of no meaning where a trial is named whose number is known to its source.
+    trial_id : int or None
+    lines : int or None
+        The last lines only.
+    follow : bool
+    """
     after: dict[int, int] = {}
     first = True
     while True:
         # Asked before the lines, so that none is missed that came just before the end.
-        ended, trials = _state(session, number, is_trial=is_trial)
-        new = [line for trial in trials for line in _new_lines(session, trial, after)]
+        ended, trials = _state(source, experiment_id, trial_id)
+        new = [line for trial in trials for line in source.logs(trial, after.get(trial, 0))]
+        after |= {line.trial_id: line.id for line in new}
         new.sort(key=lambda line: line.id)
         for line in new[-lines:] if first and lines else new:
             click.echo(shown(line, of_several=len(trials) > 1))
@@ -68,22 +80,8 @@ def print_logs(session: Session, number: int, *, is_trial: bool, lines: int | No
         time.sleep(_INTERVAL_SECONDS)
 
 
-def _state(session: Session, number: int, *, is_trial: bool) -> tuple[bool, list[int]]:
-    if is_trial:
-        return Trial.model_validate(session.get(f"/trials/{number}")).state.terminal, [number]
-    detail = ExperimentDetail.model_validate(session.get(f"/experiments/{number}"))
-    trials = [Trial.model_validate(item).id for item in session.get(f"/experiments/{number}/trials")]
-    return detail.state.terminal, trials
-
-
-def _new_lines(session: Session, trial: int, after: dict[int, int]) -> Iterator[LogLine]:
-    while True:
-        page = [
-            LogLine.model_validate(item)
-            for item in session.get(f"/trials/{trial}/logs", after=after.get(trial, 0), limit=_PAGE)
-        ]
-        if page:
-            after[trial] = page[-1].id
-        yield from page
-        if len(page) < _PAGE:
-            return
+def _state(source: Source, experiment_id: int | str, trial_id: int | None) -> tuple[bool, list[int]]:
+    if trial_id is not None:
+        return source.trial(trial_id).state.terminal, [trial_id]
+    detail = source.experiment(experiment_id)
+    return detail.state.terminal, [trial.id for trial in source.trials(experiment_id)]

@@ -15,6 +15,7 @@ from det_native.client.session import Session
 from det_native.client.source import Source
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
+from det_native.schema.states import ExperimentState
 
 _PAGE = 10_000  # what the master gives at most for logs
 _STREAM_CHUNK = 4096
@@ -43,6 +44,11 @@ class HttpSource(Source):
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
         """Return the experiment as it is now."""
         return rest.ExperimentDetail.model_validate(self._session.get(f"/experiments/{experiment_id}"))
+
+    def experiments(self, limit: int, state: ExperimentState | None = None) -> list[rest.Experiment]:
+        """Return the newest experiments, newest first; only those in a state, if one is given."""
+        found = self._session.get("/experiments", limit=limit, state=state)
+        return [rest.Experiment.model_validate(experiment) for experiment in found]
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:
         """Return the experiment's trials, oldest first."""

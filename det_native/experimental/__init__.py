@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from det_native.client.handles import Trial as TrialReference
     from det_native.experimental import keras, pytorch
     from det_native.experimental.creation import create, create_trial_instance
-    from det_native.experimental.existing import Determined, attach
+    from det_native.experimental.existing import Determined, attach, experiment, experiments
     from det_native.experimental.one_batch import test_one_batch
 
 show_without_ours()
@@ -30,6 +30,8 @@ _NAMES = {
     "Trial": ("det_native.client.handles", "Trial"),
     "TrialReference": ("det_native.client.handles", "Trial"),
     "attach": ("det_native.experimental.existing", "attach"),
+    "experiment": ("det_native.experimental.existing", "experiment"),
+    "experiments": ("det_native.experimental.existing", "experiments"),
     "create": ("det_native.experimental.creation", "create"),
     "create_trial_instance": ("det_native.experimental.creation", "create_trial_instance"),
     "test_one_batch": ("det_native.experimental.one_batch", "test_one_batch"),
@@ -54,6 +56,8 @@ __all__ = [
     "attach",
     "create",
     "create_trial_instance",
+    "experiment",
+    "experiments",
     "keras",
     "pytorch",
     "test_one_batch",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
-from det_native.client.arguments import checked_number
+from det_native.client.arguments import checked_limit, checked_number
+from det_native.client.catalog import Listed, find_experiments, is_local, listing, source_of
 from det_native.client.connect import connect
 from det_native.client.handles import Checkpoint, Experiment, Trial
 from det_native.client.http_source import HttpSource
-from det_native.client.local_source import LocalSource
+from det_native.client.listing import Listing
 from det_native.errors import ArgumentError
-from det_native.local.store import PREFIX, LocalStore
 
 
-def attach(experiment_id: int | str, master_url: str | None = None) -> Experiment:
+def experiment(experiment_id: int | str, master_url: str | None = None) -> Experiment:
     """Return the handle of an experiment that exists.
 
     Parameters
@@ -29,9 +33,51 @@ def attach(experiment_id: int | str, master_url: str | None = None) -> Experimen
     MasterUnreachableError
         If no master answers; none is started.
     """
-    if isinstance(experiment_id, str) and experiment_id.startswith(PREFIX):
-        return Experiment(LocalSource(LocalStore.find(experiment_id)), experiment_id)
+    if is_local(experiment_id):
+        return Experiment(source_of(experiment_id), experiment_id)
     return Determined(master_url).get_experiment(experiment_id)
+
+
+#: The older name of :func:`experiment`.
+attach = experiment
+
+
+def experiments(limit: int = 50, master_url: str | None = None) -> Listing[Experiment]:
+    """Return the newest experiments, newest first: those of the master and the runs of this machine's own.
+
+    No master is started, and none is needed: without one the local runs are there.
+
+    Parameters
+    ----------
+    limit : int
+        How many at most.
+    master_url : str, optional
+        Default: ``DET_MASTER``; without it the master of this machine, if one runs. If it does not answer, a warning
+        says so, and only local runs are returned.
+    """
+    found = find_experiments(master_url, checked_limit(limit))
+    if found.missing is not None:
+        warnings.warn(f"{found.missing} Only runs of this machine's own are listed.", stacklevel=2)
+    return Experiments(found.experiments)
+
+
+class Experiments(Listing[Experiment]):
+    """A list of experiments, which IPython shows as a table.
+
+    Parameters
+    ----------
+    listed : sequence of Listed
+    """
+
+    def __init__(self, listed: Sequence[Listed]) -> None:
+        super().__init__(Experiment(each.source, each.id) for each in listed)
+        self._listed = list(listed)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        if len(self) == len(self._listed):
+            printer.text(listing(self._listed) if self._listed else "There are no experiments yet.")
+        else:  # somebody has changed it
+            super()._repr_pretty_(printer, cycle)
 
 
 class Determined:
@@ -58,8 +104,8 @@ class Determined:
         ArgumentError
             If `experiment_id` is no number.
         """
-        if isinstance(experiment_id, str) and experiment_id.startswith(PREFIX):
-            raise ArgumentError(f"{experiment_id!r} is a run of this machine's own: det.attach({experiment_id!r}).")
+        if is_local(experiment_id):
+            raise ArgumentError(f"{experiment_id!r} is a run of this machine's own: det.experiment({experiment_id!r}).")
         experiment = Experiment(self._source, checked_number(experiment_id, "experiment_id"))
         experiment.detail()
         return experiment
