@@ -14,9 +14,7 @@ from det_native.schema import rest
 MAX_TRIALS = 50
 
 
-def description(
-    experiment: rest.Experiment, trials: Sequence[rest.Trial], *, shown_id: int | str | None = None
-) -> str:
+def description(experiment: rest.Experiment, trials: Sequence[rest.Trial], *, shown_id: int | str | None = None) -> str:
     """Return facts of an experiment and its trials, best first.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
-from det_native.schema.states import TrialState
+from det_native.schema.states import ExperimentState, TrialState
 
 MAX_FAILURES = 5
 # Of a message, so much stands in a headline; all of it stands in the traceback.
@@ -29,16 +29,16 @@ class _FirstOfMany:
     others: list[int] = field(default_factory=list)
 
 
-def failures_of(trials: Iterable[rest.Trial], error: rest.UserErrorInfo | None = None) -> list[Failure]:
-    """Return what made trials fail, and why the experiment failed if that is something else.
+def failures_of(trials: Iterable[rest.Trial], experiment: rest.Experiment | None = None) -> list[Failure]:
+    """Return what made trials fail, and why the experiment failed, or was stopped, if that is something else.
 
     Trials with the same traceback are told together.
 
     Parameters
     ----------
     trials : iterable of Trial
-    error : UserErrorInfo, optional
-        The experiment's.
+    experiment : Experiment, optional
+        Theirs.
     """
     found: dict[str, _FirstOfMany] = {}
     for trial in trials:
@@ -49,7 +49,11 @@ def failures_of(trials: Iterable[rest.Trial], error: rest.UserErrorInfo | None =
             else:
                 found[traceback] = _FirstOfMany(trial, trial.error)
     failures = [Failure(_headline(first), traceback) for traceback, first in found.items()]
-    if error is not None and _traceback(error) not in found:
+    error = experiment.error if experiment is not None else None
+    if experiment is not None and error is not None and experiment.state is ExperimentState.CANCELED:
+        # Nobody's mistake: a kernel was restarted, say.
+        failures.append(Failure(_what(error).removeprefix(": "), error.traceback))
+    elif error is not None and _traceback(error) not in found:
         failures.append(Failure(f"The experiment failed{_where(error)}{_what(error)}", _traceback(error)))
     return failures
 

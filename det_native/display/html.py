@@ -58,7 +58,13 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None, *, not
         parts.append(_muted(f"... and {len(trials) - MAX_ROWS} more trials"))
     if hparams.common:
         parts.append(_muted(f"In all trials: {hparams.common}"))
-    return _box([*parts, _failures(failures_of(trials, detail.error)), _picture(picture)])
+    return _box(
+        [
+            *parts,
+            _failures(failures_of(trials, detail)),
+            _picture(picture),
+        ]
+    )
 
 
 def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "") -> str:
@@ -129,7 +135,9 @@ def _entry(entry: str, *, bold: bool = False) -> str:
 def _failures(failures: Sequence[Failure]) -> str:
     """Say what failed, with the traceback of the first one."""
     lines = [f"<div><b>{escape(line)}</b></div>" for line in headlines(failures)]
-    shown = [f'<pre style="{_ERROR}">{escape(failure.traceback)}</pre>' for failure in failures[:1]]
+    shown = [
+        f'<pre style="{_ERROR}">{escape(failure.traceback)}</pre>' for failure in failures[:1] if failure.traceback
+    ]
     return "".join([*lines[:1], *shown, *lines[1:]])
 
 

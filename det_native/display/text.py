@@ -154,7 +154,7 @@ def experiment_text(experiment: Experiment) -> str:
         lines.append(f"  trial {trial.id}{marked}: {trial_state(trial, detail.state)}, {said}")
     if len(trials) > MAX_ROWS:
         lines.append(f"  ... and {len(trials) - MAX_ROWS} more trials")
-    return "\n".join([*lines, *_failure_lines(failures_of(trials, detail.error))])
+    return "\n".join([*lines, *_failure_lines(failures_of(trials, detail))])
 
 
 def trial_text(trial: Trial) -> str:
@@ -169,4 +169,4 @@ def trial_text(trial: Trial) -> str:
 def _failure_lines(failures: Sequence[Failure]) -> list[str]:
     """Say what failed, with the traceback of the first one."""
     lines = headlines(failures)
-    return [*lines[:1], *(failure.traceback for failure in failures[:1]), *lines[1:]]
+    return [*lines[:1], *(failure.traceback for failure in failures[:1] if failure.traceback), *lines[1:]]

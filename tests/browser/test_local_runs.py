@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Lab, Opened, Screen, wait_until
@@ -20,15 +18,6 @@ PRINTS = "print('loss at batch', batch_idx)"
 HERE = "experiment = det.experimental.create(Line, config, local=True)"
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A JupyterLab in whose home no master runs."""
-    lab = Lab(tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("home"))
-    yield lab
-    assert read_runtime(Home(lab.home)) is None, "none was started"
-    lab.close()
-
-
 def row(screen: Screen, name: str) -> Locator:
     """Return the row of an experiment in the panel."""
     return screen.open_panel().locator(f'[data-experiment-id="{name}"]')
@@ -42,27 +31,39 @@ def open_local(screen: Screen, name: str) -> Locator:
     return page
 
 
-def train(screen: Screen, path: Path) -> None:
-    """Open a notebook and have its kernel train for hours."""
+def test_a_run_of_a_kernel_is_listed_has_a_page_and_is_stopped_with_its_kernel_or_by_the_page(
+    opened: Opened, lab_alone: Lab, keep: Keep
+) -> None:
+    screen = opened(lab_alone)
     definition, config, _ = training_cells("in the kernel", extra=PRINTS)
-    notebook = write_notebook(path, definition, config, HERE)
-    screen.open(notebook)
+    screen.open(write_notebook(lab_alone.root / "here.ipynb", definition, config, HERE))
     screen.run(0, 1)
     screen.start(2)
+    is_listed_and_has_a_page(screen, keep)
+    is_stopped_with_its_kernel(screen, keep)
+
+    screen.wait_for_kernel()
+    screen.run(0, 1)
+    screen.start(2)
+    page = open_local(screen, "local-2")
+    expect(page.locator(".det-chart-title span").first).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    screen.page.locator(".jp-Dialog").get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator(".det-badge")).to_have_text("Stopped")
+    expect(page.locator(".det-failure")).to_have_count(0)
+    expect(section(page, "Checkpoints").locator("summary")).to_contain_text("1")
+    keep(screen, "local-interrupted")
+    assert read_runtime(Home(lab_alone.home)) is None, "no master was started"
 
 
-def test_a_run_of_a_kernel_is_listed_has_a_page_and_is_stopped_with_its_kernel(
-    opened: Opened, alone: Lab, keep: Keep
-) -> None:
-    screen = opened(alone)
-    train(screen, alone.root / "killed.ipynb")
+def is_listed_and_has_a_page(screen: Screen, keep: Keep) -> None:
+    """Look at a run that goes on, in the panel and on its page."""
     listed = row(screen, "local-1")
     expect(listed).to_contain_text("in the kernel")
     expect(listed.locator(".det-Row-number")).to_have_text("local-1")
     expect(listed.locator(".det-Row-state")).to_contain_text("Running")
     expect(screen.open_panel()).to_contain_text("No master is running: only runs of this machine's own are listed.")
     keep(screen, "local-panel")
-
     page = open_local(screen, "local-1")
     expect(page.locator(".det-badge")).to_have_text("Running")
     expect(page.locator(".det-chart-title span")).to_have_text(["error", "loss"])
@@ -73,25 +74,15 @@ def test_a_run_of_a_kernel_is_listed_has_a_page_and_is_stopped_with_its_kernel(
     expect(page.get_by_role("button", name="Pause")).to_be_hidden()
     keep(screen, "local-page")
 
-    [kernel] = alone.request("GET", "api/kernels").json()
-    assert alone.request("POST", f"api/kernels/{kernel['id']}/restart").ok
+
+def is_stopped_with_its_kernel(screen: Screen, keep: Keep) -> None:
+    """Restart the kernel in the middle: the run is stopped, and says why."""
+    [kernel] = screen.lab.request("GET", "api/kernels").json()
+    assert screen.lab.request("POST", f"api/kernels/{kernel['id']}/restart").ok
+    page = screen.page.locator(".det-page:visible")
     expect(page.locator(".det-badge")).to_have_text("Stopped")
     reason = re.compile(r"Stopped: its kernel was restarted or ended in the middle of it, after batch \d+ of 100000\.")
     expect(page.locator(".det-failure")).to_have_text(reason)
     expect(row(screen, "local-1").locator(".det-Row-state")).to_contain_text("Stopped")
     expect(row(screen, "local-1").locator(".det-Row-problem")).to_have_text(reason)
     keep(screen, "local-stopped")
-
-
-def test_the_page_stops_a_run_whose_kernel_is_busy(opened: Opened, alone: Lab, keep: Keep) -> None:
-    screen = opened(alone)
-    train(screen, alone.root / "stopped.ipynb")
-    wait_until(lambda: row(screen, "local-2").count(), "the run is in the list")
-    page = open_local(screen, "local-2")
-    expect(page.locator(".det-chart-title span").first).to_be_visible()
-    page.get_by_role("button", name="Stop").click()
-    screen.page.locator(".jp-Dialog").get_by_role("button", name="Stop", exact=True).click()
-    expect(page.locator(".det-badge")).to_have_text("Stopped")
-    expect(page.locator(".det-failure")).to_have_count(0)
-    expect(section(page, "Checkpoints").locator("summary")).to_contain_text("1")
-    keep(screen, "local-interrupted")

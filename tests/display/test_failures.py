@@ -7,11 +7,11 @@ import re
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
-from det_native.display.failures import MAX_FAILURES, failures_of, headlines
+from det_native.display.failures import MAX_FAILURES, Failure, failures_of, headlines
 from det_native.display.fallback import last_state
 from det_native.local.store import LocalStore
 from det_native.schema.rest import UserErrorInfo
-from det_native.schema.states import TrialState
+from det_native.schema.states import ExperimentState, TrialState
 
 
 def failure(message: str, **place: object) -> UserErrorInfo:
@@ -65,9 +65,18 @@ def test_what_was_tried_again_with_success_is_no_failure() -> None:
 
 
 def test_why_an_experiment_failed_is_said_once() -> None:
-    trials = LocalStore.find(str(search(failure("bad")).id)).trials()
-    assert len(failures_of(trials, failure("bad"))) == 1
-    assert failures_of(trials, failure("away"))[1].headline.startswith("The experiment failed before its first batch")
+    store = LocalStore.find(str(search(failure("bad")).id))
+    trials, detail = store.trials(), store.experiment()
+    assert len(failures_of(trials, detail.model_copy(update={"error": failure("bad")}))) == 1
+    away = detail.model_copy(update={"error": failure("away"), "state": ExperimentState.ERROR})
+    assert failures_of(trials, away)[1].headline.startswith("The experiment failed before its first batch")
+
+
+def test_what_was_stopped_with_its_kernel_has_not_failed() -> None:
+    detail = LocalStore.find(str(search(failure("bad")).id)).experiment()
+    reason = UserErrorInfo(type="Stopped", message="its kernel was restarted.", traceback="")
+    stopped = detail.model_copy(update={"error": reason, "state": ExperimentState.CANCELED})
+    assert failures_of([], stopped) == [Failure("Stopped: its kernel was restarted.", "")]
 
 
 def test_the_best_trial_of_a_search_is_marked() -> None:
