@@ -14,7 +14,9 @@ import click
 from det_native._version import PROTOCOL, __version__
 from det_native.client.home import read_token
 from det_native.client.master_commands import master as master_group
-from det_native.errors import ArgumentError, DetError, MasterError, MasterUnreachableError
+from det_native.client.run_names import EXPERIMENT, TRIAL
+from det_native.client.trial_commands import trial as trial_group
+from det_native.errors import DetError, MasterError, MasterUnreachableError
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.processes import wait_until_gone
 from det_native.schema.states import ExperimentState
@@ -194,25 +196,25 @@ def _held(slots: list[SlotInfo]) -> list[tuple[str, str]]:
 
 @cli.command()
 @click.argument("target", default="master")
-@click.option("--trial", "is_trial", is_flag=True, help="TARGET is the number of a trial.")
+@click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: its number, or local-<n>/<trial>.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as more is written.")
 @click.option("-n", "--lines", type=click.IntRange(1), help="The last lines only; of the master's log 200 by default.")
 @click.pass_context
 def logs(context: click.Context, target: str, *, is_trial: bool, follow: bool, lines: int | None) -> None:
-    """Print the log of an experiment (its number), of a trial (--trial), or of the master of this machine."""
-    from det_native.client import following
-
+    """Print the log of an experiment (its number, or local-<n>), of a trial (--trial), or of this machine's master."""
     if target == "master":
+        from det_native.client import following
+
         if context.obj:
             raise click.UsageError("the log of a master on another machine is read there")
         following.print_file(Home.default().log, lines or 200, follow=follow)
         return
-    if not target.isdigit():
-        raise click.UsageError(f'{target!r} is no number of an experiment or trial, nor "master"')
-    from det_native.client.connect import connect
+    from det_native.client.run_commands import print_logs
 
-    session = connect(context.obj, start=False)
-    following.print_logs(session, int(target), is_trial=is_trial, lines=lines, follow=follow)
+    if is_trial:
+        print_logs(None, TRIAL(target), context.obj, lines=lines, follow=follow)
+    else:
+        print_logs(EXPERIMENT(target), None, context.obj, lines=lines, follow=follow)
 
 
 cli.add_command(master_group)
@@ -228,7 +230,10 @@ def _state(context: click.Context, parameter: click.Parameter, value: str | None
 
 @cli.group(cls=_Group)
 def experiment() -> None:
-    """List, pause, resume and end experiments; ``det e`` for short."""
+    """List, pause, resume and end experiments; ``det e`` for short.
+
+    ID is the number of an experiment, or local-<n> for a run of this machine's own, for which no master is needed.
+    """
 
 
 @experiment.command("list")
@@ -237,94 +242,78 @@ def experiment() -> None:
 @click.pass_context
 def list_experiments(context: click.Context, *, limit: int, state: str | None) -> None:
     """Show the experiments, newest first."""
-    from det_native.client.connect import connect
-    from det_native.client.short_forms import whole_percent
-    from det_native.client.state_words import experiment_word
-    from det_native.client.tables import table
-    from det_native.schema.rest import Experiment
+    from det_native.client.catalog import find_experiments, listing
 
-    session = connect(context.obj, start=False)
-    found = [Experiment.model_validate(item) for item in session.get("/experiments", limit=limit, state=state)]
-    if not found:
+    found = find_experiments(context.obj, limit, ExperimentState(state) if state is not None else None)
+    if found.experiments:
+        click.echo(listing(found.experiments))
+    elif found.missing is None:
         click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
-        return
-    rows = [
-        (
-            item.id,
-            item.name,
-            experiment_word(item),
-            f"{whole_percent(item.progress)}%",
-            item.trials,
-            item.metric,
-            "" if item.best_validation is None else f"{item.best_validation:.6g}",
-            item.created,
-        )
-        for item in found
-    ]
-    click.echo(table(("id", "name", "state", "progress", "trials", "metric", "best", "created"), rows))
+    if found.missing is not None:
+        raise found.missing
 
 
 @experiment.command("describe")
-@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @click.pass_context
-def describe_experiment(context: click.Context, experiment_id: int) -> None:
+def describe_experiment(context: click.Context, experiment_id: int | str) -> None:
     """Show how an experiment stands, what it waits for, and its trials, best first."""
-    from det_native.client.connect import connect
-    from det_native.client.describing import description
-    from det_native.schema.rest import Experiment, Trial
+    from det_native.client.run_commands import describe_experiment
 
-    session = connect(context.obj, start=False)
-    found = Experiment.model_validate(session.get(f"/experiments/{experiment_id}"))
-    trials = [Trial.model_validate(item) for item in session.get(f"/experiments/{experiment_id}/trials")]
-    click.echo(description(found, trials))
+    describe_experiment(experiment_id, context.obj)
+
+
+@experiment.command("logs")
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@click.option("-f", "--follow", is_flag=True, help="Go on as more is written.")
+@click.option("-n", "--lines", type=click.IntRange(1), help="The last lines only.")
+@click.pass_context
+def experiment_logs(context: click.Context, experiment_id: int | str, *, follow: bool, lines: int | None) -> None:
+    """Print what the trials of an experiment have written."""
+    from det_native.client.run_commands import print_logs
+
+    print_logs(experiment_id, None, context.obj, lines=lines, follow=follow)
 
 
 @experiment.command("pause")
-@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @click.pass_context
-def pause_experiment(context: click.Context, experiment_id: int) -> None:
+def pause_experiment(context: click.Context, experiment_id: int | str) -> None:
     """Have an experiment's workers checkpoint and end, and give its slots back."""
     _change(context.obj, experiment_id, "pause")
 
 
 @experiment.command("resume")
-@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @click.pass_context
-def resume_experiment(context: click.Context, experiment_id: int) -> None:
+def resume_experiment(context: click.Context, experiment_id: int | str) -> None:
     """Go on with a paused experiment, from the checkpoints of its trials."""
     _change(context.obj, experiment_id, "resume")
 
 
 @experiment.command("stop")
-@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @click.pass_context
-def stop_experiment(context: click.Context, experiment_id: int) -> None:
+def stop_experiment(context: click.Context, experiment_id: int | str) -> None:
     """End an experiment for good: its workers write a checkpoint first. It becomes Stopped."""
     _change(context.obj, experiment_id, "stop")
 
 
 @experiment.command("kill")
-@click.argument("experiment_id", metavar="ID", type=click.IntRange(1))
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @click.pass_context
-def kill_experiment(context: click.Context, experiment_id: int) -> None:
+def kill_experiment(context: click.Context, experiment_id: int | str) -> None:
     """End an experiment now, without a checkpoint. It becomes Stopped."""
     _change(context.obj, experiment_id, "kill")
 
 
-def _change(master: str | None, experiment_id: int, verb: str) -> None:
-    """Ask for a change; one that has ended cannot be changed, whatever is asked."""
-    from det_native.client.connect import connect
-    from det_native.client.state_words import experiment_word
-    from det_native.schema.rest import Experiment
+def _change(master: str | None, experiment_id: int | str, verb: str) -> None:
+    from det_native.client.run_commands import change
 
-    session = connect(master, start=False)
-    known = Experiment.model_validate(session.get(f"/experiments/{experiment_id}"))
-    if not known.state.terminal:
-        known = Experiment.model_validate(session.post(f"/experiments/{experiment_id}/{verb}"))
-        if not known.state.terminal or known.state is ExperimentState.CANCELED:
-            click.echo(f"Experiment {experiment_id} is {experiment_word(known)}.")
-            return
-    raise ArgumentError(f"Experiment {experiment_id} has ended: it is {known.state}. There is nothing to {verb}.")
+    change(experiment_id, verb, master)
+
+
+cli.add_command(trial_group)
 
 
 @cli.command()
