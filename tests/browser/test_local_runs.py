@@ -32,17 +32,18 @@ def open_local(screen: Screen, name: str) -> Locator:
 
 
 def test_a_run_of_a_kernel_is_listed_has_a_page_and_is_stopped_with_its_kernel_or_by_the_page(
-    opened: Opened, lab_alone: Lab, keep: Keep
+    lab_alone: Lab, opened: Opened, keep: Keep
 ) -> None:
     screen = opened(lab_alone)
     definition, config, _ = training_cells("in the kernel", extra=PRINTS)
-    screen.open(write_notebook(lab_alone.root / "here.ipynb", definition, config, HERE))
+    notebook = write_notebook(lab_alone.root / "here.ipynb", definition, config, HERE)
+    screen.open(notebook)
     screen.run(0, 1)
     screen.start(2)
     is_listed_and_has_a_page(screen, keep)
     is_stopped_with_its_kernel(screen, keep)
 
-    screen.wait_for_kernel()
+    screen.open_beside(notebook)
     screen.run(0, 1)
     screen.start(2)
     page = open_local(screen, "local-2")
@@ -50,8 +51,8 @@ def test_a_run_of_a_kernel_is_listed_has_a_page_and_is_stopped_with_its_kernel_o
     page.get_by_role("button", name="Stop").click()
     screen.page.locator(".jp-Dialog").get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator(".det-badge")).to_have_text("Stopped")
-    expect(page.locator(".det-failure")).to_have_count(0)
-    expect(section(page, "Checkpoints").locator("summary")).to_contain_text("1")
+    expect(page.locator(".det-failure")).to_contain_text("Stopped: interrupted (by Ctrl-C, Stop, or a restart of its")
+    expect(section(page, "Checkpoints").locator("summary")).to_have_text(re.compile(r"\(\d+\)"))
     keep(screen, "local-interrupted")
     assert read_runtime(Home(lab_alone.home)) is None, "no master was started"
 
@@ -81,7 +82,10 @@ def is_stopped_with_its_kernel(screen: Screen, keep: Keep) -> None:
     assert screen.lab.request("POST", f"api/kernels/{kernel['id']}/restart").ok
     page = screen.page.locator(".det-page:visible")
     expect(page.locator(".det-badge")).to_have_text("Stopped")
-    reason = re.compile(r"Stopped: its kernel was restarted or ended in the middle of it, after batch \d+ of 100000\.")
+    # Jupyter interrupts a kernel before it ends it, so that the run may have ended by itself in time.
+    reason = re.compile(
+        r"Stopped: (its kernel was restarted|interrupted \(by .* restart of its kernel\)).* \d+ of 100000\."
+    )
     expect(page.locator(".det-failure")).to_have_text(reason)
     expect(row(screen, "local-1").locator(".det-Row-state")).to_contain_text("Stopped")
     expect(row(screen, "local-1").locator(".det-Row-problem")).to_have_text(reason)

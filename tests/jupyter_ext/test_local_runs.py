@@ -63,7 +63,9 @@ async def stopped_by_its_button(jupyter: Jupyter, run: Running) -> None:
         await asyncio.to_thread(run.go_on)
         told = await events_until_the_end(events)
     assert told[-1]["data"]["state"] == "CANCELED"
-    assert told[-1]["data"]["error"] is None
+    error = told[-1]["data"]["error"]
+    assert error["type"] == "Stopped"
+    assert error["message"].startswith("interrupted (by Ctrl-C, Stop, or a restart of its kernel) after batch 21 of 40")
     assert {event["experiment_id"] for event in told} == {"local-1"}
     [last] = [event for event in told if event["type"] == "metrics" and event["data"]["kind"] == "training"][-1:]
     assert last["data"]["batch"] == WAITS_AT + 1

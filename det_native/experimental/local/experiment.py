@@ -104,7 +104,10 @@ class LocalExperiment:
                 if self._record.trained:
                     print(f"What was done before the error is kept: det.attach({self._store.id!r}).")
                 raise
-            self._record.end(ExperimentState.CANCELED if self.interrupted else ExperimentState.COMPLETED)
+            if self.interrupted:
+                self._record.end(ExperimentState.CANCELED, self._record.why_interrupted())
+            else:
+                self._record.end(ExperimentState.COMPLETED)
 
     @property
     def in_processes(self) -> bool:

@@ -143,6 +143,15 @@ class Record:
         self._store.write_trial(trial)
         self._update(progress=len(self._trials) / self._planned)
 
+    def why_interrupted(self) -> rest.UserErrorInfo:
+        """Return why the trial under way was stopped: Jupyter interrupts a kernel too before it restarts it."""
+        trial = self._trials[-1]
+        message = (
+            f"interrupted (by Ctrl-C, Stop, or a restart of its kernel) after batch {trial.batches} of "
+            f"{trial.target_batches}."
+        )
+        return rest.UserErrorInfo(type="Stopped", message=message, traceback="")
+
     def end(self, state: ExperimentState, error: rest.UserErrorInfo | None = None) -> None:
         """End the experiment; the checkpoints that the configuration does not keep go."""
         delete_superfluous(self._store, self._config)
