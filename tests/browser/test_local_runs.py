@@ -31,29 +31,17 @@ def open_local(screen: Screen, name: str) -> Locator:
     return page
 
 
-def test_a_run_of_a_kernel_is_listed_has_a_page_and_is_stopped_with_its_kernel_or_by_the_page(
+def test_a_run_of_a_kernel_is_listed_has_a_page_and_is_stopped_with_its_kernel(
     lab_alone: Lab, opened: Opened, keep: Keep
 ) -> None:
     screen = opened(lab_alone)
     definition, config, _ = training_cells("in the kernel", extra=PRINTS)
-    notebook = write_notebook(lab_alone.root / "here.ipynb", definition, config, HERE)
-    screen.open(notebook)
+    screen.open(write_notebook(lab_alone.root / "here.ipynb", definition, config, HERE))
     screen.run(0, 1)
     screen.start(2)
     is_listed_and_has_a_page(screen, keep)
     is_stopped_with_its_kernel(screen, keep)
 
-    screen.open_beside(notebook)
-    screen.run(0, 1)
-    screen.start(2)
-    page = open_local(screen, "local-2")
-    expect(page.locator(".det-chart-title span").first).to_be_visible()
-    page.get_by_role("button", name="Stop").click()
-    screen.page.locator(".jp-Dialog").get_by_role("button", name="Stop", exact=True).click()
-    expect(page.locator(".det-badge")).to_have_text("Stopped")
-    expect(page.locator(".det-failure")).to_contain_text("Stopped: interrupted (by Ctrl-C, Stop, or a restart of its")
-    expect(section(page, "Checkpoints").locator("summary")).to_have_text(re.compile(r"\(\d+\)"))
-    keep(screen, "local-interrupted")
     assert read_runtime(Home(lab_alone.home)) is None, "no master was started"
 
 
