@@ -233,6 +233,10 @@ class StorageError(DetError):
     """A bundle or checkpoint could not be written or read."""
 
 
+class DiskFullError(StorageError):
+    """There is no room for it: the disk, or what one may use of it, is full."""
+
+
 class CheckpointError(DetError):
     """Base of what can be wrong with a checkpoint."""
 

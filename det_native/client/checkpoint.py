@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from det_native.client.history import as_dictionary
-from det_native.client.short_forms import checkpoint_short
+from det_native.client.short_forms import UUID_LENGTH, checkpoint_short
 from det_native.client.source import Source
-from det_native.errors import ArgumentError, CheckpointError, StorageError
+from det_native.errors import ArgumentError, CheckpointCorruptError, CheckpointError, MasterError, StorageError
 from det_native.schema import rest
 
 
@@ -84,7 +84,7 @@ class Checkpoint:
         StorageError
             If the files cannot be written there.
         CheckpointCorruptError
-            If a file does not match its recorded hash.
+            If a file is missing or not what was saved; the message says which, and which other checkpoint can be had.
         """
         if path is not None and not isinstance(path, str | os.PathLike):
             raise ArgumentError(f"download() takes the path of a folder, not {path!r}.")
@@ -93,7 +93,7 @@ class Checkpoint:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()):
                 raise CheckpointError(f"{folder} is not empty; give download() a folder of its own.")
-            self._source.download(self._known, folder)
+            self._fetch(folder)
         except (FileExistsError, NotADirectoryError) as error:
             raise ArgumentError(
                 f"{error.filename or folder} is a file; give download() a folder that is empty or does not exist."
@@ -116,8 +116,24 @@ class Checkpoint:
             If the checkpoint is damaged, or does not fit the model that the code makes.
         """
         with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
-            self._source.download(self._known, Path(folder))
+            self._fetch(Path(folder))
             return self._source.load(self._known, Path(folder))
+
+    def _fetch(self, folder: Path) -> None:
+        try:
+            self._source.download(self._known, folder)
+        except CheckpointCorruptError as error:
+            raise CheckpointCorruptError(f"{error} {self._instead()}") from None
+
+    def _instead(self) -> str:
+        """Say which checkpoint of the trial can be had instead."""
+        try:
+            one = self._source.instead(self._known)
+        except MasterError:  # it takes too long, say: the damage is what has to be told
+            return "`experiment.checkpoints` has the others of its trial."
+        if one is None:
+            return "No other checkpoint of its trial is whole."
+        return f"That of batch {one.batch} is whole: experiment.checkpoint({one.uuid[:UUID_LENGTH]!r}).load()."
 
     def __repr__(self) -> str:
         return checkpoint_short(self._known, self._metric)

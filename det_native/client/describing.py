@@ -66,7 +66,7 @@ def trial_description(
     best = "none yet" if trial.best_validation is None else format_value(trial.best_validation)
     pairs: list[tuple[str, object]] = [
         ("trial", f"{trial.id} of experiment {shown_id}: {experiment.name}"),
-        ("state", trial_word(trial, experiment.state)),
+        ("state", ", ".join(filter(None, (trial_word(trial, experiment.state), trial.notice)))),
         ("batches", f"{trial.batches} of {trial.target_batches}"),
         (f"best {experiment.metric}", best),
         ("hyperparameters", json.dumps(trial.hparams, sort_keys=True)),
@@ -88,7 +88,7 @@ def _trials(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> str:
     rows = [
         (
             trial.id,
-            trial_word(trial, experiment.state),
+            ", ".join(filter(None, (trial_word(trial, experiment.state), trial.notice))),
             f"{trial.batches}/{trial.target_batches}",
             "" if trial.best_validation is None else format_value(trial.best_validation),
             json.dumps(trial.hparams, sort_keys=True),

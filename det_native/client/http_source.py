@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from det_native.client.events import EventStream
 from det_native.client.loading import load_checkpoint, receive_file
 from det_native.client.session import Session
 from det_native.client.source import Source
+from det_native.errors import CheckpointCorruptError, NotFoundError, RequestError
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.states import ExperimentState
@@ -126,12 +128,26 @@ class HttpSource(Source):
         Raises
         ------
         CheckpointCorruptError
-            If a file does not match its recorded hash.
+            If a file is missing or not what was saved; the directory is empty then.
         """
-        for file in checkpoint.manifest.files:
-            with self._session.stream(f"/checkpoints/{checkpoint.uuid}/files/{file.path}") as response:
-                receive_file(file, response.iter_content(_FILE_CHUNK), directory)
+        try:
+            for file in checkpoint.manifest.files:
+                with self._session.stream(f"/checkpoints/{checkpoint.uuid}/files/{file.path}") as response:
+                    receive_file(checkpoint.uuid, file, response.iter_content(_FILE_CHUNK), directory)
+        except (CheckpointCorruptError, RequestError) as error:
+            if isinstance(error, RequestError) and error.status != requests.codes.conflict:
+                raise
+            for child in directory.iterdir():
+                shutil.rmtree(child) if child.is_dir() else child.unlink()
+            raise CheckpointCorruptError(str(error)) from None
         (directory / "manifest.json").write_text(checkpoint.manifest.model_dump_json(indent=1))
+
+    def instead(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint | None:
+        """Return the checkpoint that can be had instead of a damaged one, verified; None if there is none."""
+        try:
+            return rest.Checkpoint.model_validate(self._session.get(f"/checkpoints/{checkpoint.uuid}/instead"))
+        except NotFoundError:
+            return None
 
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
         """Rebuild the user's model or trial from its code and load the downloaded checkpoint into it."""

@@ -13,8 +13,8 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import BundleManifest, CheckpointFile
 
 
-def receive_file(file: CheckpointFile, chunks: Iterable[bytes], directory: Path) -> None:
-    """Write one file of a checkpoint while it arrives, and verify it.
+def receive_file(uuid: str, file: CheckpointFile, chunks: Iterable[bytes], directory: Path) -> None:
+    """Write one file of a checkpoint (its `uuid`) while it arrives, and verify it.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def receive_file(file: CheckpointFile, chunks: Iterable[bytes], directory: Path)
             size += len(chunk)
             stream.write(chunk)
     if size != file.size or digest.hexdigest() != file.sha256:
-        raise CheckpointCorruptError(f"{file.path} does not match the checkpoint's manifest: it is damaged.")
+        raise CheckpointCorruptError(f"Checkpoint {uuid}: the content of the file {file.path!r} is not what was saved.")
 
 
 def load_checkpoint(

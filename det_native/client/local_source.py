@@ -119,6 +119,12 @@ class LocalSource(Source):
         copy_checkpoint(checkpoint, directory)
         (directory / "manifest.json").write_text(checkpoint.manifest.model_dump_json(indent=1))
 
+    def instead(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint | None:
+        """Return the checkpoint that can be had instead of a damaged one, verified; None if there is none."""
+        from det_harness.program.load import find_instead
+
+        return find_instead(checkpoint, self.checkpoints(trial_id=checkpoint.trial_id))
+
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
         """Rebuild the user's model and load the downloaded checkpoint into it.
 

@@ -58,6 +58,7 @@ class ExperimentProgress:
         """State, trials done and the newest metrics, in a few words."""
         state = self.experiment.state
         words = [PAUSED if state is ExperimentState.PAUSED else experiment_word(self.experiment).lower()]
+        words.append(self.experiment.notice)
         if self.experiment.trials > 1:
             done = sum(trial.state.terminal for trial in self.trials.values())
             words.append(f"{done}/{self.experiment.trials} trials")

@@ -61,7 +61,8 @@ def trial_words(
     experiment : ExperimentState, optional
         The state of its experiment.
     """
-    words = [f"{trial_word(trial, experiment).lower()}{note}", f"{trial.batches}/{trial.target_batches} batches"]
+    state = f"{trial_word(trial, experiment).lower()}{note}"
+    words = [state, *filter(None, [trial.notice]), f"{trial.batches}/{trial.target_batches} batches"]
     if trial.best_validation is not None:
         words.append(f"best {metric or 'validation'} {format_value(trial.best_validation)}")
     return words

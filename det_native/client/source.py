@@ -74,6 +74,9 @@ class Source(Protocol):
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory."""
 
+    def instead(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint | None:
+        """Return the checkpoint that can be had instead of a damaged one, verified; None if there is none."""
+
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
         """Rebuild the user's model or trial from its code and load the downloaded checkpoint into it."""
 

@@ -32,9 +32,8 @@ def failed_trials_text(experiment: rest.Experiment) -> str:
 
 def state_text(experiment: rest.Experiment) -> str:
     """Return the word for an experiment, with what it waits for and how many trials failed."""
-    return ", ".join(
-        filter(None, (experiment_word(experiment), waits_text(experiment), failed_trials_text(experiment)))
-    )
+    words = (experiment_word(experiment), waits_text(experiment), experiment.notice, failed_trials_text(experiment))
+    return ", ".join(filter(None, words))
 
 
 def trial_word(trial: rest.Trial, experiment: ExperimentState | None = None) -> str:

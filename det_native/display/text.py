@@ -49,6 +49,7 @@ def trial_state(trial: rest.Trial, experiment: ExperimentState | None = None, *,
         words.append(f"on {len(trial.slots)} slots")
     if trial.restarts:
         words.append(f"{trial.restarts} restart{'s' if trial.restarts > 1 else ''}")
+    words += filter(None, [trial.notice])
     return ", ".join(words)
 
 
@@ -109,7 +110,7 @@ def experiment_line(
     failures : sequence of Failure
         What made trials fail: the first one is told where the experiment itself has no error.
     """
-    words = [experiment_word(detail).lower(), *filter(None, [waits_text(detail)])]
+    words = [experiment_word(detail).lower(), *filter(None, [waits_text(detail), detail.notice])]
     if not detail.state.terminal:
         words.append(f"{whole_percent(detail.progress)}% done")
         words += [f"about {format_seconds(detail.seconds_left)} left"] if detail.seconds_left is not None else []

@@ -12,7 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from sqlalchemy.exc import OperationalError
+
 from det_native._version import PROTOCOL, __version__
+from det_native.errors import RequestError
 from det_native.master.events.broker import Broker
 from det_native.master.flow import collection
 from det_native.master.flow import experiments as experiment_flow
@@ -26,19 +29,26 @@ from det_native.master.flow.scheduling import pending_trials, running_trials, te
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch.base import Exit, Launcher
+from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.plan import plan, waits
 from det_native.master.store import bundles, events, experiments, reports
 from det_native.master.store import runs as run_store
-from det_native.master.store.database import Database
+from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
 from det_native.storage.blobs import BlobStore
+from det_native.storage.room import free_bytes
 
 logger = logging.getLogger(__name__)
 
 OWNER = "user"
 LOG_NAME = "master.log"
+RESERVE_NAME = "reserve"
+KILLED_ON_A_FULL_DISK = (
+    "The disk of the master is full: the workers of experiment {} are ended now, and it is recorded as stopped as soon "
+    "as there is room."
+)
 
 
 class Service:
@@ -84,7 +94,8 @@ class Service:
         self._touched_lock = threading.Lock()
         self._touched: set[tuple[str, bool]] = set()
         waiter = launcher if isinstance(launcher, Waiter) else None
-        self._thread = DecisionThread(self._tick, self._busy, waiter)
+        self._reserve = Reserve(places.home / RESERVE_NAME)
+        self._thread = DecisionThread(self._tick, self._busy, waiter, self._reserve.give_up)
         self._context = Context(self.database, launcher, places, self._thread.post)
         self._experiments = Experiments(self._context)
         self._runs = Runs(self._context, self._trial_over)
@@ -228,17 +239,30 @@ class Service:
     def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
         """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""
         self._runs.watches.heard(run_id, reports=bool(batch.reports), counter=batch.progress)
-        if not batch.reports:
+        if not batch.reports and batch.waiting is None:
             with self.database.read() as connection:
                 accepted = reports.standing(connection, run_id)
             return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
-        with self.database.write() as transaction:
-            accepted = reports.accept(transaction, run_id, batch)
+        accepted = self._accept(run_id, batch)
         with self._touched_lock:
             self._touched.add((run_id, any(isinstance(report, rest.MetricsReport) for report in batch.reports)))
         if accepted.decisive:
             self._thread.post(partial(self._runs.said_exit, run_id))
         return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
+
+    def _accept(self, run_id: str, batch: rest.ReportBatch) -> reports.Accepted:
+        """Store reports; on a full disk only those that decide something, in the room that is kept for that."""
+        small = not any(isinstance(report, rest.MetricsReport) for report in batch.reports)
+        if not small and not self._reserve.held and (free_bytes(self.places.home) or 0) < SIZE:
+            raise RequestError(507, "The disk of the master is full: metrics wait with the worker until there is room.")
+        try:
+            with self.database.write() as transaction:
+                return reports.accept(transaction, run_id, batch)
+        except OperationalError as error:
+            if not small or not is_disk_full(error) or not self._reserve.give_up():
+                raise
+        with self.database.write() as transaction:
+            return reports.accept(transaction, run_id, batch)
 
     # What the thread does.
 
@@ -263,11 +287,24 @@ class Service:
 
     def _kill(self, owner: str, experiment_id: int) -> rest.Experiment:
         live = {run.trial_id for run in self._runs.active.values()}
-        experiment, over = self._experiments.kill(experiment_id, owner, live)
+        try:
+            experiment, over = self._experiments.kill(experiment_id, owner, live)
+        except OperationalError as error:
+            if not is_disk_full(error) or self._reserve.held:
+                raise
+            self._runs.kill_experiment(experiment_id)
+            self._thread.post(lambda: self._kill_later(owner, experiment_id))
+            raise RequestError(507, KILLED_ON_A_FULL_DISK.format(experiment_id)) from error
         self._runs.kill_experiment(experiment_id)
         if over:
             self._collect(experiment_id)
         return experiment
+
+    def _kill_later(self, owner: str, experiment_id: int) -> None:
+        """Record that an experiment was killed, whose workers have been ended without that; tried until it is done."""
+        live = {run.trial_id for run in self._runs.active.values()}
+        if self._experiments.kill(experiment_id, owner, live)[1]:
+            self._collect(experiment_id)
 
     def _stop(self, owner: str, experiment_id: int) -> rest.Experiment:
         live = {run.trial_id for run in self._runs.active.values()}
@@ -296,15 +333,19 @@ class Service:
         self._collector.submit(collection.collect, self._context, experiment_id)
 
     def _busy(self) -> bool:
-        return bool(self._runs.active or self._checks.active or self._touched or self._unscheduled)
+        waiting = self._runs.without_room.trials
+        return bool(self._runs.active or waiting or self._checks.active or self._touched or self._unscheduled)
 
     def _tick(self) -> None:
         for exit in self._launcher.poll():
             self._thread.post(partial(self._ended, exit))
+        self._reserve.hold()
         self._runs.tick()
         self._checks.tick()
         self._take_touched()
         self._experiments.refresh_progress()
+        if self._runs.without_room.release():
+            self._unscheduled = True
         if self._unscheduled or self._runs.waits() != self._stalled:
             self._schedule()
         self._standbys = self._launcher.standbys()
@@ -330,7 +371,8 @@ class Service:
 
     def _schedule(self) -> None:
         with self.database.read() as connection:
-            pending = pending_trials(connection, {run.trial_id for run in self._runs.active.values()})
+            live = {run.trial_id for run in self._runs.active.values()}
+            pending = pending_trials(connection, live | self._runs.without_room.trials)
         running = running_trials(self._runs.active.values())
         slots = [slot.id for slot in self.places.slots]
         for start in plan(pending, running, slots):

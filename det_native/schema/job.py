@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from det_native.schema.manifests import BundleManifest, CheckpointManifest
+from det_native.schema.manifests import BundleManifest, CheckpointManifest, Sha256
 
 # Exit code of a process that ended because another one of its trial had failed.
 EXIT_RANK_FAILED = 4
@@ -66,7 +66,10 @@ class TrialJob(_Model):
     checkpoints : str
         fsspec URI under which checkpoints are published, one folder per uuid.
     resume : CheckpointManifest or None
-        The checkpoint to continue from, found under `checkpoints`.
+        The checkpoint to continue from, found under `checkpoints`; as the master's database has it.
+    manifests : dict of str to str
+        SHA-256 of the manifests of the trial's checkpoints, by uuid. What the storage has under these names is used
+        only if its manifest has this hash, and nothing else in it is.
     master_url : str or None
         None if there is no master: the reports go to ``reports.jsonl`` in `directory`, for the process that started
         this one.
@@ -92,6 +95,7 @@ class TrialJob(_Model):
     bundle_id: str
     checkpoints: str
     resume: CheckpointManifest | None = None
+    manifests: dict[str, Sha256] = Field(default_factory=dict)
     master_url: str | None = None
     starter: int = 0
     token: str = ""

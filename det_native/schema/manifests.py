@@ -185,6 +185,12 @@ class CheckpointManifest(_Model):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     @property
+    def sha256(self) -> Sha256:
+        """SHA-256 of the manifest, the same for the one that was reported and the one that lies in the storage."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.size for file in self.files)

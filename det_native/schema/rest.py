@@ -133,7 +133,7 @@ class Experiment(_Answer):
     `started` is when its first trial got slots, None before. `seconds_left` is how long it will take from here if it
     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
     `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
-    that has none waits for, and who has them; it is empty else.
+    that has none waits for, and who has them; it is empty else. `notice` says what else trials of it wait for.
     """
 
     id: int
@@ -148,6 +148,7 @@ class Experiment(_Answer):
     test: bool = False
     trials: int
     failed_trials: int = 0
+    notice: str = ""
     best_validation: float | None
     error: UserErrorInfo | None
     created: str
@@ -164,7 +165,11 @@ class ExperimentDetail(Experiment):
 
 
 class Trial(_Answer):
-    """A trial of an experiment. `slots` are those that it holds at the moment: it runs as one process on each."""
+    """A trial of an experiment.
+
+    `slots` are those that it holds at the moment: it runs as one process on each. `notice` is what is to be known of it
+    beside its state: what it waits for, or that it has continued from an earlier checkpoint than its last one.
+    """
 
     id: int
     experiment_id: int
@@ -181,6 +186,7 @@ class Trial(_Answer):
     started: str | None
     ended: str | None
     slots: list[str] = Field(default_factory=list)
+    notice: str = ""
 
 
 class MetricRow(_Answer):
@@ -268,19 +274,25 @@ class Event(_Answer):
     data: dict[str, Any]
 
 
+NOTICE_LENGTH = 1_000
+# Names of metrics that one report may have, and so one batch.
+MOST_METRICS = 1_000
+
 # What a worker reports. Every report of a run has the next sequence number, from 1.
 
 
 class StartedReport(_Model):
     """The harness has unpacked the bundle; training continues after `batch` batches, to `length` if it is known.
 
-    Only where the data is can be told how many batches an epoch of a loader or of ``fit()`` has.
+    Only where the data is can be told how many batches an epoch of a loader or of ``fit()`` has. `notice` says why it
+    does not continue from the checkpoint that it was to.
     """
 
     type: Literal["started"] = "started"
     seq: int = Field(ge=1)
     batch: int = Field(ge=0)
     length: int | None = Field(default=None, ge=1)
+    notice: str = Field(default="", max_length=NOTICE_LENGTH)
 
 
 class MetricsReport(_Model):
@@ -292,7 +304,7 @@ class MetricsReport(_Model):
     seq: int = Field(ge=1)
     kind: MetricKind
     batches: list[int] = Field(max_length=10_000)
-    metrics: dict[str, list[float | None]] = Field(max_length=1_000)
+    metrics: dict[str, list[float | None]] = Field(max_length=MOST_METRICS)
 
 
 class CheckpointReport(_Model):
@@ -326,12 +338,15 @@ Report = Annotated[StartedReport | MetricsReport | CheckpointReport | ExitReport
 class ReportBatch(_Model):
     """Body of POST /runs/{run_id}/reports.
 
+    `waiting` is what the run waits for now, empty for nothing; it is left out where that is not new.
+
     `progress` counts the steps that the worker has done, of training, validation and saving; it moves while the reports
     are still being gathered, and for a worker that has none.
     """
 
     progress: int | None = None
     reports: list[Report] = Field(max_length=1_000)
+    waiting: str | None = Field(default=None, max_length=NOTICE_LENGTH)
 
 
 class ReportsAccepted(_Answer):

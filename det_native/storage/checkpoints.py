@@ -17,9 +17,10 @@ from typing import IO
 from pydantic import ValidationError
 
 from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, StorageError
-from det_native.schema.manifests import CheckpointFile, CheckpointManifest
+from det_native.schema.manifests import CheckpointFile, CheckpointManifest, Sha256
 from det_native.storage.folder import LocalFolder, buffered, open_folder, remove_file, write_all
 from det_native.storage.paths import UnsafePathError, check_relative, check_uuid
+from det_native.storage.room import storage_error
 
 MANIFEST = "manifest.json"
 
@@ -63,7 +64,7 @@ class CheckpointStorage:
         try:
             return Path(self._folder.create_folder())
         except OSError as error:
-            raise StorageError(f"No checkpoint can be written to {self.uri}: {error}.") from error
+            raise storage_error(f"No checkpoint can be written to {self.uri}: {error}.", error) from error
 
     def publish(
         self,
@@ -105,7 +106,9 @@ class CheckpointStorage:
             else:
                 complete = self._publish_remote(directory, names, manifest, throttle)
         except OSError as error:
-            raise StorageError(f"Checkpoint {manifest.uuid} cannot be written to {self.uri}: {error}.") from error
+            raise storage_error(
+                f"Checkpoint {manifest.uuid} cannot be written to {self.uri}: {error}.", error
+            ) from error
         return f"{self.uri}/{manifest.uuid}", complete
 
     def _publish_remote(
@@ -143,6 +146,45 @@ class CheckpointStorage:
             raise CheckpointNotFoundError(f"There is no checkpoint {uuid} at {self.uri}.") from error
         return _decode(uuid, content)
 
+    def verify(self, expected: CheckpointManifest) -> None:
+        """See that a checkpoint is the one that is expected, with the content that was saved; see :meth:`check`."""
+        self.check(expected)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(lambda file: self._verify_file(expected.uuid, file), expected.files))
+
+    def _verify_file(self, uuid: str, file: CheckpointFile) -> None:
+        with self.open(uuid, file.path) as source:
+            if hashlib.file_digest(source, "sha256").hexdigest() != file.sha256:  # type: ignore[arg-type]
+                raise CheckpointCorruptError(_changed(uuid, file))
+
+    def check(self, expected: CheckpointManifest, path: str | None = None) -> None:
+        """See that a checkpoint is the one that is expected, and that its files have their sizes.
+
+        Parameters
+        ----------
+        expected : CheckpointManifest
+            As it was reported.
+        path : str, optional
+            Look at this file only.
+
+        Raises
+        ------
+        CheckpointNotFoundError
+            There is no such checkpoint.
+        CheckpointCorruptError
+            Its manifest is another one, or a file is missing or has another size; the message names it.
+        """
+        uuid = expected.uuid
+        _refuse_other(self.manifest(uuid), expected.sha256)
+        for file in expected.files:
+            if path in (None, file.path):
+                try:
+                    size = self._folder.size(f"{uuid}/{file.path}")
+                except (FileNotFoundError, NotADirectoryError) as error:
+                    raise CheckpointCorruptError(_missing(uuid, file)) from error
+                if size != file.size:
+                    raise CheckpointCorruptError(_resized(uuid, file, size))
+
     def list(self) -> list[CheckpointManifest]:
         """Return the manifests of all checkpoints that are complete, oldest first."""
         found = (self._complete(uuid) for uuid in self._folder.children())
@@ -174,8 +216,11 @@ class CheckpointStorage:
                 return None
         return manifest
 
-    def fetch(self, uuid: str, into: Path) -> CheckpointManifest:
+    def fetch(self, uuid: str, into: Path, expected: Sha256 | None = None) -> CheckpointManifest:
         """Copy the files of a checkpoint, each verified, into an empty directory (made if need be).
+
+        Who can write to the storage can make a manifest that fits the files. Where `expected` is given, the hash of the
+        manifest as it was reported, another manifest is refused before a file is read.
 
         Raises
         ------
@@ -187,6 +232,8 @@ class CheckpointStorage:
             `into` is not empty, or cannot be written.
         """
         manifest = self.manifest(uuid)
+        if expected is not None:
+            _refuse_other(manifest, expected)
         try:
             into.mkdir(parents=True, exist_ok=True)
             if any(into.iterdir()):
@@ -202,7 +249,7 @@ class CheckpointStorage:
                 shutil.rmtree(child) if child.is_dir() else child.unlink()
             raise
         except OSError as error:
-            raise StorageError(f"Checkpoint {uuid} cannot be copied to {str(into)!r}: {error}.") from error
+            raise storage_error(f"Checkpoint {uuid} cannot be copied to {str(into)!r}: {error}.", error) from error
         return manifest
 
     def _fetch_file(self, uuid: str, file: CheckpointFile, into: Path) -> None:
@@ -216,17 +263,13 @@ class CheckpointStorage:
                     digest.update(chunk)
                     write_all(descriptor, (chunk,))
         except CheckpointNotFoundError as error:
-            raise CheckpointCorruptError(f"Checkpoint {uuid}: the file {file.path!r} is missing.") from error
+            raise CheckpointCorruptError(_missing(uuid, file)) from error
         finally:
             os.close(descriptor)
         if size != file.size:
-            raise CheckpointCorruptError(
-                f"Checkpoint {uuid}: the file {file.path!r} has {size} bytes where the manifest says {file.size}."
-            )
+            raise CheckpointCorruptError(_resized(uuid, file, size))
         if digest.hexdigest() != file.sha256:
-            raise CheckpointCorruptError(
-                f"Checkpoint {uuid}: the content of the file {file.path!r} is not what was saved."
-            )
+            raise CheckpointCorruptError(_changed(uuid, file))
 
     def open(self, uuid: str, path: str) -> IO[bytes]:
         """Open a file of a checkpoint for reading. Its content is not verified.
@@ -261,6 +304,26 @@ class CheckpointStorage:
         """Remove what crashed more than a day ago, from a local folder."""
         if isinstance(self._folder, LocalFolder):
             self._folder.remove_leftovers()
+
+
+def _refuse_other(manifest: CheckpointManifest, expected: Sha256) -> None:
+    if manifest.sha256 != expected:
+        raise CheckpointCorruptError(
+            f"Checkpoint {manifest.uuid}: the file {MANIFEST!r} is not the one that was saved: somebody has changed "
+            "it. Nothing of this checkpoint is used."
+        )
+
+
+def _missing(uuid: str, file: CheckpointFile) -> str:
+    return f"Checkpoint {uuid}: the file {file.path!r} is missing."
+
+
+def _changed(uuid: str, file: CheckpointFile) -> str:
+    return f"Checkpoint {uuid}: the content of the file {file.path!r} is not what was saved."
+
+
+def _resized(uuid: str, file: CheckpointFile, size: int) -> str:
+    return f"Checkpoint {uuid}: the file {file.path!r} has {size} bytes where the manifest says {file.size}."
 
 
 def _walk(directory: Path) -> list[str]:
@@ -331,7 +394,11 @@ def _publish_local(
     source = directory
     if os.stat(directory).st_dev != folder.device():
         source = Path(folder.create_folder())
-        shutil.copytree(directory, source, dirs_exist_ok=True)
+        try:
+            shutil.copytree(directory, source, dirs_exist_ok=True)
+        except OSError:
+            shutil.rmtree(source, ignore_errors=True)
+            raise
     # One hashes from the page cache while the other waits for the disk.
     with ThreadPoolExecutor(_THREADS) as hashing, ThreadPoolExecutor(_THREADS) as synchronising:
         synchronised = synchronising.map(_fsync, _files_and_folders(source, names))

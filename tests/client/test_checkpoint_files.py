@@ -15,17 +15,17 @@ def file(path: str, content: bytes) -> CheckpointFile:
 
 
 def test_a_file_arrives_in_pieces(tmp_path: Path) -> None:
-    receive_file(file("state/model.bin", b"abcdef"), [b"ab", b"", b"cdef"], tmp_path)
+    receive_file("u1", file("state/model.bin", b"abcdef"), [b"ab", b"", b"cdef"], tmp_path)
     assert (tmp_path / "state/model.bin").read_bytes() == b"abcdef"
 
 
 @pytest.mark.parametrize("chunks", [[b"abcdeX"], [b"abcde"], [b"abcdef", b"g"], []])
 def test_damage_is_named(tmp_path: Path, chunks: list[bytes]) -> None:
-    with pytest.raises(CheckpointCorruptError, match=r"model\.bin does not match"):
-        receive_file(file("model.bin", b"abcdef"), chunks, tmp_path)
+    with pytest.raises(CheckpointCorruptError, match=r"u1: the content of the file .model\.bin. is not what was"):
+        receive_file("u1", file("model.bin", b"abcdef"), chunks, tmp_path)
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "a\\x", "c:x", ".", "a\0b"])
 def test_paths_stay_inside(tmp_path: Path, path: str) -> None:
     with pytest.raises(CheckpointCorruptError, match="leaves its folder"):
-        receive_file(file(path, b"x"), [b"x"], tmp_path / "inside")
+        receive_file("u1", file(path, b"x"), [b"x"], tmp_path / "inside")

@@ -122,7 +122,7 @@ def test_training_goes_on_while_the_parts_are_written(pair: Ended, tmp_path: Pat
 
 def test_a_part_that_cannot_be_written_fails_every_slot(pair: Ended) -> None:
     for rank in pair.results("disk_full"):
-        assert rank["error"] == "StorageError"
+        assert rank["error"] == "DiskFullError"
         assert "No space left on device" in rank["text"]
         assert 5 <= rank["batches"] <= 10
     assert "slot 1" in pair.results("disk_full")[0]["text"]

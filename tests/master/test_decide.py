@@ -156,3 +156,30 @@ def test_a_run_whose_metrics_are_not_all_here_is_not_complete() -> None:
     assert isinstance(decide(replace(known, restarts=5)), Fail)
     assert decide(replace(known, killed=True)) == Cancel()
     assert decide(completed(200, last_row=-1)) == Complete()  # a trial need not report training metrics
+
+
+def test_a_full_disk_is_no_restart_and_no_end() -> None:
+    full = error("No space left on device").model_copy(update={"type": "DiskFullError"})
+    for restarts in (0, 5):
+        known = decide(with_error(facts(ExitReason.HARNESS_ERROR, restarts=restarts), full))
+        assert isinstance(known, Suspend)
+        assert known.for_room
+        assert known == decide(with_error(facts(ExitReason.HARNESS_ERROR, restarts=restarts, fingerprint="x"), full))
+    unstarted = decide(facts(None, full=True))
+    assert isinstance(unstarted, Suspend)
+    assert unstarted.for_room
+    paused = decide(with_error(facts(ExitReason.HARNESS_ERROR, paused=True), full))
+    assert isinstance(paused, Suspend)
+    assert not paused.for_room
+    assert "the one before counts" in paused.reason
+    assert isinstance(decide(with_error(facts(ExitReason.HARNESS_ERROR, killed=True), full)), Cancel)
+
+
+def test_a_worker_killed_for_memory_says_what_it_had() -> None:
+    ended = decide(facts(None, memory="812 MiB", batch_size=64, max_restarts=0))
+    assert isinstance(ended, Fail)
+    assert ended.error.type == "OutOfMemory"
+    assert "it had 812 MiB at its peak, with a batch size of 64." in ended.error.message
+    unknown = decide(facts(None, memory="812 MiB", max_restarts=0))
+    assert isinstance(unknown, Fail)
+    assert "812 MiB at its peak. A smaller batch" in unknown.error.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 
@@ -40,9 +41,47 @@ def test_a_step_that_the_database_refuses_is_tried_again_before_all_others(decis
         if len(attempts) < 3:
             raise OperationalError("INSERT", {}, Exception("database or disk is full"))
 
+    done = threading.Event()
     decisions.post(refused_twice)
-    decisions.call(lambda: attempts.append("second")).result(DEADLINE)
+    decisions.post(lambda: attempts.append("second"))
+    decisions.post(done.set)
+    assert done.wait(DEADLINE)
     assert attempts == ["first", "first", "first", "second"]
+
+
+def test_what_somebody_waits_for_is_done_while_a_step_is_refused(decisions: DecisionThread) -> None:
+    refused, room, done = threading.Event(), threading.Event(), threading.Event()
+
+    def step() -> None:
+        refused.set()
+        if not room.is_set():
+            raise OperationalError("INSERT", {}, Exception("database or disk is full"))
+        done.set()
+
+    decisions.post(step)
+    assert decisions.call(lambda: "paused").result(DEADLINE) == "paused"  # before or after the first attempt
+    assert refused.wait(DEADLINE)
+    assert decisions.call(lambda: "killed").result(DEADLINE) == "killed"
+    assert not done.is_set()
+    room.set()
+    assert done.wait(DEADLINE)
+
+
+def test_room_is_made_for_a_step_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    made: list[str] = []
+
+    def step() -> str:
+        if not made:
+            raise OperationalError("INSERT", {}, full)
+        return "stored"
+
+    running = DecisionThread(lambda: None, lambda: False, None, make_room=lambda: bool(made.append("room") or True))
+    running.start()
+    assert running.call(step).result(DEADLINE) == "stored"
+    assert made == ["room"]
+    running.close()
 
 
 def test_a_fault_ends_only_its_own_step(decisions: DecisionThread) -> None:

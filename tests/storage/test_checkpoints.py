@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import fsspec
 import pytest
 
 from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, StorageError
-from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.manifests import CheckpointFile, CheckpointManifest
 from det_native.storage.checkpoints import CheckpointStorage
 
 FILES = {"weights.safetensors": os.urandom(300_000), "state/optimizer.json": b'{"lr": 0.1}', "state/deep/empty": b""}
@@ -300,3 +301,45 @@ def test_all_is_on_the_disk_before_the_manifest_tells_of_it(tmp_path: Path, monk
     storage.publish(work, manifest())
     assert before == {*FILES, "state/deep", "state", "."}
     assert after == ["manifest.json", ".", os.path.relpath(tmp_path, work)], "the last one brings the rename"
+
+
+def test_a_manifest_that_was_made_to_fit_is_refused_by_its_hash(
+    storage: CheckpointStorage, uri: str, tmp_path: Path
+) -> None:
+    reported = publish(storage)
+    stored = Stored(uri, reported.uuid)
+    assert storage.fetch(reported.uuid, tmp_path / "before", reported.sha256) == reported
+    assert storage.manifest(reported.uuid).sha256 == reported.sha256
+    intruded = CheckpointFile(path="objects.pkl", sha256=hashlib.sha256(b"code").hexdigest(), size=4)
+    stored.write("objects.pkl", b"code")
+    stored.write(
+        "manifest.json", reported.model_copy(update={"files": (*reported.files, intruded)}).model_dump_json().encode()
+    )
+    storage.fetch(reported.uuid, tmp_path / "unguarded")  # without the hash nothing is wrong with it
+    for refuse in (
+        lambda: storage.fetch(reported.uuid, tmp_path / "after", reported.sha256),
+        lambda: storage.check(reported),
+        lambda: storage.verify(reported),
+    ):
+        with pytest.raises(CheckpointCorruptError, match=f"{reported.uuid}: the file 'manifest[.]json' is not the one"):
+            refuse()
+    assert not (tmp_path / "after").exists()
+
+
+def test_a_check_sees_sizes_and_a_verification_sees_content(storage: CheckpointStorage, uri: str) -> None:
+    reported = publish(storage)
+    stored = Stored(uri, reported.uuid)
+    storage.verify(reported)
+    stored.write("weights.safetensors", b"x" * 300_000)
+    storage.check(reported)
+    with pytest.raises(CheckpointCorruptError, match=r"content of the file 'weights[.]safetensors'"):
+        storage.verify(reported)
+    stored.write("weights.safetensors", b"x")
+    storage.check(reported, "state/optimizer.json")
+    with pytest.raises(
+        CheckpointCorruptError, match=r"'weights[.]safetensors' has 1 bytes where the manifest says 300000"
+    ):
+        storage.check(reported, "weights.safetensors")
+    stored.remove("weights.safetensors")
+    with pytest.raises(CheckpointCorruptError, match=r"'weights[.]safetensors' is missing"):
+        storage.check(reported)

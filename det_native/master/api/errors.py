@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from det_native.errors import (
     ArgumentError,
+    CheckpointCorruptError,
     CheckpointNotFoundError,
     DetError,
     MasterError,
@@ -46,6 +47,7 @@ _STATUS: Sequence[tuple[type[DetError], int]] = (
     (ArgumentError, 400),
     (ProtocolMismatchError, 426),
     (CheckpointNotFoundError, 404),
+    (CheckpointCorruptError, 409),
     (PackTooLargeError, 413),
     (PackError, 400),
     (FrameError, 400),

@@ -12,6 +12,9 @@ from det_native.schema.states import ExitReason
 # The errors that are gone with the next run, since it takes the checkpoint before.
 UNUSABLE = frozenset({"CheckpointCorruptError", "CheckpointNotFoundError"})
 
+# There is no room: the trial waits until there is some, and that is no restart.
+FULL = "DiskFullError"
+
 # A rule of the API that the program breaks: it does so however often it is run.
 _LASTING = frozenset({"TrialDefinitionError", "InvalidDataError"})
 _OWN_ERRORS = (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR)
@@ -43,6 +46,12 @@ class Facts:
         Whether a trial whose run hung is run again.
     last_row : int
         The batch of the last training metrics of the run that are stored, -1 if there are none.
+    full : bool
+        It could not be started since a disk is full.
+    memory : str
+        How much it had, if the system has killed it for want of memory.
+    batch_size : int or None
+        Of all its slots, as far as it is known.
     """
 
     exit: ExitReport | None
@@ -56,6 +65,9 @@ class Facts:
     may_restart: bool = True
     length: int | None = None
     last_row: int = -1
+    full: bool = False
+    memory: str = ""
+    batch_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,9 +82,13 @@ class Cancel:
 
 @dataclass(frozen=True)
 class Suspend:
-    """The trial waits, to be continued from its latest checkpoint; `reason` is a line for its log."""
+    """The trial waits, to be continued from its latest checkpoint; `reason` is a line for its log.
+
+    `for_room` says that it waits for room on a disk.
+    """
 
     reason: str
+    for_room: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,8 +118,9 @@ def decide(facts: Facts) -> Decision:
     An error is tried once more, and not again if it then is the same at the same batch; not at all if it is one that
     comes however often the program is run. A process that vanished is restarted as long as there are restarts left, and
     so is one that somebody else than the master had end (SIGTERM, when a machine shuts down): its trial has not done
-    what it was to do. A run that was asked to end, and did so or had to be killed, is no restart. A run that says that
-    it has done all is not believed where fewer batches, or metrics of fewer batches, are here.
+    what it was to do. A run that was asked to end, and did so or had to be killed, is no restart; nor is one that a
+    full disk has ended. A run that says that it has done all is not believed where fewer batches, or metrics of fewer
+    batches, are here.
     """
     reason = facts.exit.reason if facts.exit is not None else None
     missing = _missing(facts)
@@ -111,9 +128,12 @@ def decide(facts: Facts) -> Decision:
         return Complete()
     if facts.killed:
         return Cancel()
-    if facts.paused and reason in (None, ExitReason.STOPPED):
-        return Suspend(_how_suspended(facts.exit))
     error = missing or _error_of(facts)
+    full = facts.full or (reason in _OWN_ERRORS and error.type == FULL)
+    if facts.paused and (reason in (None, ExitReason.STOPPED) or full):
+        return Suspend(_how_suspended(facts.exit, full=full))
+    if full:
+        return Suspend(f"{error.message.rstrip('.')}. It goes on when there is room; no restart is counted.", True)
     if facts.hung and not facts.may_restart:
         return Fail(error, "The trial is not tried again (watchdog.action: end).")
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
@@ -156,6 +176,8 @@ def fingerprint_of(error: UserErrorInfo) -> str:
 def _error_of(facts: Facts) -> UserErrorInfo:
     if facts.hung:
         return UserErrorInfo(type="TrialHung", message=facts.hung, traceback="")
+    if facts.exit is None and facts.memory:
+        return UserErrorInfo(type="OutOfMemory", message=_out_of_memory(facts), traceback="")
     if facts.exit is None:
         message = f"The worker process ended without a word: {facts.detail or 'nothing is known about why'}."
         return UserErrorInfo(type="WorkerDied", message=message, traceback="")
@@ -168,7 +190,17 @@ def _error_of(facts: Facts) -> UserErrorInfo:
     return UserErrorInfo(type=str(facts.exit.reason), message=message, traceback="", batch=facts.exit.batch)
 
 
-def _how_suspended(exit: ExitReport | None) -> str:
+def _out_of_memory(facts: Facts) -> str:
+    size = f", with a batch size of {facts.batch_size}" if facts.batch_size else ""
+    return (
+        f"The system killed the worker for want of memory: it had {facts.memory} at its peak{size}. A smaller batch or "
+        "model needs less, and so do fewer trials at a time or fewer worker processes of a data loader."
+    )
+
+
+def _how_suspended(exit: ExitReport | None, *, full: bool) -> str:
+    if full:
+        return "Paused; the disk is full, so that its last batches are in no checkpoint: the one before counts."
     if exit is None:
         return "Paused; the worker ended without a checkpoint of its last batches, the one before counts."
     return f"Paused after batch {exit.batch}."

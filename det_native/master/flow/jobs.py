@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,18 +18,19 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.lengths import Unit
-from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework
+from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
 from det_native.schema.resources import Device
 from det_native.schema.storage_config import MasterStorage, SharedFileStorage
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the master keeps things, and how workers reach it."""
+    """Where the master keeps things, and how workers reach it. `output_bytes` are kept of each trial's output."""
 
     home: Path
     url: str
     slots: tuple[rest.SlotInfo, ...]
+    output_bytes: int = 16 << 20
 
     @property
     def blobs(self) -> str:
@@ -142,6 +144,7 @@ def trial_job(
     token: str,
     slots: tuple[str, ...],
     resume: CheckpointManifest | None,
+    manifests: Mapping[str, Sha256],
 ) -> TrialJob:
     """Return the job of one run of a trial on all its slots, which the launcher divides where there are several."""
     config = ExperimentConfig.model_validate(experiment.config)
@@ -155,6 +158,7 @@ def trial_job(
         bundle_id=bundle.id,
         checkpoints=checkpoint_uri(config, places),
         resume=resume,
+        manifests=dict(manifests),
         master_url=places.url,
         token=token,
         run_id=run_id,

@@ -13,6 +13,9 @@ from det_native.master.flow import spool
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, Facts, Fail, Restart, Suspend, decide
 from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
+from det_native.master.flow.output import OutputStore
+from det_native.master.flow.resume import find_resume
+from det_native.master.flow.room import RoomWaits
 from det_native.master.flow.thread import Waiter
 from det_native.master.flow.watching import Watches
 from det_native.master.launch.base import Exit
@@ -23,11 +26,10 @@ from det_native.master.store.runs import Run
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.exit_report import exit_report_of_run
-from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import TrialState
 from det_native.schema.watchdog import Watchdog
 from det_native.storage.backups import DamagedDatabaseError
-from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.room import free_bytes, lacks_room
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +75,8 @@ class Runs:
         self._on_trial_over = on_trial_over
         self.active: dict[str, Active] = {}
         self.watches = Watches(context)
+        self.without_room = RoomWaits()
+        self._output = OutputStore(context)
 
     def adopt_all(self) -> None:
         """Take up the workers that an earlier master has left, and deal with those that are gone."""
@@ -108,7 +112,8 @@ class Runs:
             experiment = experiments.get(connection, trial.experiment_id)
             assert experiment.bundle_id is not None
             bundle = bundles.get(connection, experiment.bundle_id)
-        resume = self._latest(experiment, trial)
+        found = find_resume(self._context, experiment, trial)
+        resume = found.checkpoint
         ranks = ranks_of(ExperimentConfig.model_validate(experiment.config), slots)
         with database.write() as transaction:
             number = run_store.create(
@@ -122,11 +127,14 @@ class Runs:
                 resume=resume.uuid if resume else None,
             )
             trials.set_state(transaction, trial_id, TrialState.RUNNING)
+            trials.set_waiting(transaction, trial_id, "")
+            trials.set_notice(transaction, trial_id, found.notice)
             if number > 1:
-                where = f"checkpoint {resume.uuid} at batch {resume.batch}" if resume else "the beginning"
-                logs.add(transaction, trial_id, run_id, "system", [f"Attempt {number} continues from {where}."])
+                lines = [*found.passed_over, f"Attempt {number} continues from {found.where}."]
+                logs.add(transaction, trial_id, run_id, "system", lines)
             tell_trial(transaction, trial_id)
-            if experiment.started is None:
+            experiments.set_waits_for(transaction, experiment.id, None)
+            if experiment.started is None or experiment.notice or experiment.waits_for:
                 tell_experiment(transaction, experiment.id)  # it is queued no longer
         self.active[run_id] = Active(run_id, trial_id, trial.experiment_id, slots, [0] * ranks)
         self._watch(run_id, experiment.config)
@@ -139,11 +147,12 @@ class Runs:
             token=token,
             slots=slots,
             resume=resume,
+            manifests=found.manifests,
         )
         try:
             handle = self._context.launcher.start(run_id, job, worker_kind(bundle), ranks=ranks)
         except OSError as error:
-            self.ended(Exit(run_id, None, f"it could not be started: {error}"))
+            self.ended(Exit(run_id, None, f"it could not be started: {error}"), full=lacks_room(error))
             return
         with database.write() as transaction:
             run_store.set_handle(transaction, run_id, handle)
@@ -180,14 +189,17 @@ class Runs:
             run.linger_until = time.monotonic() + LINGER_SECONDS
         self._store_output(run)
         with self._context.database.write() as transaction:
-            decision = self._decide(transaction, run, "")
+            decision = self._decide(transaction, run, Exit(run_id, None))
             if decision is None or isinstance(decision, Restart | Suspend):
                 return
             self._carry_out(transaction, run, decision)
         self._over(run, decision)
 
-    def ended(self, exit: Exit) -> Active | None:
-        """A worker is gone: store what it left, decide what becomes of its trial, free its slots; return its run."""
+    def ended(self, exit: Exit, *, full: bool = False) -> Active | None:
+        """A worker is gone: store what it left, decide what becomes of its trial, free its slots; return its run.
+
+        `full` says that a full disk did not let it start.
+        """
         run = self.active.get(exit.run_id)
         if run is None:
             return None
@@ -196,7 +208,7 @@ class Runs:
         decision = None
         try:
             with self._context.database.write() as transaction:
-                decision = self._decide(transaction, run, exit.detail)
+                decision = self._decide(transaction, run, exit, full=full)
                 run_store.end(transaction, run.run_id)
                 if decision is not None:
                     self._carry_out(transaction, run, decision)
@@ -204,6 +216,7 @@ class Runs:
             logger.error("What becomes of trial %d cannot be decided: %s", run.trial_id, error)
         del self.active[run.run_id]
         self.watches.forget(run.run_id)
+        self._output.forget(run.trial_id)
         logger.info("run %s of trial %d is gone: %s", run.run_id, run.trial_id, exit.detail or f"exit code {exit.code}")
         if decision is not None:
             self._over(run, decision)
@@ -258,25 +271,11 @@ class Runs:
             experiment_id = tell_trial(transaction, trial_id).experiment_id
         self._on_trial_over(experiment_id, trial_id)
 
-    def _latest(self, experiment: rest.Experiment, trial: rest.Trial) -> CheckpointManifest | None:
-        with self._context.database.read() as connection:
-            latest = checkpoints.latest(connection, trial.id)
-            if latest is None:
-                return None
-            known = [one.uuid for one in checkpoints.of_trial(connection, trial.id) if one.state == "COMPLETED"]
-        config = ExperimentConfig.model_validate(experiment.config)
-        storage = CheckpointStorage(checkpoint_uri(config, self._context.places))
-        return storage.latest_complete(known)
-
     def _store_output(self, run: Active) -> None:
-        for rank, offset in enumerate(run.log_offsets):
-            while (output := self._context.launcher.logs(run.run_id, offset, rank)).offset != offset:
-                offset = output.offset
-                offsets = [*run.log_offsets[:rank], offset, *run.log_offsets[rank + 1 :]]
-                with self._context.database.write() as transaction:
-                    logs.add_output(transaction, run.trial_id, run.run_id, output.text, offsets, rank)
-                run.log_offsets = offsets
-                self.watches.wrote(run.run_id)
+        found = self._output.store(run.trial_id, run.run_id, run.log_offsets)
+        if found != run.log_offsets:
+            run.log_offsets = found
+            self.watches.wrote(run.run_id)
 
     def _store_left_reports(self, run: Active) -> None:
         """Take what the worker could not send before it ended."""
@@ -297,7 +296,7 @@ class Runs:
             with database.write() as transaction:
                 reports.accept_exit(transaction, run.run_id, exit_report)
 
-    def _decide(self, transaction: Transaction, run: Active, detail: str) -> Decision | None:
+    def _decide(self, transaction: Transaction, run: Active, exit: Exit, *, full: bool = False) -> Decision | None:
         """Return what becomes of the run's trial, None if that is decided already."""
         connection = transaction.connection
         trial = trials.get(connection, run.trial_id)
@@ -306,10 +305,13 @@ class Runs:
         experiment = experiments.get(connection, run.experiment_id)
         stored = run_store.get(connection, run.run_id)
         hung, may_restart = self.watches.end_of_hung(run.run_id) if run.hung else ("", True)
+        batch_size = trial.hparams.get("global_batch_size")
         facts = Facts(
             exit=stored.exit if stored else None,
-            detail=detail,
-            killed=experiment.state not in OPEN_STATES,
+            detail=exit.detail,
+            memory=exit.memory,
+            batch_size=batch_size if isinstance(batch_size, int) else None,
+            killed=run.killed or experiment.state not in OPEN_STATES,
             paused=stored.stop_asked if stored else False,
             restarts=trial.restarts,
             max_restarts=int(experiment.config["max_restarts"]),
@@ -318,17 +320,22 @@ class Runs:
             hung=hung,
             may_restart=may_restart,
             last_row=stored.training_last if stored else -1,
+            full=full,
         )
         return decide(facts)
 
     def _carry_out(self, transaction: Transaction, run: Active, decision: Decision) -> None:
+        experiment = experiments.get(transaction.connection, run.experiment_id)
+        trials.set_waiting(transaction, run.trial_id, "")
         match decision:
             case Complete():
                 trials.set_state(transaction, run.trial_id, TrialState.COMPLETED)
             case Cancel():
                 trials.set_state(transaction, run.trial_id, TrialState.CANCELED)
-            case Suspend(reason):
+            case Suspend(reason, for_room):
                 trials.set_state(transaction, run.trial_id, TrialState.QUEUED)
+                if for_room:
+                    self._wait_for_room(transaction, run)
                 logs.add(transaction, run.trial_id, run.run_id, "system", [reason])
             case Fail(error, reason):
                 logs.add(transaction, run.trial_id, run.run_id, "system", [*error.message.splitlines()[:5], reason])
@@ -339,6 +346,17 @@ class Runs:
                 logs.add(transaction, run.trial_id, run.run_id, "system", [reason])
                 self._give_up_checkpoint(transaction, run_store.get(transaction.connection, run.run_id), error)
         tell_trial(transaction, run.trial_id)
+        if experiment.notice != experiments.get(transaction.connection, run.experiment_id).notice:
+            tell_experiment(transaction, run.experiment_id)
+
+    def _wait_for_room(self, transaction: Transaction, run: Active) -> None:
+        experiment = experiments.get(transaction.connection, run.experiment_id)
+        config = ExperimentConfig.model_validate(experiment.config)
+        places = self._context.places
+        folders = {checkpoint_uri(config, places), str(places.home)}
+        self.without_room.add(run.trial_id, folders)
+        fullest = min(folders, key=lambda folder: free_bytes(folder) or 0)
+        trials.set_waiting(transaction, run.trial_id, f"waits for disk space in {fullest}")
 
     def _give_up_checkpoint(self, transaction: Transaction, run: Run | None, error: rest.UserErrorInfo) -> None:
         """Do not continue again from a checkpoint that turned out to be damaged."""
@@ -361,7 +379,7 @@ def _summary(decision: Decision) -> str:
             return "completed"
         case Cancel():
             return "stopped"
-        case Suspend(reason):
+        case Suspend(reason=reason):
             return f"queued again. {reason}"
         case Fail(error, reason):
             return f"failed, {error.type}. {reason}"

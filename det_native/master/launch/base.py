@@ -26,20 +26,22 @@ class Exit:
     """All processes of a run are gone.
 
     `code` and `detail` are of the one that failed first, by itself. `code` is negative for a signal and None if the
-    launcher was not its parent.
+    launcher was not its parent. `memory` says how much it had where the system has killed it for want of memory.
     """
 
     run_id: str
     code: int | None
     detail: str = ""
+    memory: str = ""
 
 
 @dataclass(frozen=True)
 class Output:
-    """New bytes of a worker's output; `offset` is where the next read starts."""
+    """New bytes of a worker's output; `offset` is where the next read starts, and `behind` what is left for it."""
 
     text: str
     offset: int
+    behind: int = 0
 
 
 class Launcher(Protocol):
@@ -68,6 +70,9 @@ class Launcher(Protocol):
 
     def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
         """Return what a worker has written since `offset` bytes, whole lines only unless it has ended."""
+
+    def release_output(self, run_id: str, rank: int, start: int, end: int) -> None:
+        """Give back the disk space of these bytes of a worker's output: nobody reads them again."""
 
     def adopt(self, run_id: str, handle: dict[str, Any]) -> bool:
         """Take up the workers started by an earlier master; False if all are gone."""

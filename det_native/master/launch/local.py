@@ -14,7 +14,7 @@ from det_native.master.launch import reaper
 from det_native.master.launch.base import Exit, Output, WorkerKind
 from det_native.master.launch.imports import well_known_imports
 from det_native.master.launch.local_run import OUTPUT_NAME, LocalRun, Worker, append_output
-from det_native.master.launch.output import read_output
+from det_native.master.launch.output import punch_hole, read_output
 from det_native.master.launch.policy import Policy
 from det_native.master.launch.pool import StandbyPool
 from det_native.master.launch.process import WorkerProcess
@@ -196,6 +196,12 @@ class LocalLauncher:
         run = self._runs.get(run_id)
         ended = run is None or rank not in run.workers
         return read_output(rank_folder(directory, rank) / OUTPUT_NAME, offset, ended=ended)
+
+    def release_output(self, run_id: str, rank: int, start: int, end: int) -> None:
+        """Give back the disk space of these bytes of a worker's output: nobody reads them again."""
+        directory = self._directories.get(run_id)
+        if directory is not None:
+            punch_hole(rank_folder(directory, rank) / OUTPUT_NAME, start, end)
 
     def adopt(self, run_id: str, handle: dict[str, Any]) -> bool:
         """Take up the workers started by an earlier master; False if all are gone. Their output can be read anyway."""

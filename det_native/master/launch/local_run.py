@@ -69,13 +69,17 @@ class Worker:
 
 @dataclass(frozen=True)
 class _End:
-    """How one process ended; `followed` says that it did because another one had failed before."""
+    """How one process ended; `followed` says that it did because another one had failed before.
+
+    `memory` is that of ``Exit``.
+    """
 
     rank: int
     code: int | None
     detail: str
     failed: bool
     followed: bool
+    memory: str = ""
 
 
 class LocalRun:
@@ -154,15 +158,19 @@ class LocalRun:
                 detail = _failed_start(standby.kind, startup, detail)
             standby.close()
         followed = worker.outlived or ended.code == EXIT_RANK_FAILED
-        self._note_end(worker.rank, worker.directory, ended.code, detail, followed=followed)
+        killed = ended.out_of_memory and not worker.asked_to_end
+        memory = f"{(ended.peak or 0) // _MIB} MiB" if killed else ""
+        self._note_end(worker.rank, worker.directory, ended.code, detail, followed=followed, memory=memory)
 
-    def _note_end(self, rank: int, folder: Path, code: int | None, detail: str, *, followed: bool = False) -> None:
+    def _note_end(
+        self, rank: int, folder: Path, code: int | None, detail: str, *, followed: bool = False, memory: str = ""
+    ) -> None:
         if code is None:
             report = read_exit_report(folder)
             failed = report is None or report.reason.failed
         else:
             failed = code != 0
-        self._ends.append(_End(rank, code, detail, failed, followed))
+        self._ends.append(_End(rank, code, detail, failed, followed, memory))
 
     def _exit(self) -> Exit:
         """Return the end of the process that failed first, by itself; of the first rank if none did."""
@@ -170,7 +178,7 @@ class LocalRun:
         by_itself = [end for end in failed if not end.followed]
         one = next(iter(by_itself or failed or [end for end in self._ends if end.rank == 0]))
         detail = one.detail if self.size == 1 else f"rank {one.rank} of {self.size}: {one.detail}"
-        return Exit(self.run_id, one.code, detail)
+        return Exit(self.run_id, one.code, detail, one.memory)
 
 
 def append_output(directory: Path, text: str) -> None:

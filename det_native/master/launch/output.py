@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import logging
+import os
 from pathlib import Path
 
 from det_native.master.launch.base import Output
 
+logger = logging.getLogger(__name__)
+
 MAXIMUM_READ = 1 << 20
+_BLOCK = 1 << 16
+# Of <linux/falloc.h>.
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 
 def read_output(path: Path, offset: int, *, ended: bool, maximum: int = MAXIMUM_READ) -> Output:
@@ -19,6 +27,7 @@ def read_output(path: Path, offset: int, *, ended: bool, maximum: int = MAXIMUM_
         with path.open("rb") as file:
             file.seek(offset)
             data = file.read(maximum)
+            size = os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         return Output("", offset)
     full = len(data) == maximum
@@ -29,7 +38,29 @@ def read_output(path: Path, offset: int, *, ended: bool, maximum: int = MAXIMUM_
         data = data[: _character_boundary(data)]
     elif not ended:
         return Output("", offset)
-    return Output(data.decode("utf-8", errors="replace"), offset + len(data))
+    end = offset + len(data)
+    return Output(data.decode("utf-8", errors="replace"), end, max(size - end, 0))
+
+
+def punch_hole(path: Path, start: int, end: int) -> None:
+    """Give back the disk space of a part of a file; its length stays, and zeros are read there.
+
+    Where the file system cannot do that, nothing happens.
+    """
+    start, end = -(-start // _BLOCK) * _BLOCK, end // _BLOCK * _BLOCK
+    if end <= start:
+        return
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        length = ctypes.c_int64(end - start)
+        if libc.fallocate64(descriptor, _PUNCH_HOLE | _KEEP_SIZE, ctypes.c_int64(start), length) != 0:
+            logger.debug("no hole is made in %s: %s", path, os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(descriptor)
 
 
 def tail(path: Path, lines: int, *, since: int = 0, maximum: int = 1 << 16) -> str:

@@ -20,6 +20,7 @@ from det_native.storage.backups import DamagedDatabaseError
 logger = logging.getLogger(__name__)
 
 TERMINAL = [state.value for state in ExperimentState if state.terminal]
+_LIVE = [state.value for state in TrialState if not state.terminal]
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,19 @@ def _query(owner: str | None) -> Select[Any]:
         .scalar_subquery()
     )
     started = select(func.min(trials.c.started)).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
-    query = select(experiments, count.label("trials"), failed.label("failed_trials"), started.label("started"))
+    # Which of several trials' it is, does not matter: each tells its own.
+    notice = (
+        select(func.max(trials.c.waiting))
+        .where(trials.c.experiment_id == experiments.c.id, trials.c.state.in_(_LIVE))
+        .scalar_subquery()
+    )
+    query = select(
+        experiments,
+        count.label("trials"),
+        failed.label("failed_trials"),
+        started.label("started"),
+        notice.label("notice"),
+    )
     return query if owner is None else query.where(experiments.c.owner == owner)
 
 
@@ -298,6 +311,7 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         progress=row.progress,
         trials=row.trials,
         failed_trials=row.failed_trials,
+        notice=row.notice or "",
         best_validation=row.best_validation,
         error=row.error,
         created=row.created,

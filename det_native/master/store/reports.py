@@ -12,6 +12,7 @@ from sqlalchemy import Connection, bindparam, select
 from det_native.errors import FencedError, NotFoundError, RequestError
 from det_native.master.store import checkpoints, events, metrics, trials
 from det_native.master.store import experiments as experiment_store
+from det_native.master.store import logs as log_store
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.tables import experiments, runs
@@ -78,6 +79,8 @@ def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Ac
     }
     run = _Run(row=row, run_id=run_id, batches=row.batches, stored=stored)
     through = row.last_seq
+    if batch.waiting is not None and row.state != RunState.ENDED:
+        _note_waiting(transaction, row, batch.waiting)
     for report in fresh:
         if report.seq <= through:
             continue
@@ -128,7 +131,7 @@ def best(connection: Connection, run_id: str) -> float | None:
         If the run is not its trial's current one any more, or has ended.
     """
     row = _current(connection, run_id)
-    if row.state == RunState.ENDED:
+    if row.state == RunState.ENDED or row.exit is not None:  # its process may take a moment longer
         raise FencedError(f"Run {run_id} has ended.")
     value: float | None = row.experiment_best
     return value
@@ -152,6 +155,8 @@ def refresh_best(transaction: Transaction, trial_id: int) -> None:
 
 _FACTS = (
     select(
+        runs.c.run_id,
+        runs.c.start_batch,
         runs.c.number,
         runs.c.last_seq,
         runs.c.state,
@@ -243,6 +248,10 @@ def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedRepo
         transaction, run.run_id, state=RunState.RUNNING, start_batch=report.batch, batches=report.batch
     )
     trials.set_state(transaction, run.row.trial_id, TrialState.RUNNING)
+    if report.notice:
+        trials.set_notice(transaction, run.row.trial_id, report.notice)
+        sentence = f"The trial has {report.notice}"
+        log_store.add(transaction, run.row.trial_id, run.run_id, "system", [sentence])
     if report.length is not None:
         trials.update_row(transaction, run.row.trial_id, target_batches=report.length)
     if run.row.number > 1:
@@ -269,6 +278,15 @@ def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) ->
     if report.error is not None:
         data = report.error.model_dump(mode="json")
         events.emit(transaction, run.row.owner, "error", run.row.experiment_id, run.row.trial_id, data)
+
+
+def _note_waiting(transaction: Transaction, row: AnyRow, text: str) -> None:
+    trials.set_waiting(transaction, row.trial_id, text)
+    if text:
+        log_store.add(transaction, row.trial_id, row.run_id, "system", [f"The trial {text}."])
+    events.trial_changed(transaction, trials.get(transaction.connection, row.trial_id))
+    experiment = experiment_store.get(transaction.connection, row.experiment_id)
+    events.experiment_changed(transaction, experiment, row.owner)
 
 
 def _keep_best(transaction: Transaction, run: _Run) -> None:

@@ -84,6 +84,7 @@ experiments = Table(
     sqlite_autoincrement=True,
 )
 
+# `waiting` says what the live run waits for, `notice` what else is to be known; empty or null where there is nothing.
 trials = Table(
     "trials",
     metadata,
@@ -99,6 +100,8 @@ trials = Table(
     Column("best_validation", Double, nullable=True),
     Column("error", JSON, nullable=True),
     Column("fingerprint", Text, nullable=True),
+    Column("waiting", Text, nullable=True),
+    Column("notice", Text, nullable=True),
     Column("created", String(32), nullable=False),
     Column("started", String(32), nullable=True),
     Column("ended", String(32), nullable=True),

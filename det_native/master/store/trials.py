@@ -117,7 +117,7 @@ def set_state(
     if state is TrialState.RUNNING:
         values["started"] = func.coalesce(trials.c.started, now())
     if state.terminal:
-        values["ended"] = now()
+        values |= {"ended": now(), "waiting": None}
     if error is not None:
         values["error"] = error.model_dump(mode="json")
     elif state is TrialState.COMPLETED:
@@ -125,6 +125,16 @@ def set_state(
     transaction.connection.execute(
         update(trials).where(trials.c.id == trial_id, trials.c.state.not_in(TERMINAL)).values(**values)
     )
+
+
+def set_waiting(transaction: Transaction, trial_id: int, text: str) -> None:
+    """Keep what the trial waits for at the moment; empty for nothing."""
+    update_row(transaction, trial_id, waiting=text)
+
+
+def set_notice(transaction: Transaction, trial_id: int, text: str) -> None:
+    """Keep what is to be known of the trial beside its state, until there is something else."""
+    update_row(transaction, trial_id, notice=text)
 
 
 def set_restarts(transaction: Transaction, trial_id: int, restarts: int, fingerprint: str | None) -> None:
@@ -163,4 +173,5 @@ def _trial(row: Row[Any]) -> rest.Trial:
         started=row.started,
         ended=row.ended,
         slots=(row.slots or []) if row.state == TrialState.RUNNING else [],
+        notice="; ".join(filter(None, (row.waiting, row.notice))),
     )

@@ -77,6 +77,10 @@ class LocalReporter(Reporter):
         """Keep what is known of a checkpoint."""
         self.checkpoints.append((location, manifest))
 
+    def waiting(self, text: str) -> None:
+        """Print what the training waits for."""
+        print(f"The training {text or 'goes on'}.")
+
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""
         values = [row.metrics[self._metric] for row in self.validation_rows if self._metric in row.metrics]
@@ -120,6 +124,10 @@ class _PrintingReporter(Reporter):
         """Pass on a checkpoint and say where it is."""
         self._reporter.checkpoint(location, manifest)
         print(f"  saved a checkpoint of {manifest.size} bytes: {location}")
+
+    def waiting(self, text: str) -> None:
+        """Pass on what the training waits for."""
+        self._reporter.waiting(text)
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""

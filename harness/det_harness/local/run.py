@@ -96,7 +96,8 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         stack.enter_context(_same_directory())
         interrupted = stack.enter_context(interruptible())
         owner = CheckpointOwner(trial["framework"], hparams)
-        checkpoints = TrialCheckpoints(CheckpointStorage(str(trial["directory"])), owner, reporter)
+        storage = CheckpointStorage(str(trial["directory"]))
+        checkpoints = TrialCheckpoints(storage, owner, reporter, stop=interrupted.is_set)
         services = Services(
             environment=environment,
             schedule=Schedule(one_of_each() if test else periods_of(environment)),

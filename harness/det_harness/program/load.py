@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +22,7 @@ from det_native.runtime import hosted
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import BundleManifest, CheckpointManifest
 from det_native.schema.rest import Checkpoint
+from det_native.storage import instead
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import check_relative
 
@@ -153,7 +154,13 @@ def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
     CheckpointNotFoundError, CheckpointCorruptError
         If it is not there, or damaged; the message names the file.
     """
-    CheckpointStorage(checkpoint.location.rpartition("/")[0]).fetch(checkpoint.uuid, directory)
+    manifest = checkpoint.manifest
+    CheckpointStorage(checkpoint.location.rpartition("/")[0]).fetch(checkpoint.uuid, directory, manifest.sha256)
+
+
+def find_instead(damaged: Checkpoint, known: Iterable[Checkpoint]) -> Checkpoint | None:
+    """Return the checkpoint, of this machine's, that can be had instead of a damaged one; None if there is none."""
+    return instead.find_instead(CheckpointStorage(damaged.location.rpartition("/")[0]), damaged, known)
 
 
 def delete_checkpoint(checkpoint: Checkpoint) -> None:

@@ -84,7 +84,7 @@ class SilentReporter:
 
     stop_requested = False
 
-    def started(self, batch: int, length: int | None = None) -> None:
+    def started(self, batch: int, length: int | None = None, notice: str = "") -> None:
         """Report nothing."""
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
@@ -95,6 +95,9 @@ class SilentReporter:
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Report nothing."""
+
+    def waiting(self, text: str) -> None:
+        """Say nothing."""
 
     def best_metric(self) -> float | None:
         """Return None."""

@@ -13,21 +13,33 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
+from det_harness.trial.full_disk import DiskWait, has_spare_disk, spare_folder, watched
 from det_harness.trial.services import Reporter
 from det_harness.trial.throttle import Throttle
 from det_native._version import __version__
-from det_native.errors import CheckpointError, DetError, StorageError
+from det_native.errors import CheckpointError, DetError, DiskFullError, StorageError
 from det_native.frameworks import get_framework
-from det_native.schema.manifests import CheckpointManifest, Framework
+from det_native.schema.manifests import CheckpointManifest, Framework, Sha256
+from det_native.storage.room import storage_error
 
 logger = logging.getLogger("det_harness")
+
+T = TypeVar("T")
+
+
+# What is left to write of a checkpoint once the training may go on.
+Rest = Callable[[Throttle], None]
 
 
 class Storage(Protocol):
     """What is needed of ``det_native.storage.checkpoints.CheckpointStorage``."""
+
+    @property
+    def uri(self) -> str:
+        """Where it is."""
 
     def workspace(self) -> Path:
         """Return a fresh empty folder to write into."""
@@ -40,8 +52,8 @@ class Storage(Protocol):
     ) -> tuple[str, CheckpointManifest]:
         """Make the folder a checkpoint; return its location and the complete manifest."""
 
-    def fetch(self, uuid: str, into: Path) -> CheckpointManifest:
-        """Copy a checkpoint's files, verified."""
+    def fetch(self, uuid: str, into: Path, expected: Sha256 | None = None) -> CheckpointManifest:
+        """Copy a checkpoint's files, verified, if its manifest has the expected hash."""
 
     def list(self) -> list[CheckpointManifest]:
         """Return the manifests of all complete checkpoints."""
@@ -83,10 +95,16 @@ class TrialCheckpoints:
         Told of every checkpoint once it exists.
     resume : CheckpointManifest, optional
         The checkpoint to continue from.
+    manifests : mapping of str to str, optional
+        Hashes of the manifests of the trial's checkpoints, by uuid: others in the storage are not used. Without it, all
+        that the storage has of the trial are.
     on_start : callable, optional
-        Called with the batches done by the checkpoint that was restored, 0 for none.
+        Called with the batches done by the checkpoint that was restored, 0 for none, and with what is to be known of
+        its choice: empty, if it is the one to continue from.
     journal : Journal, optional
         Where checkpoints are noted until they are reported.
+    stop : callable, optional
+        Whether the training is to end: then no room on a full disk is waited for.
     """
 
     def __init__(
@@ -96,13 +114,17 @@ class TrialCheckpoints:
         reporter: Reporter,
         *,
         resume: CheckpointManifest | None = None,
-        on_start: Callable[[int], None] | None = None,
+        manifests: Mapping[str, Sha256] | None = None,
+        on_start: Callable[[int, str], None] | None = None,
         journal: Journal | None = None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._stop = stop
         self._storage = storage
         self._owner = owner
         self._reporter = reporter
         self._resume = resume
+        self._manifests = manifests
         self._on_start = on_start
         self._journal = journal
         self._publication: _Publication | None = None
@@ -111,9 +133,10 @@ class TrialCheckpoints:
     def save(
         self,
         batch: int,
-        write: Callable[[Path], Callable[[Throttle], None] | None],
+        write: Callable[[Path], Rest | None],
         *,
         beside: bool = False,
+        repeatable: bool = True,
         metadata: Mapping[str, Any] | None = None,
         on_saved: Callable[[str, Path], None] | None = None,
     ) -> str:
@@ -122,6 +145,9 @@ class TrialCheckpoints:
         If the training goes on `beside` it on the same processors, it is written slowly, so that the next batches take
         as long as ever; who waits for it ends that.
 
+        While the disk is full it is tried again until there is room, if writing it is `repeatable`: what is left to
+        write waits beside the training, which waits at its next checkpoint.
+
         Raises
         ------
         StorageError
@@ -129,10 +155,12 @@ class TrialCheckpoints:
         """
         self.wait()
         uuid = str(uuid4())
-        folder = self._storage.workspace()
+        disk = DiskWait(self._storage.uri, batch, self._reporter.waiting, self._stop)
         try:
-            with disk_errors(folder, batch):
-                rest = write(folder)
+            folder, rest = self._written(batch, write, disk if repeatable else None)
+        finally:
+            disk.over()
+        try:
             if on_saved is not None:
                 on_saved(uuid, folder)
         except BaseException:
@@ -148,9 +176,31 @@ class TrialCheckpoints:
             self._published.put,
             rest,
             Throttle(beside=beside),
+            disk,
+            repeatable=repeatable,
         )
         self._publication.start()
         return uuid
+
+    def _written(
+        self, batch: int, write: Callable[[Path], Rest | None], disk: DiskWait | None
+    ) -> tuple[Path, Rest | None]:
+        """Return a fresh folder with what `write` puts into it, and what it leaves for later."""
+        spare = False
+        while True:
+            folder = None
+            try:
+                folder = spare_folder() if spare else self._storage.workspace()
+                with disk_errors(folder, batch):
+                    return folder, write(folder)
+            except BaseException as error:
+                if folder is not None:
+                    shutil.rmtree(folder, ignore_errors=True)
+                if disk is None or not isinstance(error, DiskFullError):
+                    raise
+                spare = not spare and has_spare_disk(self._storage.uri)
+                if not spare:
+                    disk.wait(error, watched(self._storage.uri, folder))
 
     @contextmanager
     def restore(self) -> Iterator[Path | None]:
@@ -163,9 +213,9 @@ class TrialCheckpoints:
             self._journal.clean()
         with tempfile.TemporaryDirectory(prefix="det-restore-") as temporary:
             folder = Path(temporary) / "checkpoint"
-            found = self._fetch(folder)
+            found, notice = self._fetch(folder)
             if self._on_start is not None:
-                self._on_start(found.batch if found else 0)
+                self._on_start(found.batch if found else 0, notice)
             yield folder if found else None
 
     def wait(self) -> None:
@@ -191,25 +241,32 @@ class TrialCheckpoints:
             found.append(self._published.get())
         return found
 
-    def _fetch(self, folder: Path) -> CheckpointManifest | None:
+    def _fetch(self, folder: Path) -> tuple[CheckpointManifest | None, str]:
+        """Return the checkpoint that is now in the folder, and why it is not the one to continue from."""
         if self._resume is None:
-            return None
-        try:
-            return self._storage.fetch(self._resume.uuid, folder)
-        except CheckpointError as error:
-            logger.warning("The checkpoint of batch %d cannot be used: %s", self._resume.batch, error)
-        for earlier in self._earlier(self._resume):
+            return None, ""
+        wanted, problem = self._resume, ""
+        for one in self._candidates(wanted):
             try:
-                found = self._storage.fetch(earlier.uuid, folder)
+                found = self._storage.fetch(one.uuid, folder, self._expected(one))
             except CheckpointError as error:
-                logger.warning("The checkpoint of batch %d cannot be used: %s", earlier.batch, error)
+                logger.warning("The checkpoint of batch %d cannot be used: %s", one.batch, error)
+                problem = problem or str(error)
                 continue
+            if found.uuid == wanted.uuid:
+                return found, ""
             logger.warning("Continuing from the checkpoint %s of batch %d instead.", found.uuid, found.batch)
-            return found
+            return found, f"continued from batch {found.batch}, since a later checkpoint is damaged: {problem}"
         logger.warning("There is no earlier checkpoint of this trial that is whole: training starts from scratch.")
-        return None
+        return None, f"continued from the beginning, since no checkpoint is whole: {problem}"
 
-    def _earlier(self, resume: CheckpointManifest) -> list[CheckpointManifest]:
+    def _expected(self, one: CheckpointManifest) -> Sha256:
+        """Return the hash that the manifest in the storage has to have."""
+        return one.sha256 if self._manifests is None else self._manifests.get(one.uuid, one.sha256)
+
+    def _candidates(self, resume: CheckpointManifest) -> Iterator[CheckpointManifest]:
+        """Yield the checkpoint to continue from, and if that fails the earlier ones, the furthest first."""
+        yield resume
         own = [
             manifest
             for manifest in self._storage.list()
@@ -217,8 +274,9 @@ class TrialCheckpoints:
             and manifest.experiment_id == resume.experiment_id
             and manifest.uuid != resume.uuid
             and manifest.batch <= resume.batch
+            and (self._manifests is None or manifest.uuid in self._manifests)
         ]
-        return sorted(own, key=lambda manifest: (manifest.batch, manifest.created), reverse=True)
+        yield from sorted(own, key=lambda manifest: (manifest.batch, manifest.created), reverse=True)
 
     def _manifest(self, uuid: str, batch: int, metadata: Mapping[str, Any] | None) -> CheckpointManifest:
         owner = self._owner
@@ -256,7 +314,9 @@ def disk_errors(folder: Path | str, batch: int) -> Iterator[None]:
         of_torch = "inline_container" in str(error)
         if isinstance(error, OSError) or of_torch:
             said = error.__context__ if of_torch and isinstance(error.__context__, OSError) else error
-            raise StorageError(f"The checkpoint of batch {batch} cannot be written to {folder}: {said}") from error
+            raise storage_error(
+                f"The checkpoint of batch {batch} cannot be written to {folder}: {said}", error
+            ) from error
         raise
 
 
@@ -271,8 +331,11 @@ class _Publication(threading.Thread):
         manifest: CheckpointManifest,
         journal: Journal | None,
         tell: Callable[[str], None],
-        rest: Callable[[Throttle], None] | None,
+        rest: Rest | None,
         throttle: Throttle,
+        disk: DiskWait,
+        *,
+        repeatable: bool,
     ) -> None:
         super().__init__(name="det-checkpoint")
         self.error: Exception | None = None
@@ -284,18 +347,17 @@ class _Publication(threading.Thread):
         self._journal = journal
         self._tell = tell
         self._rest = rest
+        self._disk = disk
+        self._repeatable = repeatable
 
     def run(self) -> None:
         """Publish; a failure is kept for the training thread."""
-        rest, self._rest = self._rest, None  # what it holds is as large as the model
         try:
-            if rest is not None:
-                with disk_errors(self._folder, self._manifest.batch):
-                    rest(self.throttle)
-                del rest
-            if self._journal is not None:
-                self._journal.begin(self._manifest.uuid)
-            location, complete = self._storage.publish(self._folder, self._manifest, self.throttle)
+            if self._rest is not None:
+                self._with_room(self._write_rest, repeatable=self._repeatable)
+                self._rest = None  # what it holds is as large as the model
+            location, complete = self._with_room(self._publish)
+            self._disk.succeeded()
             self._reporter.checkpoint(location, complete)
             self._tell(complete.uuid)
         except DetError as error:
@@ -303,6 +365,38 @@ class _Publication(threading.Thread):
         except Exception as error:  # noqa: BLE001 (whatever it is, the training thread raises it)
             self._failed(StorageError(f"The checkpoint of batch {self._manifest.batch} cannot be published: {error}"))
 
+    def _with_room(self, step: Callable[[], T], *, repeatable: bool = True) -> T:
+        """Take a step, again and again while the disk is full."""
+        while True:
+            try:
+                with disk_errors(self._folder, self._manifest.batch):
+                    return step()
+            except DiskFullError as error:
+                if not repeatable:
+                    raise
+                self._disk.wait(error, str(self._folder) if self._rest else watched(self._storage.uri, self._folder))
+
+    def _write_rest(self) -> None:
+        assert self._rest is not None
+        before = _files(self._folder)
+        try:
+            self._rest(self.throttle)
+        except BaseException:
+            for path in _files(self._folder) - before:  # others need the room meanwhile, the master among them
+                path.unlink(missing_ok=True)
+            raise
+
+    def _publish(self) -> tuple[str, CheckpointManifest]:
+        if self._journal is not None:
+            self._journal.begin(self._manifest.uuid)
+        return self._storage.publish(self._folder, self._manifest, self.throttle)
+
     def _failed(self, error: Exception) -> None:
         self.error = error
+        self._rest = None
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._disk.over()
+
+
+def _files(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}

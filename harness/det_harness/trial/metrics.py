@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any
 
 from det_native.errors import TrialDefinitionError
+from det_native.schema.rest import MOST_METRICS
 
 
 def scalar(value: Any) -> float | None:
@@ -25,6 +26,20 @@ def scalar(value: Any) -> float | None:
         return None
     number = item()
     return float(number) if isinstance(number, Real) else None
+
+
+def refuse_too_many(names: Collection[str], batch: int, owner: str = "The code", verb: str = "return") -> None:
+    """Refuse more metrics of one batch than a report of it can have.
+
+    Raises
+    ------
+    TrialDefinitionError
+    """
+    if len(names) > MOST_METRICS:
+        raise TrialDefinitionError(
+            f"{owner} {verb}ed {len(names):,} metrics for batch {batch}; at most {MOST_METRICS:,} names can be "
+            "reported of a batch. Leave some out, or report one number for many of them: a mean, or a largest value."
+        )
 
 
 def checked_validation(
@@ -52,7 +67,7 @@ def checked_validation(
     Raises
     ------
     TrialDefinitionError
-        If the searcher's metric is missing or not a scalar, or any metric is not a number.
+        If the searcher's metric is missing or not a scalar, any metric is not a number, or there are too many.
     """
     if searcher_metric and searcher_metric not in metrics:
         found = ", ".join(map(str, metrics)) or "no metrics"
@@ -60,6 +75,7 @@ def checked_validation(
             f"searcher.metric is '{searcher_metric}', but {owner} {verb}ed {found}. {verb.capitalize()} that metric, "
             "or set searcher.metric to one of these; with test=True, a run of a few seconds shows whether they agree."
         )
+    refuse_too_many(metrics, batch or 0, owner, verb)
     at = "" if batch is None else f" at batch {batch}"
     checked: dict[str, float] = {}
     for name, value in metrics.items():

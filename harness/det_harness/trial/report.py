@@ -6,15 +6,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
+from det_harness.trial.metrics import refuse_too_many
 from det_harness.trial.spool import Spool, SpooledBatch
-from det_native.errors import AuthenticationError, FencedError, MasterError, RequestError, StorageError
+from det_native.errors import AuthenticationError, DiskFullError, FencedError, MasterError, RequestError, StorageError
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import (
+    NOTICE_LENGTH,
     CheckpointReport,
     ExitReport,
     MetricsReport,
@@ -32,15 +35,29 @@ INTERVAL = 0.08
 HEARTBEAT = 2.0
 _LONGEST_BACKOFF = 5.0
 _ROWS = 10_000
+# Of reports for which the disk has no room: characters that wait in memory before the training waits too, and how many
+# reports are sent at once.
+_MOST_HELD = 64 << 20
+_HELD_AT_ONCE = 100
 _UNWANTED = frozenset({403, 404, 410})
 _REFUSED_FOR_GOOD = frozenset({400, 413, 422})
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A report that waits in memory; `then` is called once it is in the spool, or the master has it."""
+
+    seq: int
+    text: str
+    durable: bool
+    then: Callable[[], None] | None
 
 
 class Connection(Protocol):
     """The way to the master, for one run."""
 
-    def send(self, reports: list[str], progress: int | None = None) -> ReportsAccepted:
-        """Send reports (each as JSON) and the number of steps done.
+    def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
+        """Send reports (each as JSON), the number of steps done, and what the run waits for if that is new.
 
         Raises FencedError, RequestError or another MasterError.
         """
@@ -96,6 +113,10 @@ class SpoolReporter:
         self._stop = False
         self._sending_ended = False
         self._failure: Exception | None = None
+        self._waiting = self._told = ""
+        # What a full disk has no room for, in order; all later ones wait behind it.
+        self._held: list[_Held] = []
+        self._held_bytes = 0
         self._own: list[float] = []
         self._best_known = True
         self._thread = threading.Thread(target=self._send_all, name="det-reports", daemon=True)
@@ -106,16 +127,19 @@ class SpoolReporter:
         """Whether the master asked for an early end, or no longer wants this run."""
         return self._stop
 
-    def started(self, batch: int, length: int | None = None) -> None:
-        """Report that training continues after `batch` batches of `length`."""
+    def started(self, batch: int, length: int | None = None, notice: str = "") -> None:
+        """Report that training continues after `batch` batches of `length`, and what is to be known of that."""
         with self._wake:
             seq = self._next()
-            self._append(StartedReport(seq=seq, batch=batch, length=length))
+            self._append(StartedReport(seq=seq, batch=batch, length=length, notice=notice[:NOTICE_LENGTH]))
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Report rows of training metrics by column; ``batches[i]`` counts the batches done, from 1."""
         end_forked_child()
+        refuse_too_many(metrics, batches[-1] if batches else 0)
         with self._wake:
+            while self._held_bytes > _MOST_HELD and not self._stop:
+                self._wake.wait(_LONGEST_BACKOFF)
             if not self._had_rows:
                 self._had_rows = self._urgent = True
             if self._batches and (metrics.keys() != self._columns.keys() or len(self._batches) + len(batches) > _ROWS):
@@ -128,6 +152,7 @@ class SpoolReporter:
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Report the metrics of one validation."""
+        refuse_too_many(metrics, batch)
         with self._wake:
             self._append_rows()
             columns = {name: [value] for name, value in metrics.items()}
@@ -139,25 +164,37 @@ class SpoolReporter:
         """Report a complete checkpoint."""
         with self._wake:
             self._append_rows()
-            self._append(CheckpointReport(seq=self._next(), location=location, manifest=manifest), durable=True)
-            if self._on_checkpoint is not None:
-                self._on_checkpoint()
+            report = CheckpointReport(seq=self._next(), location=location, manifest=manifest)
+            self._append(report, durable=True, then=self._on_checkpoint)
 
     def exit(
         self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None, *, early: bool = False
     ) -> ExitReport:
-        """Report the end of the run; returns the report.
+        """Report the end of the run; returns the report. What cannot be reported before it is left out.
 
         `early` says that the user's code has ended the training before its length.
         """
         end_forked_child()
         with self._wake:
-            self._append_rows()
+            try:
+                self._append_rows()
+            except (StorageError, ValueError) as unsaid:
+                logger.error("The last rows of metrics cannot be reported: %s", unsaid)
+                self._batches, self._columns = [], {}
             report = ExitReport(
                 seq=self._next(), reason=reason, batch=batch, error=error, early=early, last_row=self._last_row
             )
             self._append(report, durable=True)
             return report
+
+    def waiting(self, text: str) -> None:
+        """Say what the trial waits for, or by an empty text that it waits no longer. It is no report: only the last
+        word counts, and none is kept on the disk, which may be what is waited for.
+        """
+        with self._wake:
+            self._waiting = text
+            self._urgent = True
+            self._wake.notify()
 
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric, as far as it can be known now.
@@ -190,12 +227,15 @@ class SpoolReporter:
         """
         with self._wake:
             self._append_rows()
+            # What has no room on the disk would be lost with this process.
+            while self._held and not self._stop and not self._sending_ended:
+                self._wake.wait(_LONGEST_BACKOFF)
             self._closing = True
             self._deadline = time.monotonic() + timeout
             self._wake.notify()
         self._thread.join(timeout + 1.0)
         with self._wake:
-            complete = self._spool.empty()
+            complete = self._spool.empty() and not self._held
             if not self._thread.is_alive():
                 self._spool.close()
         if self._failure is not None:
@@ -206,14 +246,38 @@ class SpoolReporter:
         self._seq += 1
         return self._seq
 
-    def _append(self, report: AnyReport, *, durable: bool = False) -> None:
+    def _append(self, report: AnyReport, *, durable: bool = False, then: Callable[[], None] | None = None) -> None:
+        held = _Held(report.seq, report.model_dump_json(), durable, then)
         try:
-            self._spool.append(report.seq, report.model_dump_json(), durable=durable)
+            if self._held or not self._spooled(held):
+                self._held.append(held)
+                self._held_bytes += len(held.text)
         except Exception:
             self._seq -= 1  # the number is free again: the master must not find a gap
             raise
         self._urgent = True
         self._wake.notify()
+
+    def _spooled(self, held: _Held) -> bool:
+        """Put a report into the spool; False if the disk is full: it then waits in memory, to be sent from there."""
+        try:
+            self._spool.append(held.seq, held.text, durable=held.durable)
+        except DiskFullError as error:
+            if not self._held:
+                logger.warning("Reports wait in memory: %s", error)
+            return False
+        if held.then is not None:
+            held.then()
+        return True
+
+    def _spool_held(self) -> None:
+        while self._held and self._spooled(self._held[0]):
+            self._drop_held(1)
+
+    def _drop_held(self, count: int) -> None:
+        for held in self._held[:count]:
+            self._held_bytes -= len(held.text)
+        del self._held[:count]
 
     def _append_rows(self) -> None:
         batches, columns = self._batches, self._columns
@@ -238,7 +302,7 @@ class SpoolReporter:
             if batch is None and self._closing:
                 return
             try:
-                self._accept(self._connection.send(batch.reports if batch else [], activity.steps()), batch)
+                self._send(batch)
             except (FencedError, AuthenticationError) as error:
                 self._end_sending(f"The master no longer wants reports of this run: {error}", stop=True)
                 return
@@ -258,18 +322,33 @@ class SpoolReporter:
             if time.monotonic() > self._deadline:
                 return
 
-    def _next_batch(self, last_contact: float) -> SpooledBatch | None:
+    def _send(self, batch: SpooledBatch | list[_Held] | None) -> None:
+        waiting = self._waits_for
+        if waiting != self._told:  # by itself: the master may have no room for reports
+            self._accept(self._connection.send([], activity.steps(), waiting), None)
+            self._told = waiting
+        reports = [held.text for held in batch] if isinstance(batch, list) else batch.reports if batch else []
+        self._accept(self._connection.send(reports, activity.steps()), batch)
+
+    @property
+    def _waits_for(self) -> str:
+        """What the trial waits for, or its reports do."""
+        return self._waiting or (f"waits for disk space in {self._spool.directory}" if self._held else "")
+
+    def _next_batch(self, last_contact: float) -> SpooledBatch | list[_Held] | None:
         """Wait for something to send; None means a heartbeat, or the end when closing."""
         with self._wake:
             while True:
                 now = time.monotonic()
                 due = last_contact + (0.0 if self._urgent or self._closing else self._interval)
-                waiting = bool(self._batches) or not self._spool.empty()
+                reports = bool(self._batches or self._held) or not self._spool.empty()
+                waiting = reports or self._waits_for != self._told
                 if waiting and now >= due:
                     if self._batches:
                         self._append_rows_in_thread()
                     self._urgent = False
-                    return self._spool.read()
+                    self._spool_held()
+                    return self._spool.read() or self._held[:_HELD_AT_ONCE] or None
                 if self._closing or now >= last_contact + HEARTBEAT:
                     return None
                 self._wake.wait((due if waiting else last_contact + HEARTBEAT) - now)
@@ -282,9 +361,15 @@ class SpoolReporter:
             self._stop = True
             self._batches, self._columns = [], {}
 
-    def _accept(self, accepted: ReportsAccepted, batch: SpooledBatch | None) -> None:
+    def _accept(self, accepted: ReportsAccepted, batch: SpooledBatch | list[_Held] | None) -> None:
         with self._wake:
-            if batch is not None:
+            if isinstance(batch, list):
+                for held in batch:
+                    if held.then is not None:
+                        held.then()
+                self._drop_held(len(batch))
+                self._wake.notify_all()
+            elif batch is not None:
                 self._spool.confirm(batch)
             if accepted.stop:
                 self._stop = True

@@ -27,6 +27,10 @@ class Reporter(Protocol):
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Report a complete checkpoint."""
 
+    def waiting(self, text: str) -> None:
+        """Say what the trial waits for, or by an empty text that it waits no longer."""
+        return
+
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric, the validation just reported left out.
 
@@ -43,6 +47,7 @@ class Checkpoints(Protocol):
         write: Callable[[Path], Callable[[Throttle], None] | None],
         *,
         beside: bool = False,
+        repeatable: bool = True,
         metadata: Mapping[str, Any] | None = None,
         on_saved: Callable[[str, Path], None] | None = None,
     ) -> str:
@@ -50,7 +55,8 @@ class Checkpoints(Protocol):
 
         `write` must finish copying the state to host memory or to the folder before it returns; a function that it
         returns writes what is left, in the background. The manifest, hashing, rename and the report follow there,
-        all of it slowly if the training goes on `beside` it on the same processors.
+        all of it slowly if the training goes on `beside` it on the same processors. While there is no room for it, all
+        that is `repeatable` is tried again, and the next checkpoint waits for this one.
         `on_saved` is called in the training thread with the uuid and the folder, before publication (users'
         ``on_checkpoint_end``); where it needs the whole folder, `write` must leave nothing.
         """

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native.errors import StorageError
+from det_native.storage.room import storage_error
 
 _SEGMENT_BYTES = 1 << 20
 _BATCH_BYTES = 2 << 20
@@ -48,7 +48,7 @@ class Spool:
 
     def __init__(self, directory: Path, *, segment_bytes: int = _SEGMENT_BYTES) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._directory = directory
+        self.directory = directory
         self._segment_bytes = segment_bytes
         self._segments: list[_Segment] = []
         self._descriptor: int | None = None
@@ -76,7 +76,7 @@ class Spool:
             segment = self._writable(seq)
             self._write(segment, content, durable)
         except OSError as error:
-            raise StorageError(f"Reports cannot be kept in {self._directory}: {error}.") from error
+            raise storage_error(f"Reports cannot be kept in {self.directory}: {error}.", error) from error
 
     def read(self) -> SpooledBatch | None:
         """Return the next reports that were not confirmed, None if there are none."""
@@ -116,7 +116,7 @@ class Spool:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-        path = self._directory / f"{seq:012d}.jsonl"
+        path = self.directory / f"{seq:012d}.jsonl"
         self._descriptor = os.open(path, _FLAGS | os.O_EXCL, 0o600)
         self._segments.append(_Segment(path))
         return self._segments[-1]

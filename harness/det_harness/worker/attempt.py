@@ -34,6 +34,7 @@ from det_native.errors import (
     BundleCheckError,
     BundleCorruptError,
     CheckpointError,
+    DiskFullError,
     MasterError,
     MissingDependencyError,
     RankLostError,
@@ -46,6 +47,7 @@ from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.room import lacks_room
 from det_native.storage.unpack import unpack_bundle
 
 logger = logging.getLogger("det_harness")
@@ -167,13 +169,15 @@ class TrialRun:
             owner,
             self._reporter,
             resume=job.resume,
+            manifests=job.manifests,
             on_start=self._started,
             journal=None if self._environment.ranks.rank else self._publications,
+            stop=self._must_stop,
         )
 
-    def _started(self, batch: int) -> None:
+    def _started(self, batch: int, notice: str) -> None:
         length = self._schedule.periods.length if self._schedule is not None else None
-        self._reporter.started(batch, length)
+        self._reporter.started(batch, length, notice)
 
     def _must_stop(self) -> bool:
         """Whether training is to end early, which the controller then knows."""
@@ -200,7 +204,8 @@ class TrialRun:
                 logger.error("%s", error)
             else:
                 logger.error("The worker failed.", exc_info=error)
-            info = UserErrorInfo(type=type(error).__name__, message=str(error), traceback="", batch=done)
+            kind = DiskFullError if lacks_room(error) else type(error)
+            info = UserErrorInfo(type=kind.__name__, message=str(error), traceback="", batch=done)
             reason, code = ExitReason.HARNESS_ERROR, EXIT_HARNESS_ERROR
         else:
             info = describe(error, runner.source, self._failing_batch(done))
@@ -223,7 +228,10 @@ class TrialRun:
             report = exit_report(reason, batches, error)
         else:
             report = self._reporter.exit(reason, batches, error, early=early)
-        write_atomically(self._directory / "exit.json", report)
+        try:
+            write_atomically(self._directory / "exit.json", report)
+        except OSError as unwritten:  # the disk is full: the report has gone to the master, too
+            logger.error("The last report cannot be left in %s: %s", self._directory, unwritten)
         if not self._reporter.close(CLOSE_SECONDS):
             logger.warning("The master did not take the last reports; they are in the run's spool.")
         return code

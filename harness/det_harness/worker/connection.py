@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -43,8 +44,8 @@ class MasterConnection:
         self._session = Session(url, token, attempts=1, tell_silence=False)
         self._path = f"/runs/{run_id}"
 
-    def send(self, reports: list[str], progress: int | None = None) -> ReportsAccepted:
-        """Send reports, each as JSON, and how much the worker has done.
+    def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
+        """Send reports, each as JSON, how much the worker has done, and what the run waits for if that is new.
 
         Raises
         ------
@@ -54,7 +55,8 @@ class MasterConnection:
             If the master refuses, or does not answer.
         """
         done = "null" if progress is None else progress
-        body = f'{{"progress":{done},"reports":[{",".join(reports)}]}}'.encode()
+        others = "" if waiting is None else f',"waiting":{json.dumps(waiting)}'
+        body = f'{{"progress":{done},"reports":[{",".join(reports)}]{others}}}'.encode()
         answer = self._session.post(f"{self._path}/reports", data=body, headers=_JSON, timeout=_SEND_SECONDS)
         return ReportsAccepted.model_validate(answer)
 
@@ -90,8 +92,8 @@ class FolderConnection:
         self._starter = starter
         self._through = 0
 
-    def send(self, reports: list[str], progress: int | None = None) -> ReportsAccepted:
-        """Append reports, each as JSON, a line each.
+    def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
+        """Append reports, each as JSON, a line each. What the run waits for is in its output already.
 
         Raises
         ------

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from det_harness.frameworks.base import harness_of
+from det_harness.worker.forgiving import forgiving
 from det_native.frameworks import find_framework, read_frameworks
 from det_native.schema.job import STACKS_SIGNAL, CheckJob, TrialJob
 from det_native.schema.processes import MARKER_VARIABLE
@@ -69,6 +70,7 @@ def _redirect_output(path: Path) -> None:
     for stream in (sys.stdout, sys.stderr):
         assert isinstance(stream, io.TextIOWrapper)
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    sys.stdout, sys.stderr = forgiving(1), forgiving(2)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as the process
 
 

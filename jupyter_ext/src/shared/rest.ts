@@ -184,6 +184,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/checkpoints/{uuid}/instead': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Checkpoint Instead
+     * @description Return the checkpoint of the same trial that is best had instead of a damaged one; its files are verified.
+     */
+    get: operations['get_checkpoint_instead'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/events': {
     parameters: {
       query?: never;
@@ -966,7 +986,7 @@ export interface components {
      *     `started` is when its first trial got slots, None before. `seconds_left` is how long it will take from here if it
      *     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
      *     `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
-     *     that has none waits for, and who has them; it is empty else.
+     *     that has none waits for, and who has them; it is empty else. `notice` says what else trials of it wait for.
      */
     Experiment: {
       /** Best Validation */
@@ -995,6 +1015,11 @@ export interface components {
       metric: string;
       /** Name */
       name: string;
+      /**
+       * Notice
+       * @default
+       */
+      notice: string;
       /** Progress */
       progress: number;
       /** Seconds Left */
@@ -1069,6 +1094,11 @@ export interface components {
       metric: string;
       /** Name */
       name: string;
+      /**
+       * Notice
+       * @default
+       */
+      notice: string;
       /** Progress */
       progress: number;
       /** Report */
@@ -1348,6 +1378,8 @@ export interface components {
      * ReportBatch
      * @description Body of POST /runs/{run_id}/reports.
      *
+     *     `waiting` is what the run waits for now, empty for nothing; it is left out where that is not new.
+     *
      *     `progress` counts the steps that the worker has done, of training, validation and saving; it moves while the reports
      *     are still being gathered, and for a worker that has none.
      */
@@ -1361,6 +1393,8 @@ export interface components {
         | components['schemas']['CheckpointReport']
         | components['schemas']['ExitReport']
       )[];
+      /** Waiting */
+      waiting?: string | null;
     };
     /**
      * ReportsAccepted
@@ -1394,13 +1428,19 @@ export interface components {
      * StartedReport
      * @description The harness has unpacked the bundle; training continues after `batch` batches, to `length` if it is known.
      *
-     *     Only where the data is can be told how many batches an epoch of a loader or of ``fit()`` has.
+     *     Only where the data is can be told how many batches an epoch of a loader or of ``fit()`` has. `notice` says why it
+     *     does not continue from the checkpoint that it was to.
      */
     StartedReport: {
       /** Batch */
       batch: number;
       /** Length */
       length?: number | null;
+      /**
+       * Notice
+       * @default
+       */
+      notice: string;
       /** Seq */
       seq: number;
       /**
@@ -1411,7 +1451,10 @@ export interface components {
     };
     /**
      * Trial
-     * @description A trial of an experiment. `slots` are those that it holds at the moment: it runs as one process on each.
+     * @description A trial of an experiment.
+     *
+     *     `slots` are those that it holds at the moment: it runs as one process on each. `notice` is what is to be known of it
+     *     beside its state: what it waits for, or that it has continued from an earlier checkpoint than its last one.
      */
     Trial: {
       /** Batches */
@@ -1431,6 +1474,11 @@ export interface components {
       };
       /** Id */
       id: number;
+      /**
+       * Notice
+       * @default
+       */
+      notice: string;
       /** Restarts */
       restarts: number;
       /** Run Id */
@@ -2309,6 +2357,110 @@ export interface operations {
         };
         content: {
           'application/octet-stream': string;
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_checkpoint_instead: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description UUID of a checkpoint. */
+        uuid: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Checkpoint'];
         };
       };
       /** @description The token is missing or wrong. */

@@ -80,7 +80,12 @@ export class TrialsSection {
       {
         title: 'State',
         text: trial =>
-          [state(trial).word, slotsText(trial), restartsText(trial)]
+          [
+            state(trial).word,
+            slotsText(trial),
+            restartsText(trial),
+            trial.notice
+          ]
             .filter(Boolean)
             .join(', '),
         tone: trial => state(trial).tone

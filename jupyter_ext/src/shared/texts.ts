@@ -42,7 +42,10 @@ const TRIAL_TEXTS: Readonly<Record<string, StateText>> = {
 export function experimentStateText(
   experiment: Pick<Experiment, 'state'> &
     Partial<
-      Pick<Experiment, 'started' | 'trials' | 'failed_trials' | 'waits_for'>
+      Pick<
+        Experiment,
+        'started' | 'trials' | 'failed_trials' | 'waits_for' | 'notice'
+      >
     >
 ): StateText {
   const { waits_for: slots } = experiment;
@@ -57,25 +60,30 @@ export function experimentStateText(
     const note = `${failed} of ${trials} trials failed`;
     return { word: 'Completed', tone: 'waiting', note };
   }
-  return (
-    EXPERIMENT_TEXTS[experiment.state] ?? {
-      word: experiment.state,
-      tone: 'neutral'
-    }
-  );
+  return noted(EXPERIMENT_TEXTS, state, experiment.notice);
+}
+
+function noted(
+  texts: Readonly<Record<string, StateText>>,
+  state: string,
+  note?: string
+): StateText {
+  const text = texts[state] ?? { word: state, tone: 'neutral' };
+  return note ? { ...text, note } : text;
 }
 
 /** Word for a trial; one that waits while its experiment is paused waits for no slot. */
 export function trialStateText(
-  trial: Pick<Trial, 'state'>,
+  trial: Pick<Trial, 'state'> & Partial<Pick<Trial, 'notice'>>,
   experiment?:
     (Pick<Experiment, 'state'> & Partial<Pick<Experiment, 'waits_for'>>) | null
 ): StateText {
   const waits = experiment?.state === 'PAUSED' || experiment?.waits_for;
   if (trial.state === 'QUEUED' && experiment && waits) {
-    return experimentStateText(experiment);
+    const text = experimentStateText(experiment);
+    return trial.notice ? { ...text, note: trial.notice } : text;
   }
-  return TRIAL_TEXTS[trial.state] ?? { word: trial.state, tone: 'neutral' };
+  return noted(TRIAL_TEXTS, trial.state, trial.notice);
 }
 
 /** What is said of a lost connection, and what goes on behind it; empty while all is well. */

@@ -28,6 +28,7 @@ export function experiment(change: Partial<Experiment> = {}): Experiment {
     progress: 0.456,
     test: false,
     trials: 1,
+    notice: '',
     failed_trials: 0,
     best_validation: 0.98713,
     error: null,

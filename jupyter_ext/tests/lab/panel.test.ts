@@ -103,6 +103,13 @@ describe('a row', () => {
     expect(row.label).toContain('2 of 8 trials failed');
   });
 
+  it('says what a training waits for', () => {
+    const notice = 'waits for disk space in /srv (checkpoint of batch 6)';
+    const row = rowOf(experiment({ notice }), NOW);
+    expect([row.shape, row.problem]).toEqual(['waiting', notice]);
+    expect(row.label).toContain(notice);
+  });
+
   it('says what is paused, and what is only a test', () => {
     const row = rowOf(
       experiment({ state: 'PAUSED', seconds_left: null, test: true }),

@@ -31,6 +31,7 @@ export function trial(change: Partial<Trial> = {}): Trial {
     hparams: { units: 32 },
     seed: 1,
     restarts: 0,
+    notice: '',
     batches: 40,
     target_batches: 100,
     best_validation: 0.9,

@@ -13,7 +13,7 @@ import {
   TEXTS,
   trialStateText
 } from '../../src/shared/texts';
-import { experiment, statesOf, status } from './examples';
+import { experiment, statesOf, status, trial } from './examples';
 
 describe('each state has its words', () => {
   it('of an experiment', () => {
@@ -67,6 +67,18 @@ describe('each state has its words', () => {
     });
     expect(text('COMPLETED', 0).note).toBeUndefined();
     expect(text('ERROR', 8).note).toBeUndefined();
+  });
+
+  it('of what waits for room on a disk', () => {
+    const notice = 'waits for disk space in /srv (checkpoint of batch 6)';
+    const running = { word: 'Running', tone: 'active', note: notice };
+    expect(experimentStateText(experiment({ notice }))).toEqual(running);
+    expect(trialStateText(trial({ notice }))).toEqual(running);
+    const paused = experiment({ state: 'PAUSED' });
+    expect(
+      trialStateText(trial({ state: 'QUEUED', notice }), paused)
+    ).toMatchObject({ word: 'Paused', note: notice });
+    expect(trialStateText(trial()).note).toBeUndefined();
   });
 
   it('of a trial', () => {

@@ -11,12 +11,11 @@ from starlette.responses import Response, StreamingResponse
 from det_native.errors import NotFoundError
 from det_native.master.api.answers import TheOwner, TheService, Uuid, refusals, reply
 from det_native.master.api.routes.bundles import BYTES
-from det_native.master.flow.jobs import checkpoint_uri
+from det_native.master.flow.resume import storage_of
 from det_native.master.store import checkpoints, experiments
-from det_native.schema.config import ExperimentConfig
 from det_native.schema.rest import Checkpoint
 from det_native.schema.states import CheckpointState
-from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.instead import find_instead
 
 router = APIRouter(prefix="/checkpoints", tags=["checkpoints"])
 
@@ -30,10 +29,23 @@ def get_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response
         return reply(checkpoints.get(connection, uuid, owner))
 
 
+@router.get("/{uuid}/instead", response_model=Checkpoint, responses=refusals(404))
+def get_checkpoint_instead(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
+    """Return the checkpoint of the same trial that is best had instead of a damaged one; its files are verified."""
+    with service.database.read() as connection:
+        damaged = checkpoints.get(connection, uuid, owner)
+        experiment = experiments.get(connection, damaged.experiment_id, owner)
+        known = checkpoints.of_trial(connection, damaged.trial_id, owner)
+    found = find_instead(storage_of(service.places, experiment), damaged, known)
+    if found is None:
+        raise NotFoundError(f"Trial {damaged.trial_id} has no other checkpoint that is whole.")
+    return reply(found)
+
+
 @router.get(
     "/{uuid}/files/{path:path}",
     response_class=Response,
-    responses={**refusals(404), 200: {"content": BYTES, "description": "The content."}},
+    responses={**refusals(404, 409), 200: {"content": BYTES, "description": "The content."}},
 )
 def get_checkpoint_file(
     uuid: Uuid,
@@ -50,7 +62,8 @@ def get_checkpoint_file(
     file = next((file for file in checkpoint.manifest.files if file.path == path), None)
     if file is None:
         raise NotFoundError(f"Checkpoint {uuid} has no file {path!r}.")
-    storage = CheckpointStorage(checkpoint_uri(ExperimentConfig.model_validate(experiment.config), service.places))
+    storage = storage_of(service.places, experiment)
+    storage.check(checkpoint.manifest, path)  # once the answer has begun, nothing can be said of it
     return StreamingResponse(
         _chunks(storage.open(uuid, path)),
         media_type="application/octet-stream",

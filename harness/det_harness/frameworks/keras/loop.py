@@ -21,7 +21,7 @@ from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.data import Feed
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
-from det_harness.trial.metrics import scalar
+from det_harness.trial.metrics import refuse_too_many, scalar
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
 from det_native.keras.native import FitCall
@@ -114,6 +114,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         if self._should_call_train_batch_hooks:
             super().on_train_batch_end(batch, logs)
         self._done = done = self._epoch_start + batch + 1
+        refuse_too_many(logs, done, "fit()")
         self._rows.append((done, logs))
         if done >= self._until or self._stop_requested() or self._context.stop_requested:
             self._pause()

@@ -87,6 +87,7 @@ class TorchCheckpoints:
                     self._schedule.progress.batches,
                     self._write,
                     beside=self._context.device.type == "cpu",
+                    repeatable=self._communicator.size == 1,  # else the other ranks would have to write again, too
                     metadata=self._metadata(),
                     on_saved=self._saved,
                 )

@@ -12,7 +12,7 @@ import torch
 
 from det_harness.trial import activity
 from det_harness.trial.averages import Columns, Rows
-from det_harness.trial.metrics import scalar
+from det_harness.trial.metrics import refuse_too_many, scalar
 from det_harness.trial.services import Reporter
 from det_native.errors import TrialDefinitionError
 
@@ -78,7 +78,7 @@ class TrainingRecorder:
         Raises
         ------
         TrialDefinitionError
-            If they are of another type, or named differently than before.
+            If they are of another type, too many, or named differently than before.
         """
         columns = self._columns
         if type(metrics) is not dict or metrics.keys() != columns.keys():
@@ -161,6 +161,7 @@ class TrainingRecorder:
                 f"{self._owner} returned {type(metrics).__name__}; return a scalar tensor (the loss), or metrics by "
                 "name, a dictionary."
             )
+        refuse_too_many(metrics, batch, self._owner, self._verb)
         if not self._named:
             self._named = True
             self._columns = {name: [] for name in metrics}

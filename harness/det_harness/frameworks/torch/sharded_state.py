@@ -17,8 +17,9 @@ import torch
 from det_harness.frameworks.torch import nested
 from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.ranks.communicator import Communicator
-from det_native.errors import StorageError
+from det_native.errors import DiskFullError, StorageError
 from det_native.pytorch import PyTorchTrialContext
+from det_native.storage.room import lacks_room
 
 _FOLDER = "sharded"
 
@@ -123,13 +124,14 @@ def _told_to(communicator: Communicator) -> Iterator[list[Any]]:
     try:
         yield results
     except Exception as error:
-        communicator.all_gather_object((None, str(error)))
+        communicator.all_gather_object((None, str(error), lacks_room(error)))
         raise
-    gathered = communicator.all_gather_object((results.pop(), ""))
-    results += [result for result, _ in gathered]
-    failed = [f"slot {rank}: {problem}" for rank, (_, problem) in enumerate(gathered) if problem]
+    gathered = communicator.all_gather_object((results.pop(), "", False))
+    results += [result for result, _, _ in gathered]
+    failed = [f"slot {rank}: {problem}" for rank, (_, problem, _) in enumerate(gathered) if problem]
     if failed:
-        raise StorageError(f"The part of the checkpoint that another slot has cannot be written: {'; '.join(failed)}")
+        kind = DiskFullError if any(full for _, _, full in gathered) else StorageError
+        raise kind(f"The part of the checkpoint that another slot has cannot be written: {'; '.join(failed)}")
 
 
 def put_back(state: dict[str, Any], folder: Path, mesh: Any = None, *, only: str = "") -> None:

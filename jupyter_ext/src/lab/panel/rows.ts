@@ -96,7 +96,10 @@ function shapeOf({ state }: Experiment, word: string, note: string): Shape {
     return 'waiting';
   }
   // A tick alone would say that all is well.
-  return note === '' ? (SHAPES[state] ?? 'stopped') : 'partly';
+  if (note !== '') {
+    return state === 'COMPLETED' ? 'partly' : 'waiting';
+  }
+  return SHAPES[state] ?? 'stopped';
 }
 
 /** What went wrong, in one short line, and the cell it came from. */

@@ -1,0 +1,87 @@
+"""Room on a disk: whether an error means that there is none, and when there is more than before."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+from det_native.errors import DiskFullError, StorageError
+
+_CODES = (errno.ENOSPC, errno.EDQUOT)
+# What libraries say of it that hand on no number (HDF5, say).
+_TEXTS = tuple(os.strerror(code) for code in _CODES)
+
+# What a disk has more, before another attempt is worth it: a part of it, within limits. A large one has to have more
+# than what the master gives up for decisions while it is full.
+_GROWTH_SHARE, _LEAST_GROWTH, _MOST_GROWTH = 64, 64 << 10, 8 << 20
+# A quota, or the room of another machine, cannot be seen from here: then it is tried this often.
+BLIND_SECONDS = 20.0
+
+
+def lacks_room(error: BaseException | None) -> bool:
+    """Return whether an error, or one that it came from, is that a disk or a quota is full."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, OSError) and (one.errno in _CODES or any(text in str(one) for text in _TEXTS)):
+            return True
+        waiting += [one.__cause__, one.__context__]
+    return False
+
+
+def storage_error(message: str, error: BaseException) -> StorageError:
+    """Return the error for something that could not be written: one that says so where there is no room."""
+    return DiskFullError(message) if isinstance(error, DiskFullError) or lacks_room(error) else StorageError(message)
+
+
+def free_bytes(path: str | os.PathLike[str]) -> int | None:
+    """Return what may still be written to the disk of a path, or of the nearest folder above; None if nobody knows."""
+    place = os.path.abspath(path)
+    while True:
+        try:
+            found = os.statvfs(place)
+        except FileNotFoundError:
+            place = os.path.dirname(place)
+        except OSError:
+            return None
+        else:
+            return found.f_bavail * found.f_frsize
+
+
+class RoomWatch:
+    """Says whether another attempt at writing to a full disk is worth it.
+
+    Parameters
+    ----------
+    path : path
+        Where there was no room, after what was half written is gone.
+    blind_seconds : float
+        After so long it is worth it whatever is seen.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], blind_seconds: float = BLIND_SECONDS) -> None:
+        self._path = path
+        self._lowest = free_bytes(path)
+        self._growth = _growth(path)
+        self._blind_at = time.monotonic() + blind_seconds
+
+    def has_more(self) -> bool:
+        """Return whether room has become free, or it is long since the last attempt."""
+        free = free_bytes(self._path)
+        if free is None or self._lowest is None or time.monotonic() >= self._blind_at:
+            return time.monotonic() >= self._blind_at
+        self._lowest = min(self._lowest, free)
+        return free >= self._lowest + self._growth
+
+
+def _growth(path: str | os.PathLike[str]) -> int:
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return _LEAST_GROWTH
+    return min(max(found.f_blocks * found.f_frsize // _GROWTH_SHARE, _LEAST_GROWTH), _MOST_GROWTH)

@@ -1,0 +1,34 @@
+"""Output for which a full disk has no room: it is lost, and said so, but it ends no training."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from det_native.storage.room import lacks_room
+
+
+class _ForgivingFile(io.FileIO):
+    """A file that takes what the disk does not, and says later how much that was."""
+
+    _lost = 0
+
+    def write(self, content: Any) -> int:
+        """Write, or lose it."""
+        try:
+            if self._lost:
+                super().write(f"[... {self._lost} bytes of output are lost: the disk was full ...]\n".encode())
+                self._lost = 0
+            return super().write(content)
+        except OSError as error:
+            if not lacks_room(error):
+                raise
+            size = memoryview(content).nbytes
+            self._lost += size
+            return size
+
+
+def forgiving(descriptor: int) -> io.TextIOWrapper:
+    """Return a text stream on a descriptor, line by line, in which printing never fails for want of room."""
+    raw = io.BufferedWriter(_ForgivingFile(descriptor, "wb", closefd=False))
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)

@@ -1,0 +1,125 @@
+"""Trainings that want more than there is: metrics, output, memory. Each ends, or goes on, with one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from faults import Cluster, Gate, Kernel, ended
+
+from det_native.schema.states import ExperimentState
+
+pytestmark = pytest.mark.slow
+
+MANY = """
+class Many(Digits):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        metrics = super().train_batch(batch, epoch_idx, batch_idx)
+        return metrics | {f"metric {number}": 0.0 for number in range(1200)}
+
+experiment = det.experimental.create(Many, configuration(hyperparameters=settings))
+"""
+
+MANY_VALIDATED = """
+class ManyValidated(Digits):
+    def evaluate_batch(self, batch):
+        return super().evaluate_batch(batch) | {f"metric {number}": 0.0 for number in range(1200)}
+
+experiment = det.experimental.create(ManyValidated, configuration(hyperparameters=settings))
+"""
+
+LOUD = """
+class Loud(Digits):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if batch_idx == 6:
+            print("\\n".join(f"{number} {'x' * 200}" for number in range(250_000)))
+        print("batch", batch_idx)
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+experiment = det.experimental.create(Loud, configuration(hyperparameters=settings))
+"""
+
+HUNGRY = """
+class Hungry(Digits):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if batch_idx == 4:
+            self.eaten = bytearray(400 << 20)
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+experiment = det.experimental.create(Hungry, configuration(hyperparameters=settings, max_restarts=0))
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "batch", "says"),
+    [
+        pytest.param(MANY, 1, r"train_batch\(\) returned 1,201 metrics for batch 1; at most 1,000", id="training"),
+        pytest.param(
+            MANY_VALIDATED,
+            5,
+            r"evaluate_batch\(\) returned 1,201 metrics for batch 5; at most 1,000",
+            id="validation",
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_too_many_metrics_are_one_error_at_that_batch(
+    call: str, batch: int, says: str, kernel: Kernel, cluster: Cluster
+) -> None:
+    trial = ended(cluster.attach(kernel.submit_with(call)), ExperimentState.ERROR)
+    assert trial.error is not None
+    assert trial.restarts == 0
+    assert trial.error.batch == batch
+    assert re.search(says, trial.error.message), trial.error.message
+    assert "Leave some out" in trial.error.message
+
+
+def test_loud_output_is_cut_in_the_middle(kernel: Kernel, cluster: Cluster) -> None:
+    experiment = cluster.attach(kernel.submit_with(LOUD))
+    trial = ended(experiment, ExperimentState.COMPLETED)
+    lines = str(experiment.logs()).splitlines()
+    assert "batch 0" in lines
+    assert "batch 14" in lines
+    [told] = [line for line in lines if "Output is left out here" in line]
+    assert float(told.split("here: ")[1].split()[0]) > 30
+    assert trial.run_id is not None
+    output = cluster.home.path / "runs" / trial.run_id / "output.log"
+    assert output.stat().st_size > 45 << 20
+    assert output.stat().st_blocks * 512 < 20 << 20
+
+
+@contextmanager
+def _memory_group(limit: int) -> Iterator[Path]:
+    """Make a control group with so much memory for the block; the test is skipped where that is not allowed."""
+    own = [line.split(":")[2].strip() for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    roots = [Path("/sys/fs/cgroup/memory"), *(Path(f"/sys/fs/cgroup/memory{path}") for path in own)]
+    for root in roots:
+        group = root / "det-test-memory"
+        try:
+            group.mkdir()
+            (group / "memory.limit_in_bytes").write_text(str(limit))
+            break
+        except OSError:
+            continue
+    else:
+        pytest.skip("no control group for memory can be made here")
+    try:
+        yield group
+    finally:
+        group.rmdir()
+
+
+def test_a_worker_killed_for_memory_says_so(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+    with _memory_group(128 << 20) as group:
+        experiment = cluster.attach(kernel.submit_with(HUNGRY, stops="4", port=gate.port))
+        visitor = gate.next()
+        (group / "cgroup.procs").write_text(str(visitor.pid))
+        visitor.go()
+        trial = ended(experiment, ExperimentState.ERROR)
+    assert trial.error is not None
+    assert trial.error.type == "OutOfMemory"
+    assert "The system killed the worker for want of memory: it had" in trial.error.message
+    assert "MiB at its peak, with a batch size of 8." in trial.error.message

@@ -1,0 +1,52 @@
+"""A batch with more metrics than a report can have is refused at that batch, by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from det_harness.trial.metrics import checked_validation
+from det_harness.trial.report import SpoolReporter
+from det_harness.trial.spool import Spool
+
+from det_native.errors import TrialDefinitionError
+from det_native.schema.rest import MOST_METRICS, ReportsAccepted
+from det_native.schema.states import ExitReason
+
+TOO_MANY = {f"metric {number}": 0.0 for number in range(MOST_METRICS + 1)}
+
+
+class Master:
+    """Takes every report."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
+        self.taken += reports
+        return ReportsAccepted(through=len(self.taken))
+
+    def best(self) -> float | None:
+        return None
+
+
+def test_as_many_as_fit_are_reported_and_one_more_is_refused(tmp_path: Path) -> None:
+    master = Master()
+    reporter = SpoolReporter(master, Spool(tmp_path / "spool"), metric="loss")
+    fit = dict(list(TOO_MANY.items())[:MOST_METRICS])
+    reporter.training([1], {name: [value] for name, value in fit.items()})
+    with pytest.raises(TrialDefinitionError, match="1,001 metrics for batch 2; at most 1,000"):
+        reporter.training([2], {name: [value] for name, value in TOO_MANY.items()})
+    with pytest.raises(TrialDefinitionError, match="1,001 metrics for batch 2"):
+        reporter.validation(2, TOO_MANY)
+    reporter.exit(ExitReason.USER_ERROR, 2)
+    assert reporter.close(30)
+    told = [json.loads(report) for report in master.taken]
+    assert [report["type"] for report in told] == ["metrics", "exit"]
+    assert len(told[0]["metrics"]) == MOST_METRICS
+
+
+def test_a_validation_names_who_returned_them() -> None:
+    with pytest.raises(TrialDefinitionError, match=r"Digits\.evaluate_batch\(\) returned 1,001 metrics for batch 7"):
+        checked_validation(TOO_MANY, None, "Digits.evaluate_batch()", batch=7)

@@ -1,0 +1,60 @@
+"""Disks of a few megabytes, which are really full once they are: a mounted tmpfs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+class SmallDisk:
+    """A file system of its own.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is mounted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._filler = path / "filler"
+
+    @property
+    def free(self) -> int:
+        """Bytes that can be written."""
+        return shutil.disk_usage(self.path).free
+
+    def fill(self) -> None:
+        """Take all the room that there is."""
+        with self._filler.open("ab", buffering=0) as stream:
+            try:
+                while True:
+                    stream.write(bytes(1 << 16))
+            except OSError:
+                pass
+            while self.free:  # the last write was cut short, or not begun
+                stream.write(bytes(min(self.free, 4096)))
+
+    def empty(self) -> None:
+        """Give back what was taken."""
+        self._filler.unlink()
+
+
+@contextmanager
+def small_disk(path: Path, size: str = "4m") -> Iterator[SmallDisk]:
+    """Mount one for the block; the test is skipped where that is not allowed."""
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield SmallDisk(path)
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
