@@ -190,7 +190,7 @@ def _own_modules(bundle: BundleManifest) -> Iterator[None]:
     names = {entry.path.split("/")[0].removesuffix(".py") for entry in bundle.files if entry.path.endswith(".py")}
 
     def take() -> dict[str, ModuleType]:
-        found = [name for name in sys.modules if name.partition(".")[0] in names]
+        found = [name for name in list(sys.modules) if name.partition(".")[0] in names]
         return {name: sys.modules.pop(name) for name in found}
 
     before = take()
