@@ -1,6 +1,7 @@
 """Says what a notebook keeps of an experiment or a trial, where its kernel can say it no more.
 
-``python -P -m det_native.experimental.saved experiments|trials <number>`` writes one JSON object to stdout::
+``python -P -m det_native.experimental.saved experiments|trials|local <number>`` writes one JSON object to stdout; of a
+trial of a local run, the number is ``<run>/<trial>``::
 
     {"created": str,          # when it was made: another master may have another experiment of that number
      "state": str,
@@ -22,31 +23,42 @@ from det_native.client.handles import Experiment
 from det_native.client.trial import Trial
 from det_native.display.fallback import last_state
 from det_native.errors import DetError
-from det_native.experimental.existing import Determined
+from det_native.experimental.existing import Determined, attach
 
 
-def saved_form(kind: str, number: int) -> dict[str, Any]:
-    """Return what a notebook keeps of an experiment (`kind` ``experiments``) or a trial (``trials``).
+def saved_form(kind: str, number: str) -> dict[str, Any]:
+    """Return what a notebook keeps of an experiment (`kind` ``experiments``), a trial (``trials``) or a ``local`` run.
 
     Raises
     ------
     NotFoundError
-        If the master has none of that number.
+        If there is none of that number.
     MasterError
         If the master does not answer.
     """
-    master = Determined()
-    handle: Experiment | Trial = master.get_experiment(number) if kind == "experiments" else master.get_trial(number)
+    handle = _handle(kind, number)
     detail = handle.detail()
     # Asked before what is kept is: should it end in between, the form does not count as the last one.
     return {"created": detail.created, "state": detail.state, "data": last_state(handle)}
+
+
+def _handle(kind: str, number: str) -> Experiment | Trial:
+    if kind != "local":
+        master = Determined()
+        return master.get_experiment(int(number)) if kind == "experiments" else master.get_trial(int(number))
+    run, _, trial = number.partition("/")
+    experiment = attach(f"local-{run}")
+    for each in experiment.trials if trial else ():
+        if each.id == int(trial):
+            return each
+    return experiment
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the program; return its exit status."""
     kind, number = arguments
     try:
-        answer = saved_form(kind, int(number))
+        answer = saved_form(kind, number)
     except DetError as error:
         print(error, file=sys.stderr)
         return 1

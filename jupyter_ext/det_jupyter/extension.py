@@ -8,8 +8,8 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
   with the master's own status and body, streams included; 503 with a ``Status`` where there is no master to answer.
 * ``POST document/inspect|submit`` (``documents.DocumentRequest``) -> what ``det_native.experimental.document`` answers;
   400 ``{"error", "problems"}``, 504 after ``DetJupyter.document_seconds``.
-* ``GET saved/experiments|trials/<number>`` -> what a notebook keeps of it (``det_native.experimental.saved``), where no
-  kernel says so any more; 503 ``{"error"}`` if the master cannot be asked, 504 after ``DetJupyter.answer_seconds``.
+* ``GET saved/experiments|trials/<number>``, ``saved/local/<number>[/<trial>]`` -> what a notebook keeps of it
+  (``det_native.experimental.saved``), where no kernel says so any more; 503 ``{"error"}`` if the master cannot be asked, 504 after ``DetJupyter.answer_seconds``.
 * ``GET local/experiments``, ``GET local/experiments/<n>[/trials|checkpoints|curves]``,
   ``GET local/experiments/<n>/trials/<m>[/checkpoints|curves|metrics|logs]``,
   ``GET local/experiments/<n>/checkpoints/<uuid>/files/<path>`` and the stream
@@ -65,6 +65,7 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/local/experiments/({NUMBER})/checkpoints/([0-9A-Za-z-]{{1,64}})/files/(.+)", LocalFileHandler),
         (rf"{BASE}/local/experiments/({NUMBER})/(stop|kill|pause|resume|activate)", LocalActionHandler),
         (rf"{BASE}/saved/(experiments|trials)/([0-9]{{1,18}})", SavedHandler),
+        (rf"{BASE}/saved/(local)/([0-9]{{1,18}}(?:/[0-9]{{1,18}})?)", SavedHandler),
     ]
 
     status_seconds = Float(5.0, help="Seconds after which a master that does not answer counts as unreachable.").tag(

@@ -10,6 +10,8 @@ import nbformat
 import pytest
 from browser_parts import Keep, Lab, Screen, wait_until
 from playwright.sync_api import Locator, expect
+from test_saved_notebook import saved_with
+from view_parts import batches_of
 
 pytestmark = pytest.mark.slow
 
@@ -89,26 +91,53 @@ def test_the_curve_is_seen_before_the_cell_ends_here_and_on_the_cluster(quicksta
     keep(screen, "quickstart-cluster")
 
 
-def test_a_training_here_is_stopped_in_its_view(quickstart: Screen) -> None:
+def test_a_training_here_is_stopped_in_its_view_and_comes_through_a_reload(quickstart: Screen, lab: Lab) -> None:
     screen = quickstart
-    longer = "config['searcher']['max_length'] = {'epochs': 5000}\n"
     screen.cell(HERE).locator(".cm-content").click()
     screen.page.keyboard.press("Control+Home")
-    screen.page.keyboard.insert_text(longer)
+    screen.page.keyboard.insert_text("config['searcher']['max_length'] = {'epochs': 5000}\n")
     screen.start(HERE)
+    view = drawn_view(screen)
+    expect(view.get_by_role("button", name="Pause")).to_be_hidden()
+    assert "*" in screen.prompt(HERE)
+    stop(view)
+    wait_until(lambda: "*" not in screen.prompt(HERE), "the cell has ended")
+    expect(outputs(screen, HERE).last).to_contain_text("validation accuracy, trained here")
+    expect(view.locator("summary", has_text="Checkpoints (")).not_to_contain_text("(0)")
+
+    # The kernel trains, and tells nobody of its widgets meanwhile: the Jupyter server reads what it has written.
+    screen.start(HERE)
+    view = drawn_view(screen)
+    title = view.locator(".det-title").inner_text()
+    wait_until(lambda: batches_of(view) > 0, "it trains")
+    screen.save()
+    screen.page.reload()
+    screen.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+    view = drawn_view(screen)
+    assert view.locator(".det-title").inner_text() == title
+    before = batches_of(view)
+    wait_until(lambda: batches_of(view) > before, "the view goes on")
+    expect(view.get_by_role("button", name="Pause")).to_be_hidden()
+    stop(view)
+    path = lab.root / "quickstart.ipynb"
+    saved_with(screen, path, HERE, "stopped", "CANCELED", output=0)
+
+
+def drawn_view(screen: Screen) -> Locator:
     view = screen.cell(HERE).locator(".det-view")
 
     def drawn() -> bool:
         screen.show(HERE)
-        return view.locator(".det-chart canvas").first.is_visible()
+        return view.locator(".det-badge", has_text="Running").is_visible() and (
+            view.locator(".det-chart canvas").first.is_visible()
+        )
 
     wait_until(drawn, "the view has a chart")
-    expect(view.get_by_role("button", name="Pause")).to_be_hidden()
-    assert "*" in screen.prompt(HERE)
+    return view
+
+
+def stop(view: Locator) -> None:
     view.get_by_role("button", name="Stop").click()
     expect(view.locator(".det-question")).to_contain_text("with a checkpoint")
     view.get_by_role("button", name="Stop it").click()
     expect(view.locator(".det-badge")).to_have_text("Stopped")
-    wait_until(lambda: "*" not in screen.prompt(HERE), "the cell has ended")
-    expect(outputs(screen, HERE).last).to_contain_text("validation accuracy, trained here")
-    expect(view.locator("summary", has_text="Checkpoints (")).not_to_contain_text("(0)")

@@ -38,13 +38,12 @@ def viewer(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def bundle_of(path: Path, cell: int) -> dict[str, Any]:
-    """Return what a saved notebook has below a cell, by MIME type."""
-    *_, output = nbformat.read(path, 4).cells[cell].outputs  # before it: the report of what was sent
-    return dict(output["data"])
+def bundle_of(path: Path, cell: int, output: int = -1) -> dict[str, Any]:
+    """Return what a saved notebook has below a cell, by MIME type; before it may be the report of what was sent."""
+    return dict(nbformat.read(path, 4).cells[cell].outputs[output]["data"])
 
 
-def saved_with(screen: Screen, path: Path, cell: int, text: str, state: str) -> dict[str, Any]:
+def saved_with(screen: Screen, path: Path, cell: int, text: str, state: str, output: int = -1) -> dict[str, Any]:
     """Save the notebook until what is below a cell has `text` in its line, and `state`; return it.
 
     The line may say the end before the state does: then all of it is renewed once more.
@@ -52,7 +51,7 @@ def saved_with(screen: Screen, path: Path, cell: int, text: str, state: str) -> 
 
     def fits() -> dict[str, Any] | None:
         screen.save()
-        found = bundle_of(path, cell)
+        found = bundle_of(path, cell, output)
         said = text in found["text/plain"] and found[VIEW]["state"] == state
         return found if said and "image/png" in found else None
 

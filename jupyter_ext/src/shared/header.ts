@@ -16,7 +16,7 @@ import type {
   Trial
 } from './model';
 import { isTerminal } from './model';
-import { isLocal } from './view';
+import { isLocalId } from './paths';
 import { bestTrial, progressOf, shownTrial, slotsText } from './facts';
 import type { StateText } from './texts';
 import {
@@ -141,7 +141,9 @@ class Actions {
     () =>
       void this._askFirst(
         'stop',
-        TEXTS[isLocal(this._source.view) ? 'confirmStopHere' : 'confirmStop'],
+        TEXTS[
+          isLocalId(this._source.view.id) ? 'confirmStopHere' : 'confirmStop'
+        ],
         this._stop
       )
   );
@@ -171,7 +173,7 @@ class Actions {
     const words = view.trialId > 0 ? ' experiment' : '';
     this.buttons.hidden = ended;
     // What trains in a kernel cannot go on later.
-    this._pause.hidden = experiment.state !== 'ACTIVE' || isLocal(view);
+    this._pause.hidden = experiment.state !== 'ACTIVE' || isLocalId(view.id);
     this._resume.hidden = experiment.state !== 'PAUSED';
     this._stop.hidden = experiment.local?.can_stop === false;
     const stopping = experiment.state.startsWith('STOPPING');

@@ -136,11 +136,6 @@ export function withBest(
   };
 }
 
-/** Whether it is a run of a kernel of its own, which no master knows. */
-export function isLocal({ id }: Pick<ExperimentView, 'id'>): boolean {
-  return typeof id === 'string';
-}
-
 /** Whether nothing more will come: an experiment that has ended, all trials included. */
 export function hasEnded(view: ExperimentView): boolean {
   return view.experiment !== null && isTerminal(view.experiment.state);

@@ -36,10 +36,24 @@ describe('the view of a display without its kernel', () => {
     expect(await views.find({ ...NAMED, trial_id: 7 })).not.toBeNull();
   });
 
-  it('is not asked for where what was saved is the last word, or no master knows it', async () => {
+  it('is that of a run of this machine, or of a trial of it', async () => {
+    const local = { ...NAMED, experiment_id: 'local-4' };
+    const { views } = server({
+      'local/experiments/4': KNOWN,
+      'local/experiments/4/trials/2': KNOWN,
+      'saved/local/4': { ...KNOWN, data: {} },
+      'saved/local/4/2': { ...KNOWN, data: {} }
+    });
+    for (const named of [local, { ...local, trial_id: 2 }]) {
+      expect(await views.find(named)).not.toBeNull();
+      expect(await views.saved(named)).not.toBeNull();
+    }
+  });
+
+  it('is not asked for where what was saved is the last word, or nothing says which it is', async () => {
     const { get, views } = server({});
     expect(await views.find({ ...NAMED, state: 'COMPLETED' })).toBeNull();
-    expect(await views.find({ view_id: 'of a local run' })).toBeNull();
+    expect(await views.find({ view_id: 'of an older version' })).toBeNull();
     expect(get).not.toHaveBeenCalled();
   });
 
@@ -64,6 +78,6 @@ describe('what a notebook keeps without a kernel', () => {
   it('is nothing of another experiment, or of one that no master knows', async () => {
     const { views } = server({ 'saved/experiments/3': { ...form, ...OTHER } });
     expect(await views.saved(NAMED)).toBeNull();
-    expect(await views.saved({ view_id: 'of a local run' })).toBeNull();
+    expect(await views.saved({ view_id: 'of an older version' })).toBeNull();
   });
 });

@@ -10,11 +10,13 @@ import { ExperimentFeed } from '../../shared/feed';
 import type { Attach, SavedState } from '../../shared/liveViews';
 import type {
   ExperimentDetail,
+  ExperimentId,
   ExperimentState,
   Trial,
   TrialState
 } from '../../shared/model';
 import { isTerminal } from '../../shared/model';
+import { experimentPath, isLocalId, trialPath } from '../../shared/paths';
 import type { Transport } from '../../shared/transport';
 import { watchVisibility } from '../../shared/visibility';
 
@@ -23,8 +25,8 @@ type State = ExperimentState | TrialState;
 /** What the kernel has put into the output: the display, and what the master knows it by. */
 export interface NamedView {
   readonly view_id: string;
-  /** Missing where no master knows the experiment. */
-  readonly experiment_id?: number;
+  /** Missing in what was saved of a local run by an older version. */
+  readonly experiment_id?: ExperimentId;
   /** 0 for the whole experiment. */
   readonly trial_id?: number;
   /** When it was made there: another master may have another experiment of that number. */
@@ -45,18 +47,18 @@ export function isFinal(named: NamedView): boolean {
   return isTerminal(named.state as State);
 }
 
-/** The displays of what a master knows. */
+/** The displays of what a master knows, or this machine has trained by itself. */
 export class ServerViews {
   constructor(private readonly _transport: Transport) {}
 
-  /** The view of what was not at its end when it was saved; null where no master knows it. */
+  /** The view of what was not at its end when it was saved; null where nobody knows it. */
   async find(named: NamedView): Promise<Attach | null> {
     const { experiment_id: id, trial_id: trial = 0, created } = named;
     if (id === undefined || isFinal(named)) {
       return null;
     }
     const known = await this._transport.get<ExperimentDetail | Trial>(
-      `master/${pathOf(id, trial)}`
+      trial > 0 ? trialPath(id, trial) : experimentPath(id)
     );
     return known.created === created
       ? place => show(place, new ExperimentFeed(this._transport, id, trial))
@@ -68,21 +70,24 @@ export class ServerViews {
     return this._transport.onRetry?.(listener) ?? (() => undefined);
   }
 
-  /** What the notebook is to keep of it now; null where no master knows it. */
+  /** What the notebook is to keep of it now; null where nobody knows it. */
   async saved(named: NamedView): Promise<SavedForm | null> {
     const { experiment_id: id, trial_id: trial = 0, created } = named;
     if (id === undefined) {
       return null;
     }
-    const form = await this._transport.get<SavedForm>(
-      `saved/${pathOf(id, trial)}`
-    );
+    const form = await this._transport.get<SavedForm>(savedPath(id, trial));
     return form.created === created ? form : null;
   }
 }
 
-function pathOf(experimentId: number, trialId: number): string {
-  return trialId > 0 ? `trials/${trialId}` : `experiments/${experimentId}`;
+/** Path of what is to be kept: `saved/experiments/7`, `saved/local/3`. */
+function savedPath(id: ExperimentId, trialId: number): string {
+  if (isLocalId(id)) {
+    const path = trialId > 0 ? trialPath(id, trialId) : experimentPath(id);
+    return `saved/${path.replace(/experiments\/|trials\//g, '')}`;
+  }
+  return trialId > 0 ? `saved/trials/${trialId}` : `saved/experiments/${id}`;
 }
 
 function show(place: HTMLElement, feed: ExperimentFeed): () => void {

@@ -5,6 +5,7 @@ import { Panel, Widget } from '@lumino/widgets';
 import { make } from '../../shared/dom';
 import { ENDED_EVENT, KNOWN_EVENT } from '../../shared/experimentView';
 import { type Attach, liveViews } from '../../shared/liveViews';
+import { asExperimentId } from '../../shared/paths';
 import { awayText } from '../../shared/texts';
 import { keep } from './keep';
 import { VIEW_MIME_TYPE } from './mimeType';
@@ -230,7 +231,7 @@ function namedView(model: IRenderMime.IMimeModel): NamedView {
   ] ?? {}) as Record<string, unknown>;
   return {
     view_id: typeof view_id === 'string' ? view_id : '',
-    experiment_id: wholeNumber(experiment_id),
+    experiment_id: asExperimentId(experiment_id) ?? undefined,
     trial_id: wholeNumber(trial_id),
     created: typeof created === 'string' ? created : undefined,
     state: typeof state === 'string' ? state : undefined
