@@ -9,8 +9,8 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
 * ``POST document/inspect|submit`` (``documents.DocumentRequest``) -> what ``det_native.experimental.document`` answers;
   400 ``{"error", "problems"}``, 504 after ``DetJupyter.document_seconds``.
 * ``GET saved/experiments|trials/<number>``, ``saved/local/<number>[/<trial>]`` -> what a notebook keeps of it
-  (``det_native.experimental.saved``), where no kernel says so any more; 503 ``{"error"}`` if the master cannot be asked,
-  504 after ``DetJupyter.answer_seconds``.
+  (``det_native.experimental.saved``), where no kernel says so any more; 503 ``{"error"}`` if the master cannot be
+  asked, 504 after ``DetJupyter.answer_seconds``.
 * ``GET local/experiments``, ``GET local/experiments/<n>[/trials|checkpoints|curves]``,
   ``GET local/experiments/<n>/trials/<m>[/checkpoints|curves|metrics|logs]``,
   ``GET local/experiments/<n>/checkpoints/<uuid>/files/<path>`` and the stream
