@@ -13,6 +13,7 @@ DESCRIPTION = Description(
     install="det-native[keras]",
     api="det_native.keras",
     harness="det_harness.frameworks.keras.harness:KerasHarness",
+    trial_class="det_native.keras.trial:TFKerasTrial",
     calls=("det_native.keras.native:FitCall",),
     init="det_native.experimental.keras",
     call_text="det_native.experimental.document_keras:FitText",

@@ -1,4 +1,4 @@
-"""Training with tf.keras: the native context. TensorFlow is imported on the first use of a name."""
+"""Training with tf.keras: trial classes and the native context. TensorFlow is imported on the first use of a name."""
 
 from __future__ import annotations
 
@@ -9,19 +9,37 @@ from det_native.frameworks import get_framework, missing, translated
 from det_native.unsupported import unsupported_names
 
 if TYPE_CHECKING:
+    from det_native.keras.adapter import SequenceAdapter
+    from det_native.keras.base_context import TFKerasContext
     from det_native.keras.context import TFKerasNativeContext
     from det_native.keras.native import FitCall
+    from det_native.keras.trial import TFKerasTrial
+    from det_native.keras.trial_context import TFKerasTrialContext
 
-__all__ = ["FitCall", "TFKerasNativeContext"]
+__all__ = [
+    "FitCall",
+    "SequenceAdapter",
+    "TFKerasContext",
+    "TFKerasNativeContext",
+    "TFKerasTrial",
+    "TFKerasTrialContext",
+]
 
 if find_spec("tensorflow") is None:
     raise missing(get_framework("keras"), __name__)
 
-_HOMES = {"TFKerasNativeContext": "det_native.keras.context", "FitCall": "det_native.keras.native"}
+_HOMES = {
+    "FitCall": "det_native.keras.native",
+    "SequenceAdapter": "det_native.keras.adapter",
+    "TFKerasContext": "det_native.keras.base_context",
+    "TFKerasNativeContext": "det_native.keras.context",
+    "TFKerasTrial": "det_native.keras.trial",
+    "TFKerasTrialContext": "det_native.keras.trial_context",
+}
 _unsupported = unsupported_names(
     __name__,
-    {"SequenceAdapter", "TFKerasExperimentalContext", "TFKerasTrial", "TFKerasTrialContext", "callbacks"},
-    remedy="Until then use det_native.experimental.keras.init() and model.fit().",
+    {"TFKerasExperimentalContext", "callbacks"},
+    remedy="Until then use Keras's own callbacks, and tf.data's cache().",
 )
 
 

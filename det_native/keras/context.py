@@ -11,16 +11,17 @@ from typing import Any
 
 import tensorflow as tf
 
-from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.errors import TrialDefinitionError
+from det_native.keras.base_context import TFKerasContext
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
-from det_native.trial import Role, TrialContext
+from det_native.trial import Role
 
 _TRAINING = ("fit", "fit_generator")
 _USING = ("predict", "evaluate")
 
 
-class TFKerasNativeContext(TrialContext):
+class TFKerasNativeContext(TFKerasContext):
     """What native tf.keras code asks about its trial, and the wrappers that let ``fit`` train it.
 
     Parameters
@@ -53,7 +54,7 @@ class TFKerasNativeContext(TrialContext):
         self.wrapped = False
         self._on_fit = on_fit
         if environment.managed and on_fit is not None and role != "cluster":
-            _seed_keras(environment.trial_seed)
+            seed_keras(environment.trial_seed)
 
     def wrap_model(self, model: Any) -> Any:
         """Let this context run the model's training; call it right after the model is made, before ``compile``.
@@ -73,10 +74,7 @@ class TFKerasNativeContext(TrialContext):
         TrialDefinitionError
             If it is not a tf.keras model.
         """
-        if not isinstance(model, tf.keras.Model):
-            raise TrialDefinitionError(
-                f"wrap_model() takes a tf.keras.Model, not {type(model).__module__}.{type(model).__qualname__}."
-            )
+        check_model(model)
         self.wrapped = True
         if not self.env.managed or self._on_fit is None:
             return model
@@ -92,35 +90,6 @@ class TFKerasNativeContext(TrialContext):
         for name in (*_TRAINING, *_USING):
             if isinstance(vars(model).get(name), _Interception):
                 del vars(model)[name]
-
-    def wrap_dataset(self, dataset: Any, shard_dataset: bool = True) -> Any:
-        """Give each process of a trial its share of a Dataset; call it right after the Dataset is made.
-
-        Parameters
-        ----------
-        dataset : tf.data.Dataset
-        shard_dataset : bool
-            False for a Dataset that the user's code has sharded already.
-
-        Returns
-        -------
-        tf.data.Dataset
-
-        Raises
-        ------
-        InvalidDataError
-            If it is not a tf.data.Dataset.
-        """
-        if not isinstance(dataset, tf.data.Dataset):
-            raise InvalidDataError(f"wrap_dataset() takes a tf.data.Dataset, not {type(dataset).__name__}.")
-        size = self.distributed.get_size()
-        if not self.env.managed or not shard_dataset or size == 1:
-            return dataset
-        return dataset.shard(size, self.distributed.get_rank())
-
-    def wrap_optimizer(self, optimizer: Any) -> Any:
-        """Prepare an optimizer for a trial on several slots; on one slot it is returned as it is."""
-        return optimizer
 
     def _fit(self, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = FitCall.of(self, model, method, args, kwargs)
@@ -147,6 +116,14 @@ class TFKerasNativeContext(TrialContext):
         return getattr(type(model), method).__get__(model)(*args, **kwargs)
 
 
+def check_model(model: Any) -> None:
+    """Refuse what ``wrap_model()`` cannot take."""
+    if not isinstance(model, tf.keras.Model):
+        raise TrialDefinitionError(
+            f"wrap_model() takes a tf.keras.Model, not {type(model).__module__}.{type(model).__qualname__}."
+        )
+
+
 class _Seeds(random.Random):
     """What Keras draws the seeds of initializers from; it asks with a float as limit, which Python warns of."""
 
@@ -154,7 +131,7 @@ class _Seeds(random.Random):
         return super().randint(int(a), int(b))
 
 
-def _seed_keras(seed: int) -> None:
+def seed_keras(seed: int) -> None:
     """Make the weights of models built from now on follow from a seed, here as on a worker.
 
     As ``tf.keras.utils.set_random_seed``, but the generators of Python and numpy, the user's own, stay as they are.

@@ -31,3 +31,49 @@ def test_a_killed_worker_changes_nothing(
     told = str(experiment.logs())
     assert "continues from the beginning." in told
     assert "at batch 6." in told
+
+
+TRIAL = """
+class Digits(det.keras.TFKerasTrial):
+    def build_model(self):
+        layers = [tf.keras.layers.Dense(16, "relu", input_shape=(6,)), tf.keras.layers.Dropout(0.3)]
+        model = self.context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(tf.keras.optimizers.Adam(0.01), loss)
+        return model
+
+    def build_training_data_loader(self):
+        rows = self.context.wrap_dataset(tf.data.Dataset.from_tensor_slices((x, y)))
+        return rows.shuffle(40, seed=self.context.get_trial_seed()).batch(8)
+
+    def build_validation_data_loader(self):
+        return x, y
+
+    def keras_callbacks(self):
+        settings = self.context.get_hparams()
+
+        class Visit(tf.keras.callbacks.Callback):
+            def on_train_batch_begin(self, batch, logs=None):
+                number = int(self.model.optimizer.iterations) + 1
+                if str(number) in settings["stops"].split():
+                    gate(settings["port"], number)
+
+        return [Visit()]
+"""
+CREATE = "experiment = det.experimental.create(Digits, configuration(hyperparameters=settings))"
+
+
+def test_a_killed_trial_of_a_class_goes_on_at_the_very_batch_of_its_dataset(
+    keras_kernel: Kernel, keras_cluster: Cluster, gate: Gate
+) -> None:
+    keras_kernel.run(TRIAL)
+    undisturbed = keras_cluster.attach(keras_kernel.submit_with(CREATE))
+    ended(undisturbed, ExperimentState.COMPLETED)
+    experiment = keras_cluster.attach(keras_kernel.submit_with(CREATE, stops="8", port=gate.port))
+    visitor = gate.next()
+    checkpoint_at(experiment, 6)  # in the middle of the second epoch
+    visitor.die(signal.SIGKILL)
+    gate.next().go()
+    assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
+    assert_complete_rows(experiment, BATCHES)
+    assert keras_kernel.end_of(experiment.id) == keras_kernel.end_of(undisturbed.id)

@@ -150,6 +150,44 @@ class Keras(Subject):
         return [value.tolist() for value in loaded.get_weights()]
 
 
+class KerasTrial(Keras):
+    """A TFKerasTrial with dropout."""
+
+    def payload(self, environment: TrialEnvironment, in_batch: InBatch) -> Any:
+        import numpy as np
+        import tensorflow as tf
+
+        from det_native.keras import TFKerasTrial
+
+        records = np.random.default_rng(3).normal(size=(RECORDS, 6)).astype("float32")
+        labels = records[:, :3].argmax(1)
+        tf.keras.backend.clear_session()
+
+        class Small(TFKerasTrial):
+            def build_model(self) -> Any:
+                layers = [tf.keras.layers.Dense(8, input_shape=(6,)), tf.keras.layers.Dropout(0.3)]
+                model = self.context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
+                model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+                return model
+
+            def build_training_data_loader(self) -> Any:
+                return records, labels
+
+            def build_validation_data_loader(self) -> Any:
+                return records, labels
+
+            def keras_callbacks(self) -> list[Any]:
+                context = self.context
+
+                class Visits(tf.keras.callbacks.Callback):
+                    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+                        in_batch(int(self.model.optimizer.iterations) + 1, context)
+
+                return [Visits()]
+
+        return Small
+
+
 class Toy(Subject):
     """A counter."""
 
@@ -176,7 +214,7 @@ def loaded_frameworks() -> None:
         harness_of(name).warm_up("cpu")
 
 
-@pytest.fixture(params=[Torch, NativeTorch, TorchLoop, Keras, Toy], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[Torch, NativeTorch, TorchLoop, Keras, KerasTrial, Toy], ids=lambda kind: kind.__name__)
 def subject(
     loaded_frameworks: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Subject]:

@@ -24,14 +24,28 @@ class KerasHarness(FrameworkHarness):
 
         warm_up(device)
 
+    def check(self, trial_class: type) -> None:
+        """Refuse a trial class that cannot be trained."""
+        from det_harness.frameworks.keras.definition import check_trial_class
+
+        check_trial_class(trial_class)
+
     def controller(self, payload: Any, services: Services) -> Controller:
-        """Return what trains a captured call of ``model.fit()``."""
+        """Return what trains a TFKerasTrial, or a captured call of ``model.fit()``."""
         from det_harness.frameworks.keras.controller import KerasController
 
+        if isinstance(payload, type):
+            from det_harness.frameworks.keras.definition import call_of
+
+            payload = call_of(payload, services.environment)
         return KerasController(payload, services)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
-        """Return the model of a captured call, with the weights of a checkpoint."""
+        """Return the model of a trial class or of a captured call, with the weights of a checkpoint."""
         from det_harness.frameworks.keras import model_state
 
+        if isinstance(payload, type):
+            from det_harness.frameworks.keras.definition import call_of
+
+            payload = call_of(payload, environment)
         return model_state.load_weights(payload, directory)

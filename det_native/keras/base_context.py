@@ -1,0 +1,43 @@
+"""What the contexts of tf.keras share: models and data are wrapped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from det_native.errors import InvalidDataError
+from det_native.trial import TrialContext
+
+
+class TFKerasContext(TrialContext):
+    """What tf.keras code asks about its trial, and wrappers for its data and optimizers."""
+
+    def wrap_dataset(self, dataset: Any, shard_dataset: bool = True) -> Any:
+        """Give each process of a trial its share of a Dataset; call it right after the Dataset is made.
+
+        Parameters
+        ----------
+        dataset : tf.data.Dataset
+        shard_dataset : bool
+            False for a Dataset that the user's code has sharded already.
+
+        Returns
+        -------
+        tf.data.Dataset
+
+        Raises
+        ------
+        InvalidDataError
+            If it is not a tf.data.Dataset.
+        """
+        if not isinstance(dataset, tf.data.Dataset):
+            raise InvalidDataError(f"wrap_dataset() takes a tf.data.Dataset, not {type(dataset).__name__}.")
+        size = self.distributed.get_size()
+        if not self.env.managed or not shard_dataset or size == 1:
+            return dataset
+        return dataset.shard(size, self.distributed.get_rank())
+
+    def wrap_optimizer(self, optimizer: Any) -> Any:
+        """Prepare an optimizer for a trial on several slots; on one slot it is returned as it is."""
+        return optimizer

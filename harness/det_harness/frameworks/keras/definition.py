@@ -1,0 +1,166 @@
+"""A ``TFKerasTrial`` made into a call of ``fit``, which the controller trains."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import tensorflow as tf
+
+from det_native.errors import InvalidDataError, TrialDefinitionError, UnsupportedFeatureError
+from det_native.keras.adapter import SequenceAdapter
+from det_native.keras.context import seed_keras
+from det_native.keras.native import FitCall
+from det_native.keras.trial import TFKerasTrial
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.lengths import Length, Unit
+
+_NEVER = 1_000_000_000
+_QUEUE = ("use_multiprocessing", "workers", "max_queue_size")
+
+
+def check_trial_class(trial_class: type) -> None:
+    """Refuse a class that cannot be trained, before any of its code runs.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If methods are missing.
+    """
+    missing = sorted(getattr(trial_class, "__abstractmethods__", ()))
+    if missing:
+        lacks = ", ".join(f"{one}()" for one in missing)
+        raise TrialDefinitionError(f"{trial_class.__name__} lacks {lacks}; define it in the class.")
+    for method in ("build_model", "build_training_data_loader", "build_validation_data_loader"):
+        function = inspect.getattr_static(trial_class, method)
+        if inspect.isfunction(function) and len(inspect.signature(function).parameters) != 1:
+            raise TrialDefinitionError(
+                f"{trial_class.__name__}.{method}{inspect.signature(function)} must take (self) only; hyperparameters "
+                "are in self.context."
+            )
+
+
+def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> FitCall:
+    """Make a trial: its data, its model, its callbacks, in this order.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If the model is not wrapped or not compiled.
+    InvalidDataError
+        If the data are of no kind that can be trained on, or a Dataset is not wrapped.
+    UnsupportedFeatureError
+        If the trial switches eager execution off.
+    """
+    name = trial_class.__name__
+    context = trial_class.trial_context_class(environment)
+    if environment.managed:
+        seed_keras(environment.trial_seed)
+    with _eager(name):
+        trial = trial_class(context)
+        _apply_session_config(trial)
+        training = _arguments(name, context, trial, "build_training_data_loader")
+        validation = _arguments(name, context, trial, "build_validation_data_loader")
+        model = _model(name, context, trial)
+        callbacks = trial.keras_callbacks()
+    queue = {key: training.pop(key) for key in _QUEUE if key in training}
+    data = validation["x"] if "y" not in validation else tuple(validation[key] for key in _parts(validation))
+    given = {**queue, **context.fit_arguments, **training, "validation_data": data, "callbacks": callbacks}
+    given["validation_freq"] = _validation_frequency(environment)
+    return FitCall.of(context, model, "fit", (), given)
+
+
+def _validation_frequency(environment: TrialEnvironment) -> int:
+    """Return after how many epochs Keras itself validates; what else is due, the schedule does.
+
+    Keras's own validation is what callbacks such as ``EarlyStopping`` see at the end of an epoch.
+    """
+    written = environment.config.get("min_validation_period")
+    period = Length.model_validate(written) if written else None
+    in_epochs = period is not None and period.units > 0 and period.unit is Unit.EPOCHS
+    return period.units if in_epochs and period is not None else _NEVER
+
+
+def _parts(arguments: dict[str, Any]) -> list[str]:
+    return [key for key in ("x", "y", "sample_weight") if key in arguments]
+
+
+def _model(name: str, context: Any, trial: TFKerasTrial) -> Any:
+    model = trial.build_model()
+    if model is None:
+        raise TrialDefinitionError(f"{name}.build_model() returned None; return the compiled model.")
+    if context.model is None:
+        raise TrialDefinitionError(
+            f"{name}.build_model() returned a model that is not wrapped: call "
+            "model = self.context.wrap_model(model) right after it is made, before compile()."
+        )
+    if model is not context.model:
+        raise TrialDefinitionError(
+            f"{name}.build_model() returned another model than the one that went through self.context.wrap_model()."
+        )
+    if not getattr(model, "_is_compiled", False):
+        raise TrialDefinitionError(
+            f"{name}.build_model() returned a model that is not compiled: call model.compile(...) before returning it."
+        )
+    return model
+
+
+def _arguments(name: str, context: Any, trial: TFKerasTrial, method: str) -> dict[str, Any]:
+    """Return arguments of ``fit`` for what a loader gives."""
+    wrapped = context.wrapped_datasets
+    data = getattr(trial, method)()
+    where = f"{name}.{method}()"
+    if isinstance(data, SequenceAdapter):
+        return {"x": data.sequence, **{key: getattr(data, key) for key in _QUEUE}}
+    if isinstance(data, tf.data.Dataset):
+        # Made in __init__, it was wrapped there.
+        if context.env.managed and context.wrapped_datasets == wrapped == 0:
+            raise InvalidDataError(
+                f"{where} returned a Dataset that is not wrapped: call dataset = self.context.wrap_dataset(dataset) "
+                "right after it is made."
+            )
+        return {"x": data}
+    if isinstance(data, tf.keras.utils.Sequence):
+        return {"x": data}
+    if data is None:
+        raise InvalidDataError(f"{where} returned None; return the data.")
+    if not isinstance(data, tuple | list) or len(data) not in (2, 3):
+        what = f"{type(data).__name__} of {len(data)} parts" if isinstance(data, tuple | list) else type(data).__name__
+        raise InvalidDataError(
+            f"{where} returned {what}; return (x, y) or (x, y, sample_weights), a tf.data.Dataset, a "
+            "tf.keras.utils.Sequence or a det.keras.SequenceAdapter."
+        )
+    return dict(zip(("x", "y", "sample_weight"), data, strict=False))
+
+
+def _apply_session_config(trial: TFKerasTrial) -> None:
+    """Do what a session's configuration says, as far as it concerns eager TensorFlow."""
+    if type(trial).session_config is TFKerasTrial.session_config:
+        return
+    config = trial.session_config()
+    if config is None:
+        return
+    tf.config.set_soft_device_placement(bool(config.allow_soft_placement))
+    if config.gpu_options.allow_growth:
+        for gpu in tf.config.list_physical_devices("GPU"):
+            tf.config.experimental.set_memory_growth(gpu, True)
+
+
+@contextmanager
+def _eager(name: str) -> Iterator[None]:
+    """Refuse in the block what would switch eager execution off: in a kernel it could never be switched on again."""
+    original = tf.compat.v1.disable_eager_execution
+
+    def refuse() -> NoReturn:
+        raise UnsupportedFeatureError(
+            f"{name} calls tf.compat.v1.disable_eager_execution(): graph mode comes with a later version. Leave the "
+            "call out; the model is trained as a compiled graph anyway (tf.function)."
+        )
+
+    tf.compat.v1.disable_eager_execution = refuse
+    try:
+        yield
+    finally:
+        tf.compat.v1.disable_eager_execution = original

@@ -1,0 +1,225 @@
+"""TFKerasTrial: trained here from each kind of data, refused where it is wrong, loaded back."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import det_native as det
+from det_native.errors import ArgumentError, DetError, InvalidDataError, TrialDefinitionError
+from det_native.keras import SequenceAdapter, TFKerasTrial, TFKerasTrialContext
+
+pytestmark = pytest.mark.slow
+
+RECORDS = 40
+CONFIG: dict[str, Any] = {
+    "hyperparameters": {"global_batch_size": 8, "units": 4},
+    "searcher": {"name": "single", "metric": "val_loss", "max_length": {"epochs": 2}},
+    "records_per_epoch": RECORDS,
+    "min_validation_period": {"epochs": 1},
+    "reproducibility": {"experiment_seed": 5},
+}
+X = np.random.default_rng(1).normal(size=(RECORDS, 6)).astype("float32")
+Y = X[:, :3].argmax(1)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home of the test's own, and no layer names of earlier models."""
+    monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("home")))
+    tf.keras.backend.clear_session()
+
+
+class Small(TFKerasTrial):
+    """A small model on arrays."""
+
+    def build_model(self) -> Any:
+        layers = [tf.keras.Input(6), tf.keras.layers.Dense(self.context.get_hparam("units"), "relu")]
+        model = self.context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile("adam", loss, metrics=["accuracy"], weighted_metrics=[])
+        return model
+
+    def build_training_data_loader(self) -> Any:
+        return X, Y
+
+    def build_validation_data_loader(self) -> Any:
+        return X, Y
+
+
+class Rows(tf.keras.utils.Sequence):
+    """Batches of eight rows."""
+
+    def __len__(self) -> int:
+        return RECORDS // 8
+
+    def __getitem__(self, number: int) -> Any:
+        rows = slice(8 * number, 8 * number + 8)
+        return X[rows], Y[rows]
+
+
+def dataset(context: Any) -> Any:
+    """A Dataset, wrapped right after it is made."""
+    return context.wrap_dataset(tf.data.Dataset.from_tensor_slices((X, Y))).batch(8)
+
+
+KINDS: dict[str, Any] = {
+    "arrays": lambda context: (X, Y),
+    "weights": lambda context: (X, Y, np.ones(RECORDS)),
+    "dataset": dataset,
+    "sequence": lambda context: Rows(),
+    "main-thread": lambda context: SequenceAdapter(Rows(), workers=0, use_multiprocessing=False),
+    "threads": lambda context: SequenceAdapter(sequence=Rows(), workers=2, use_multiprocessing=False),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_data_trains_and_comes_back(kind: str) -> None:
+    class Trial(Small):
+        def build_training_data_loader(self) -> Any:
+            return KINDS[kind](self.context)
+
+        def build_validation_data_loader(self) -> Any:
+            return KINDS[kind](self.context)
+
+    experiment = det.experimental.create(Trial, CONFIG, local=True)
+    assert str(experiment.state) == "Completed"
+    assert [row["batch"] for row in experiment.trials[0].metrics("training")] == list(range(1, 11))
+    history = experiment.history["val_loss"]
+    assert len(history) == 2
+    assert history[1] < history[0]
+    model = experiment.top_checkpoint().load()
+    assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(history[1], rel=1e-5)
+
+
+def test_the_same_seed_gives_the_same_training() -> None:
+    ends = [det.experimental.create(Small, CONFIG, local=True).history["val_loss"] for _ in range(2)]
+    assert ends[0] == ends[1]
+    other = det.experimental.create(Small, {**CONFIG, "reproducibility": {"experiment_seed": 6}}, local=True)
+    assert other.history["val_loss"] != ends[0]
+
+
+def test_a_quick_check_a_search_and_an_instance() -> None:
+    checked = det.experimental.create(Small, CONFIG, local=True, test=True)
+    assert [row["batch"] for row in checked.trials[0].metrics("training")] == [1]
+    grid = {"hyperparameters": {"global_batch_size": 8, "units": det.Categorical([2, 4])}}
+    searched = det.experimental.create(
+        Small, {**CONFIG, **grid, "searcher": {**CONFIG["searcher"], "name": "grid"}}, local=True
+    )
+    assert sorted(trial.hparams["units"] for trial in searched.trials) == [2, 4]
+    trial = Small(TFKerasTrialContext.from_config(CONFIG))
+    assert trial.build_model().count_params() == 6 * 4 + 4 + 4 * 3 + 3
+
+
+def test_early_stopping_ends_the_trial() -> None:
+    class Stopping(Small):
+        def keras_callbacks(self) -> list[Any]:
+            return [tf.keras.callbacks.EarlyStopping("val_loss", patience=0, min_delta=100.0)]
+
+    longer = {**CONFIG, "searcher": {**CONFIG["searcher"], "max_length": {"epochs": 9}}}
+    experiment = det.experimental.create(Stopping, longer, local=True)
+    assert str(experiment.state) == "Completed"
+    assert len(experiment.history["val_loss"]) == 2
+
+
+def test_what_configure_fit_says_reaches_keras() -> None:
+    class Weighted(Small):
+        def __init__(self, context: Any) -> None:
+            super().__init__(context)
+            context.configure_fit(class_weight={0: 0.0, 1: 0.0, 2: 0.0})
+            context.configure_fit(verbose=0, shuffle=False)
+
+    experiment = det.experimental.create(Weighted, CONFIG, local=True)
+    assert {row["loss"] for row in experiment.trials[0].metrics("training")} == {0.0}
+
+
+def unwrapped_model(trial: Small) -> Any:
+    return tf.keras.Sequential([tf.keras.layers.Dense(3)])
+
+
+def uncompiled_model(trial: Small) -> Any:
+    return trial.context.wrap_model(tf.keras.Sequential([tf.keras.layers.Dense(3)]))
+
+
+def another_model(trial: Small) -> Any:
+    Small.build_model(trial)
+    return unwrapped_model(trial)
+
+
+def two_models(trial: Small) -> Any:
+    Small.build_model(trial)
+    return Small.build_model(trial)
+
+
+def graph_mode(trial: Small) -> Any:
+    tf.compat.v1.disable_eager_execution()
+
+
+WRONG: list[tuple[str, Any, type[DetError], str]] = [
+    ("build_model", unwrapped_model, TrialDefinitionError, r"a model that is not wrapped: call model = self\.context"),
+    ("build_model", uncompiled_model, TrialDefinitionError, r"not compiled: call model\.compile"),
+    ("build_model", another_model, TrialDefinitionError, "returned another model than the one"),
+    ("build_model", two_models, TrialDefinitionError, "was called for two models"),
+    ("build_model", lambda trial: None, TrialDefinitionError, "returned None; return the compiled model"),
+    ("build_model", graph_mode, DetError, "graph mode comes with a later version"),
+    ("build_training_data_loader", lambda trial: (X, Y[:9]), InvalidDataError, "x has 40; y has 9 records"),
+    ("build_training_data_loader", lambda trial: None, InvalidDataError, "returned None; return the data"),
+    ("build_training_data_loader", lambda trial: X, InvalidDataError, "returned ndarray; return"),
+    ("build_validation_data_loader", lambda trial: (X,), InvalidDataError, "returned tuple of 1 parts; return"),
+    (
+        "build_training_data_loader",
+        lambda trial: tf.data.Dataset.from_tensor_slices((X, Y)).batch(8),
+        InvalidDataError,
+        r"a Dataset that is not wrapped: call dataset = self\.context\.wrap_dataset",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "body", "kind", "told"), WRONG)
+def test_what_is_wrong_is_told_before_the_training(method: str, body: Any, kind: type[DetError], told: str) -> None:
+    wrong = type("Wrong", (Small,), {method: body})
+    with pytest.raises(kind, match=told):
+        det.experimental.create(wrong, CONFIG, local=True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "told"), [("accuracy", "set it to 'val_accuracy'"), ("val_acc", "val_loss, val_accuracy")]
+)
+def test_a_metric_that_is_not_reported_is_told(metric: str, told: str) -> None:
+    with pytest.raises(TrialDefinitionError, match=told):
+        det.experimental.create(Small, {**CONFIG, "searcher": {**CONFIG["searcher"], "metric": metric}}, local=True)
+
+
+def test_a_class_without_its_methods_is_told() -> None:
+    class Empty(TFKerasTrial):
+        pass
+
+    class WithModel(Small):
+        def build_model(self, hparams: Any) -> Any:  # type: ignore[override]
+            return None
+
+    with pytest.raises(TrialDefinitionError, match=r"Empty lacks build_model\(\), build_training_data_loader\(\)"):
+        det.experimental.create(Empty, CONFIG, local=True)
+    with pytest.raises(TrialDefinitionError, match=r"must take \(self\) only"):
+        det.experimental.create(WithModel, CONFIG, local=True)
+
+
+class TestSequenceAdapter:
+    """What it refuses."""
+
+    wrong: ClassVar = [
+        ({"data": [1, 2]}, InvalidDataError, "takes a tf.keras.utils.Sequence, not list"),
+        ({"data": Rows(), "sequence": Rows()}, ArgumentError, "the same argument"),
+        ({"data": Rows(), "workers": -1}, ArgumentError, "workers=-1 must be at least 0"),
+    ]
+
+    @pytest.mark.parametrize(("given", "kind", "told"), wrong)
+    def test_wrong_arguments_are_told(self, given: dict[str, Any], kind: type[DetError], told: str) -> None:
+        with pytest.raises(kind, match=told):
+            SequenceAdapter(**given)
+
+    def test_it_is_as_long_as_its_sequence(self) -> None:
+        assert len(SequenceAdapter(Rows())) == 5
