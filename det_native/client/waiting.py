@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import closing
 
-from det_native.client.events import EventFeed
+from det_native.client.events import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE, EventFeed
 from det_native.client.logs import Logs
 from det_native.client.progress import ExperimentProgress
 from det_native.client.rendering import ProgressView
 from det_native.client.source import Source
 from det_native.client.travel_hints import travel_hint
-from det_native.errors import ExperimentFailedError, UserCodeError
+from det_native.errors import ExperimentFailedError, MasterUnreachableError, UserCodeError
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
 from det_native.schema.states import ExperimentState, TrialState
@@ -89,8 +89,7 @@ def _follow(
     """Show events until the experiment has ended; return the id of the last one."""
     last = after
     with EventFeed(source, experiment_id, after) as feed:
-        progress = ExperimentProgress(source.experiment(experiment_id))
-        progress.update_trials(source.trials(experiment_id))
+        progress = _first_look(source, experiment_id)
         view.update(progress.fraction, progress.text)
         if progress.ended:
             return last
@@ -108,6 +107,22 @@ def _follow(
             if progress.ended and _truly_ended(source, experiment_id):
                 break
     return last
+
+
+def _first_look(source: Source, experiment_id: int | str) -> ExperimentProgress:
+    """Return how the experiment stands; a master that has just gone away is waited for, as later in the stream."""
+    deadline, pause = time.monotonic() + PATIENCE, FIRST_PAUSE
+    while True:
+        try:
+            progress = ExperimentProgress(source.experiment(experiment_id))
+            progress.update_trials(source.trials(experiment_id))
+        except MasterUnreachableError:
+            if time.monotonic() >= deadline:
+                raise
+        else:
+            return progress
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def raise_failure(
