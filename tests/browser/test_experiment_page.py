@@ -52,7 +52,7 @@ def test_charts_logs_and_checkpoints_move_while_it_trains(
     [experiment] = submit(home, tmp_path, config)
     screen.open()
     page = open_page(screen, experiment)
-    expect(page.locator(".det-chart-title span")).to_have_text(["error", "loss"])
+    expect(page.locator(".det-chart-title > span")).to_have_text(["error", "loss"])
     pictures = {metric: drawn(page, metric) for metric in ("error", "loss")}
     checkpoints = section(page, "Checkpoints").locator("summary")
     log = section(page, "Log").locator(".det-log")

@@ -55,7 +55,7 @@ def is_listed_and_has_a_page(screen: Screen, keep: Keep) -> None:
     keep(screen, "local-panel")
     page = open_local(screen, "local-1")
     expect(page.locator(".det-badge")).to_have_text("Running")
-    expect(page.locator(".det-chart-title span")).to_have_text(["error", "loss"])
+    expect(page.locator(".det-chart-title > span")).to_have_text(["error", "loss"])
     log = section(page, "Log").locator(".det-log")
     expect(log).to_contain_text(re.compile(r"loss at batch \d+"))
     batch = batches_of(page)
