@@ -261,6 +261,30 @@ class InvalidDataError(TrialDefinitionError, TypeError):
     """Training or validation data are of a kind, length or shape that cannot be used."""
 
 
+class DivergedError(DetError):
+    """The loss of a trial, or the metric that trials are compared by, is not a finite number any more.
+
+    Parameters
+    ----------
+    what : str
+        What is not finite, without a stop.
+    why : str
+        How the sentence goes on, and the likely causes.
+    batch : int, optional
+        The batch after which it was so, counted from 1.
+
+    Attributes
+    ----------
+    without_batch : str
+        The message for where the batch is told beside it: the same for all trials that diverge in the same way.
+    """
+
+    def __init__(self, what: str, why: str, batch: int | None = None) -> None:
+        self.batch = batch
+        self.without_batch = f"{what}{why}"
+        super().__init__(f"{what}{'' if batch is None else f' at batch {batch}'}{why}")
+
+
 class ReducerError(TrialDefinitionError, ValueError):
     """A custom reducer of metrics has failed, or returned what does not fit its name; the message names both."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from det_native.capture.facts import human_size
 from det_native.capture.files import environment_file_row
+from det_native.capture.missing_files import files_only_read
 from det_native.capture.model import SourceFile
 from det_native.capture.path_texts import changed_folders, path_literals, path_patterns
 from det_native.capture.secrets import is_environment_file, is_key_file
@@ -75,6 +76,8 @@ def collect_data(
     for source, label in sources if context_dir is None else ():
         for pattern in path_patterns(source):
             collector.add_pattern(pattern, label)
+    for text, label, line in files_only_read(sources):
+        collector.look_for(text, label, line)
     return collector.found
 
 
@@ -113,6 +116,15 @@ class _Collector:
                 self._inside(path, text, label, relative)
             else:
                 self._not_sent(text, label, "read from where the worker can see it", size=_size(path))
+
+    def look_for(self, text: str, label: str, line: int) -> None:
+        """Warn of a file that is read and is not there."""
+        if next(self._matches(text), None) is None:
+            title = self.titles.get(label, label)
+            self.found.warnings.append(
+                f"{title}, line {line}, reads {text!r}, which is not there: the worker will not find it either. "
+                f"Correct the path (it is looked for in {self.root}), or let the code make the file."
+            )
 
     def add_folder(self, folder: str) -> None:
         """Look for relative paths in a folder too that the program makes its working directory."""

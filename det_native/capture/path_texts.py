@@ -31,10 +31,10 @@ def path_literals(source: str) -> Iterator[str]:
     Paths that the code only writes to, ``open("run.log", "w")``, are none of them.
     """
     tree = ast.parse(source)
-    written = (path for path in _written_in(tree) if _joined(path) is not None)
+    written = (path for path in _written_in(tree) if joined_text(path) is not None)
     used = {id(part) for path in written for part in ast.walk(path)} | set(map(id, _globs_after_holes(tree)))
     for node in ast.walk(tree):
-        joined = _joined(node) if isinstance(node, ast.Call | ast.BinOp) and id(node) not in used else None
+        joined = joined_text(node) if isinstance(node, ast.Call | ast.BinOp) and id(node) not in used else None
         if joined is not None:
             used.update(id(part) for part in ast.walk(node))
             yield joined
@@ -66,9 +66,9 @@ def path_patterns(source: str) -> Iterator[str]:
 
 def changed_folders(source: str) -> Iterator[str]:
     """Yield the folders that a piece of source makes the working directory by ``os.chdir``, in order."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and _name_of(node) == "chdir"]
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and call_name(node) == "chdir"]
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
-        folder = _joined(call.args[0]) if call.args else None
+        folder = joined_text(call.args[0]) if call.args else None
         if folder is not None:
             yield folder
 
@@ -80,10 +80,24 @@ def _globs_after_holes(tree: ast.Module) -> Iterator[ast.expr]:
             yield from (part for part in node.values[1:] if isinstance(part, ast.Constant) and "*" in str(part.value))
 
 
+def written_texts(source: str) -> Iterator[str]:
+    """Yield the paths that a piece of source writes to, as far as they are texts."""
+    for path in _written_in(ast.parse(source)):
+        text = joined_text(path)
+        if text is not None:
+            yield text
+
+
+def names_a_file(text: str) -> bool:
+    """Whether a text looks like the path of a file, by its ending."""
+    return bool(_NAMES_A_FILE.search(text)) and "\n" not in text and len(text) <= _LONGEST
+
+
 # Texts --------------------------------------------------------------------------------------------------------------
 
 
-def _joined(node: ast.expr) -> str | None:
+def joined_text(node: ast.expr) -> str | None:
+    """Return the text that an expression stands for, its parts joined; None if only the running code knows it."""
     text = _text(node, set())
     return None if text is None or HOLE in text else text
 
@@ -174,7 +188,7 @@ def _written_in(tree: ast.Module) -> Iterator[ast.expr]:
 
 def _written(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the expressions of a call that may be paths which it writes to."""
-    name = _name_of(call)
+    name = call_name(call)
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
     if name == "open":
         own = receiver is not None and _text(receiver, set()) is not None
@@ -192,5 +206,6 @@ def _named_paths(call: ast.Call) -> list[ast.expr]:
     return [keyword.value for keyword in call.keywords if keyword.arg in _PATH_KEYWORDS]
 
 
-def _name_of(call: ast.Call) -> str:
+def call_name(call: ast.Call) -> str:
+    """Return the name of the function that is called, without what it belongs to."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

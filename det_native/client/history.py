@@ -8,6 +8,7 @@ from typing import Any
 
 from det_native.frameworks import find_framework
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.metric_names import companions
 from det_native.schema.rest import ExperimentDetail, MetricRow
 
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -79,7 +80,9 @@ def keras_history(
     """
     history: dict[str, list[float]] = {}
     for rows in _split(training, ends):
-        for name in _names(rows):
+        names = _names(rows)
+        drawn = companions(names).values() if running else ()
+        for name in [name for name in names if name not in drawn]:
             values = [as_number(row.metrics[name]) for row in rows if row.metrics.get(name) is not None]
             history.setdefault(name, []).append(values[-1] if running else _mean(values))
     for rows in _split(validation, ends):

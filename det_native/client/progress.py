@@ -10,6 +10,7 @@ from det_native.client.history import as_number
 from det_native.client.short_forms import format_value
 from det_native.client.state_words import experiment_word
 from det_native.schema import rest
+from det_native.schema.metric_names import companions
 from det_native.schema.states import ExperimentState, TrialState
 
 PAUSED = "paused (experiment.resume() goes on)"
@@ -38,6 +39,8 @@ class ExperimentProgress:
     experiment: rest.Experiment
     trials: dict[int, TrialProgress] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
+    _warnings: dict[int, str] = field(default_factory=dict)
+    _untold: list[str] = field(default_factory=list)
 
     @property
     def ended(self) -> bool:
@@ -85,6 +88,11 @@ class ExperimentProgress:
             return rest.UserErrorInfo.model_validate(event.data)
         return None
 
+    def new_warnings(self) -> list[str]:
+        """Return what trials have said since the last call that is no failure: ``Trial 3: The loss became NaN ...``."""
+        untold, self._untold = self._untold, []
+        return untold
+
     @property
     def _number_is_fixed(self) -> bool:
         searcher = self.experiment.config.get("searcher") or {}
@@ -94,6 +102,9 @@ class ExperimentProgress:
         known = self.trials.setdefault(trial.id, TrialProgress())
         known.batches = max(known.batches, trial.batches)
         known.target, known.state = trial.target_batches, trial.state
+        if trial.warning and self._warnings.get(trial.id) != trial.warning:
+            self._warnings[trial.id] = trial.warning
+            self._untold.append(f"Trial {trial.id}: {trial.warning}")
 
     def _row(self, trial_id: int, data: dict[str, Any]) -> None:
         known = self.trials.setdefault(trial_id, TrialProgress())
@@ -103,7 +114,8 @@ class ExperimentProgress:
 
 def newest_metrics(metrics: Mapping[str, Any], searched: str | None) -> str:
     """Return the first numbers among metrics in a few words, the searcher's metric before all others."""
-    names = sorted(metrics, key=lambda name: name != searched)
+    drawn = companions(metrics).values()
+    names = sorted((name for name in metrics if name not in drawn), key=lambda name: name != searched)
     numbers = [(name, as_number(metrics[name])) for name in names]
     shown = [f"{name} {format_value(value)}" for name, value in numbers if isinstance(value, int | float)]
     return ", ".join(shown[:3])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from det_native.client.history import as_number
 from det_native.client.state_words import trial_word
 from det_native.client.tables import plain
 from det_native.schema import rest
+from det_native.schema.numbers import shown_number
 from det_native.schema.states import ExperimentState
 
 LONGEST = 40
@@ -17,25 +17,13 @@ _TAIL = 15
 # As many of a uuid's characters as tell the checkpoints of an experiment apart, for ``experiment.checkpoint(...)``.
 UUID_LENGTH = 8
 MAX_METRICS = 3
-# A tie is rounded as JavaScript does it.
-_FOUR_DIGITS = Context(prec=4, rounding=ROUND_HALF_UP)
 
 
 def format_value(value: Any) -> str:
     """Return a metric or a hyperparameter in a few characters."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return shortened(str(value))
-    return _format_number(value) if math.isfinite(value) else f"{value:.4g}"
-
-
-def _format_number(value: float) -> str:
-    """Return four digits that count, as ``formatValue`` of the live view (``jupyter_ext/src/shared/format.ts``)."""
-    whole = value == int(value)
-    if whole and abs(value) < 1e6:
-        return str(int(value))
-    rounded = _FOUR_DIGITS.create_decimal(Decimal(value)).normalize()
-    plain_form = not whole and 1e-3 <= abs(value) < 1e5
-    return f"{rounded:f}" if plain_form else f"{rounded:e}"
+    return shown_number(value)
 
 
 def whole_percent(fraction: float) -> int:

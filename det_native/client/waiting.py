@@ -90,6 +90,8 @@ def _follow(
     last = after
     with EventFeed(source, experiment_id, after) as feed:
         progress = _first_look(source, experiment_id)
+        for warning in progress.new_warnings():
+            view.message(warning)
         view.update(progress.fraction, progress.text)
         if progress.ended:
             return last
@@ -103,6 +105,8 @@ def _follow(
                 view.message(text if known else text + travel_hint(source, experiment_id, error))
                 failed.add(event.trial_id)
                 tracebacks.add(error.traceback)
+            for warning in progress.new_warnings():
+                view.message(warning)
             view.update(progress.fraction, progress.text)
             if progress.ended and _truly_ended(source, experiment_id):
                 break
@@ -178,6 +182,8 @@ def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool =
     headline = f"{trial} failed{' again' if again else ''} {when}{',' if _place(error) else ''}{_place(error)}"
     if known and error.traceback:
         return f"{headline}, in the same way."
+    if not error.traceback and "\n" not in error.message:
+        return f"{headline}: {error.type}: {error.message}"
     return f"{headline}:\n{error.traceback or f'{error.type}: {error.message}'}"
 
 

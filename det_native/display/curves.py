@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from det_native.client.handles import Experiment, Trial
+from det_native.schema.drawn import has_running_means
+from det_native.schema.metric_names import companions
 
 MAX_POINTS = 2_000
 MAX_TRIALS = 50
@@ -103,6 +105,9 @@ def thin(batches: list[int], values: list[float], limit: int = MAX_POINTS) -> tu
 
 def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> None:
     training = dict(_series(trial.metrics("training")))
+    framework = trial.source.experiment(trial.source.shown_id(trial.experiment_id)).framework
+    if has_running_means(framework):
+        training |= {name: training.pop(companion) for name, companion in companions(training).items()}
     validation = {
         name: points
         for name, points in _series(trial.metrics("validation"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from det_native.schema import rest
@@ -29,14 +29,14 @@ class _FirstOfMany:
     others: list[int] = field(default_factory=list)
 
 
-def failures_of(trials: Iterable[rest.Trial], experiment: rest.Experiment | None = None) -> list[Failure]:
-    """Return what made trials fail, and why the experiment failed, or was stopped, if that is something else.
+def failures_of(trials: Sequence[rest.Trial], experiment: rest.Experiment | None = None) -> list[Failure]:
+    """Return what made trials fail, why the experiment failed or was stopped if that is something else, and warnings.
 
     Trials with the same traceback are told together.
 
     Parameters
     ----------
-    trials : iterable of Trial
+    trials : sequence of Trial
     experiment : Experiment, optional
         Theirs.
     """
@@ -48,14 +48,14 @@ def failures_of(trials: Iterable[rest.Trial], experiment: rest.Experiment | None
                 found[traceback].others.append(trial.id)
             else:
                 found[traceback] = _FirstOfMany(trial, trial.error)
-    failures = [Failure(_headline(first), traceback) for traceback, first in found.items()]
+    failures = [Failure(_headline(first), _body(first.error)) for first in found.values()]
     error = experiment.error if experiment is not None else None
     if experiment is not None and error is not None and experiment.state is ExperimentState.CANCELED:
         # Nobody's mistake: a kernel was restarted, say.
         failures.append(Failure(_what(error).removeprefix(": "), error.traceback))
     elif error is not None and _traceback(error) not in found:
-        failures.append(Failure(f"The experiment failed{_where(error)}{_what(error)}", _traceback(error)))
-    return failures
+        failures.append(Failure(f"The experiment failed{_where(error)}{_what(error)}", _body(error)))
+    return [*failures, *(Failure(f"Trial {trial.id}: {trial.warning}", "") for trial in trials if trial.warning)]
 
 
 def headlines(failures: Sequence[Failure]) -> list[str]:
@@ -93,6 +93,12 @@ def _what(error: rest.UserErrorInfo) -> str:
     line = " ".join(error.message.split())
     short = line if len(line) <= _HEADLINE_CHARACTERS else f"{line[:_HEADLINE_CHARACTERS]}…"
     return "".join(f": {part}" for part in (error.type, short) if part)
+
+
+def _body(error: rest.UserErrorInfo) -> str:
+    """Return what is to be said below the headline: nothing, if that says it all."""
+    whole = not error.traceback and "\n" not in error.message and len(error.message) <= _HEADLINE_CHARACTERS
+    return "" if whole else _traceback(error)
 
 
 def _traceback(error: rest.UserErrorInfo) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from det_native.client.source import Source
 from det_native.local.curves import columns_of, reduce_curve
 from det_native.schema import rest
+from det_native.schema.drawn import drawn
 from det_native.schema.states import MetricKind, TrialState
 
 LOG_LINES = 50
@@ -94,12 +95,13 @@ def read_curves(
     found = source.curves(experiment_id, trial_id or None)
     if found is not None:
         return found
-    return [
+    curves = [
         reduce_curve(trial.id, kind, name, batches, values)
         for trial in trials[-MAX_TRIALS:]
         for kind in MetricKind
         for name, (batches, values) in columns_of(source.metrics(trial.id, kind)).items()
     ]
+    return drawn(curves, source.experiment(experiment_id).framework) if curves else []
 
 
 def _json(models: Sequence[Any]) -> list[Any]:

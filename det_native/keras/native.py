@@ -20,6 +20,7 @@ from det_native.keras.streams import ReplayableStream, seeded_state, swapped_sta
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
+from det_native.schema.metric_names import PREFIXES, closest_metric, suggestion, without_prefix
 from det_native.trial import Role
 
 logger = logging.getLogger("det_native")
@@ -228,22 +229,28 @@ class FitCall:
         """
         self.per_slot_batch_size(environment)
         metric = environment.metric or ""
-        if metric.startswith("val_") and self.validation is None:
+        if metric.startswith(PREFIXES) and self.validation is None:
             raise TrialDefinitionError(
                 f"searcher.metric is '{metric}', but fit() has no validation data. Pass validation_data or "
                 "validation_split, or set searcher.metric to 'loss' or another training metric."
             )
-        if metric and self.validation is not None and not metric.startswith("val_"):
-            raise TrialDefinitionError(
-                f"searcher.metric is '{metric}', but validation metrics of Keras start with 'val_': "
-                f"set it to 'val_{metric}'."
-            )
+        if not metric or self.validation is None:
+            return
         known = certain_metrics(self.model)
-        if metric and self.validation is not None and known is not None and metric.removeprefix("val_") not in known:
+        names = [f"val_{name}" for name in known or ()]
+        if not metric.startswith("val_"):
+            meant = closest_metric(metric, names)
+            remedy = f"set it to '{meant or f'val_{without_prefix(metric)}'}'"
+            if known is not None and meant is None:
+                remedy += f", with that metric in model.compile(metrics=[...]), or to one of {', '.join(names)}"
             raise TrialDefinitionError(
-                f"searcher.metric is '{metric}', but the model is compiled to report "
-                f"{', '.join(f'val_{name}' for name in known)}. Add the metric to model.compile(metrics=[...]), or set "
-                "searcher.metric to one of these."
+                f"searcher.metric is '{metric}', but validation metrics of Keras start with 'val_': {remedy}."
+            )
+        if known is not None and metric not in names:
+            raise TrialDefinitionError(
+                f"searcher.metric is '{metric}', but the model is compiled to report {', '.join(names)}. "
+                f"{suggestion(metric, names)}Add the metric to model.compile(metrics=[...]), or set searcher.metric to "
+                "one of these."
             )
 
     def _own_batch_size(self) -> int:

@@ -33,6 +33,7 @@ def reduce_curve(
         curve.minimum.append(min(numbers) if numbers else None)
         curve.maximum.append(max(numbers) if numbers else None)
         curve.mean.append(_mean(numbers) if numbers else None)
+    curve.last = values[-1] if values else None
     return curve
 
 

@@ -5,6 +5,7 @@ They work on the written form and pass over whatever is not valid by itself, so 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -76,12 +77,17 @@ def _incomplete_searcher(searcher: Mapping[str, Any]) -> Iterator[Problem]:
             "is missing.",
             "Name the validation metric that trials are compared by, for example val_loss.",
         )
-    if searcher.get("max_length") is None and searcher.get("name", "single") in _OPEN_LENGTH:
+    if searcher.get("max_length") is None and _has_open_length(searcher.get("name", "single")):
         yield Problem(
             "searcher.max_length",
             "is missing.",
             'Say how long a trial trains, for example {"epochs": 5} or {"batches": 1000}.',
         )
+
+
+def _has_open_length(name: Any) -> bool:
+    """Whether a searcher takes ``max_length`` from elsewhere if need be; of a misspelled one, that which was meant."""
+    return bool(difflib.get_close_matches(str(name), _OPEN_LENGTH, n=1, cutoff=0.6))
 
 
 def _lengths(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

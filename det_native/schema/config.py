@@ -67,6 +67,7 @@ class ExperimentConfig(Section):
     perform_initial_validation: bool = False
     checkpoint_policy: Literal["best", "all", "none"] = "best"
     max_restarts: Whole = 5
+    nan: Literal["stop", "warn"] | None = None
 
     checkpoint_storage: CheckpointStorage = Field(default_factory=MasterStorage)
     resources: Resources = Field(default_factory=Resources)

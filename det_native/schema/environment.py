@@ -57,6 +57,14 @@ class TrialEnvironment:
         return bool((self.config.get("searcher") or {}).get("smaller_is_better", True))
 
     @property
+    def stops_at_nan(self) -> bool:
+        """Whether a trial ends when its loss becomes NaN or infinite: as configured, else if it is one of a search."""
+        said = self.config.get("nan")
+        if said is not None:
+            return bool(said == "stop")
+        return bool((self.config.get("searcher") or {}).get("name", "single") != "single")
+
+    @property
     def slots(self) -> int:
         """Slots per trial, from the configuration."""
         resources = self.config.get("resources") or {}
@@ -84,3 +92,9 @@ class TrialEnvironment:
     def global_batch_size(self) -> int:
         """Records per batch over all slots, rounded down to a multiple of the slots."""
         return self.per_slot_batch_size * (1 if self.native_parallel else self.slots)
+
+    @property
+    def batch_size(self) -> int | None:
+        """``global_batch_size``; None where the hyperparameters have none that is a number."""
+        given = self.hparams.get("global_batch_size")
+        return int(given) if isinstance(given, int | float) and not isinstance(given, bool) else None

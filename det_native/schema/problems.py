@@ -70,9 +70,11 @@ def field_problems(
     """
     problems: dict[tuple[str, bool], Problem] = {}
     for details in error.errors(include_url=False):
-        if details["type"] == "consistency" or (not consequences and details["type"] in _CONSEQUENCES):
+        if details["type"] == "consistency":
             continue
         place = locate(details["loc"])
+        if not consequences and details["type"] in _CONSEQUENCES and not _is_unknown_anywhere(place, details):
+            continue
         problem = _problem(place, details)
         where = (written_as or {}).get(problem.where, problem.where)
         problem = Problem(where, problem.what, problem.remedy)
@@ -83,6 +85,12 @@ def field_problems(
             key = (f"{where} {problem.what}", False)
         problems[key] = problem
     return list(problems.values())
+
+
+def _is_unknown_anywhere(place: Place, details: ErrorDetails) -> bool:
+    """Whether a field is none of its section, of whatever kind that is: so it is wrong in any case."""
+    name = place.path[-1] if place.path else ""
+    return details["type"] == "extra_forbidden" and not any(name in model.model_fields for model in place.relatives)
 
 
 def broken_fields(error: ValidationError) -> list[list[str | int]]:

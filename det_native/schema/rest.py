@@ -134,6 +134,7 @@ class Experiment(_Answer):
     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
     `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
     that has none waits for, and who has them; it is empty else. `notice` says what else trials of it wait for.
+    `warning` is that of the first trial that has one.
     """
 
     id: int
@@ -156,6 +157,7 @@ class Experiment(_Answer):
     ended: str | None
     seconds_left: float | None = None
     waits_for: str = ""
+    warning: str | None = None
 
 
 class ExperimentDetail(Experiment):
@@ -169,6 +171,7 @@ class Trial(_Answer):
 
     `slots` are those that it holds at the moment: it runs as one process on each. `notice` is what is to be known of it
     beside its state: what it waits for, or that it has continued from an earlier checkpoint than its last one.
+    `warning` is what has happened in its training and is no failure, such as a loss that became NaN.
     """
 
     id: int
@@ -187,6 +190,7 @@ class Trial(_Answer):
     ended: str | None
     slots: list[str] = Field(default_factory=list)
     notice: str = ""
+    warning: str | None = None
 
 
 class MetricRow(_Answer):
@@ -213,7 +217,9 @@ class MetricSeries(_Answer):
 class MetricCurve(_Answer):
     """A metric of one trial, down-sampled: per bucket the middle batch, and minimum, maximum and mean of the values.
 
-    Of at most as many rows as buckets were asked for, each is a bucket of its own.
+    Of at most as many rows as buckets were asked for, each is a bucket of its own. `last` is the newest value as it was
+    reported, None where the last row has none; of a metric that is a mean over its epoch, that mean, while the curve is
+    of what single batches, or else whole epochs, have contributed.
     """
 
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
@@ -225,6 +231,7 @@ class MetricCurve(_Answer):
     minimum: list[float | None]
     maximum: list[float | None]
     mean: list[float | None]
+    last: float | None = None
 
 
 class Checkpoint(_Answer):
@@ -316,6 +323,14 @@ class CheckpointReport(_Model):
     manifest: CheckpointManifest
 
 
+class WarningReport(_Model):
+    """Something happened in the training that is no failure: the loss became NaN, say."""
+
+    type: Literal["warning"] = "warning"
+    seq: int = Field(ge=1)
+    text: str = Field(max_length=2_000)
+
+
 class ExitReport(_Model):
     """The last report of a run.
 
@@ -332,7 +347,9 @@ class ExitReport(_Model):
     last_row: int | None = None
 
 
-Report = Annotated[StartedReport | MetricsReport | CheckpointReport | ExitReport, Field(discriminator="type")]
+Report = Annotated[
+    StartedReport | MetricsReport | CheckpointReport | WarningReport | ExitReport, Field(discriminator="type")
+]
 
 
 class ReportBatch(_Model):
@@ -400,4 +417,5 @@ __all__ = [
     "StartedReport",
     "Trial",
     "UserErrorInfo",
+    "WarningReport",
 ]

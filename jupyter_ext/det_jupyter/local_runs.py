@@ -24,6 +24,7 @@ from det_native.local.curves import GrowingColumns
 from det_native.local.log import read_log
 from det_native.local.store import PREFIX, LocalStore
 from det_native.schema import rest
+from det_native.schema.drawn import drawn
 from det_native.schema.states import CheckpointState, MetricKind
 
 _KEPT_FILES = 100
@@ -140,12 +141,13 @@ class Curves:
     ) -> list[dict[str, Any]]:
         """Return every metric of these trials, each down-sampled to at most `buckets` points."""
         with self._lock:
-            return [
-                _json(curve)
+            found = [
+                curve
                 for number in numbers
                 for kind in kinds
                 for curve in self._read(store, number, kind).curves(number, kind, buckets)
             ]
+        return [_json(curve) for curve in drawn(found, store.experiment().framework)]
 
     def of_experiment(
         self, store: LocalStore, kinds: Sequence[MetricKind], newest: int, buckets: int

@@ -257,3 +257,46 @@ def test_a_folder_that_vanishes_while_it_is_looked_through_is_left_out(
 
     monkeypatch.setattr(data, "_is_hidden", is_hidden)
     assert data.files_in(tmp_path) == [tmp_path / "kept/a.csv"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "table = pd.read_csv('data/gone.csv')",
+        "np.load(os.path.join('data', 'gone.npy'))",
+        "text = Path('data/gone.txt').read_text()",
+        "json.load(open('gone.json'))\njson.load(open('gone.json'))",
+    ],
+)
+def test_a_file_that_is_read_and_not_there_is_told_with_its_line(source: str, tmp_path: Path) -> None:
+    titles = {"cell [1]": "Cell [1]"}
+    (warning,) = collect_data([("import os\n" + source, "cell [1]")], tmp_path, tmp_path, None, titles).warnings
+    name = source.partition("gone")[2][: source.partition("gone")[2].index("'")]
+    folder = "" if name == ".json" else "data/"
+    assert warning == (
+        f"Cell [1], line 2, reads '{folder}gone{name}', which is not there: the worker will not find it either. "
+        f"Correct the path (it is looked for in {tmp_path}), or let the code make the file."
+    )
+    (tmp_path / "data").mkdir()
+    (tmp_path / f"{folder}gone{name}").write_text("1")
+    assert not collect_data([(source, "cell [1]")], tmp_path, tmp_path, None).warnings
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open('gone.txt', 'w').write('1')\nopen('gone.txt').read()",
+        "np.savez('gone.npz', x)\nnp.load('gone.npz')",
+        "if not os.path.exists('gone.txt'):\n    make('gone.txt')\nopen('gone.txt')",
+        "try:\n    open('gone.txt')\nexcept FileNotFoundError:\n    pass",
+        "get_ipython().system('wget http://host/gone.csv')\npd.read_csv('gone.csv')",
+        "zipfile.ZipFile(archive).extractall()\npd.read_csv('gone.csv')",
+        "pd.read_csv('http://host/gone.csv')",
+        "pd.read_csv(f'gone{number}.csv')",
+        "pd.read_csv(name)",
+        "torch.load('weights')",
+        "pd.read_sql('select a from t.csv', base)",
+    ],
+)
+def test_a_file_that_the_code_may_make_itself_is_not_told(source: str, tmp_path: Path) -> None:
+    assert not collect_data([(source, "cell [1]")], tmp_path, tmp_path, None).warnings

@@ -102,6 +102,9 @@ def test_the_error_that_is_shown_while_waiting_says_so(monkeypatch: pytest.Monke
         def update_trials(self, trials: object) -> None:
             pass
 
+        def new_warnings(self) -> list[str]:
+            return []
+
         def apply(self, event: rest.Event) -> rest.UserErrorInfo:
             return rest.UserErrorInfo.model_validate(event.data)
 

@@ -32,6 +32,17 @@ def search(*errors: UserErrorInfo | None) -> Experiment:
     return experiment
 
 
+def test_a_trial_that_diverged_is_one_line_and_a_warning_no_failure() -> None:
+    error = UserErrorInfo(type="DivergedError", message="The loss became NaN. Be slower.", traceback="", batch=7)
+    experiment = search(None, error, error.model_copy(update={"batch": 9}))
+    store = LocalStore.find(str(experiment.id))
+    store.write_trial(store.trials()[0].model_copy(update={"warning": "The loss became NaN at batch 4."}))
+    text = experiment._repr_mimebundle_()["text/plain"]
+    first = "Trial 2 failed at batch 7; so did trial 3: DivergedError: The loss became NaN. Be slower."
+    assert text.endswith(f"\n{first}\nTrial 1: The loss became NaN at batch 4.")
+    assert "<pre" not in experiment._repr_mimebundle_()["text/html"]
+
+
 def test_a_search_says_which_trials_failed_where_and_why() -> None:
     bad = failure("bad <shape>", batch=30, cell=4, line=2)
     experiment = search(None, bad, failure("other"), bad, bad)

@@ -67,10 +67,13 @@ def test_in_a_function_of_another_cell_before_the_first_batch(kernel: Kernel, cl
     data = kernel.run(DATA).number
     trial_cell = kernel.run(IN_DATA).number
     number = _create(kernel, "Unread", port=gate.port)
-    waited = wait_while_the_second_attempt_stands(kernel, gate, "KeyError: 'y'")
-    assert_told(waited, f"Cell [{data}], line {line_of(DATA, 'return')}", "KeyError: 'y'")
+    waiting = kernel.begin("experiment.wait()")
+    gate.next().go()
+    waited = kernel.finish(waiting, fails=True)
+    assert f"failed before its first batch, in cell [{data}], line {line_of(DATA, 'return')}:\n" in waited.text
+    assert "KeyError: 'y'" in waited.error
     assert f"Cell [{trial_cell}], line {line_of(IN_DATA, 'return')}, in build_training_data_loader" in waited.text
-    assert ended(cluster.attach(number), ExperimentState.ERROR).restarts == 1
+    assert ended(cluster.attach(number), ExperimentState.ERROR).restarts == 0
 
 
 @pytest.mark.long

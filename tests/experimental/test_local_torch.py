@@ -13,6 +13,7 @@ import det_native as det  # noqa: E402 (after the check for torch)
 from det_native.errors import (  # noqa: E402
     ArgumentError,
     CheckpointError,
+    DivergedError,
     TrialDefinitionError,
     UnsupportedFeatureError,
 )
@@ -167,6 +168,41 @@ def test_grid_search_runs_every_point() -> None:
     }
     experiment = det.experimental.create(LineTrial, config, local=True)
     assert [trial.hparams["lr"] for trial in experiment.trials] == [0.1, 0.2]
+
+
+class SpoiltTrial(LineTrial):
+    """Its loss is no number where the learning rate is too high, and memory runs out where it is 0.5."""
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        if self.context.get_hparam("lr") == 0.5:
+            raise MemoryError
+        metrics = super().train_batch(batch, epoch_idx, batch_idx)
+        return {"loss": float("nan")} if self.context.get_hparam("lr") > 1 and batch_idx == 2 else metrics
+
+
+def test_a_search_goes_on_without_a_trial_that_diverges(capsys: pytest.CaptureFixture[str]) -> None:
+    searcher = {**CONFIG["searcher"], "name": "grid"}
+    lr = {"type": "categorical", "vals": [2.0, 0.05]}
+    config = {**CONFIG, "searcher": searcher, "hyperparameters": {"global_batch_size": 4, "lr": lr}}
+    experiment = det.experimental.create(SpoiltTrial, config, local=True)
+    detail = experiment.detail()
+    assert (detail.state, detail.failed_trials, detail.trials) == (ExperimentState.COMPLETED, 1, 2)
+    error = experiment.trials[-1].detail().error or experiment.trials[0].detail().error
+    assert error is not None
+    assert (error.type, error.batch, error.traceback) == ("DivergedError", 3, "")
+    said = capsys.readouterr().out
+    assert "Trial 1 failed, and the search goes on: The loss became NaN at batch 3. Likely causes: " in said
+    lr["vals"] = [2.0, 3.0]
+    with pytest.raises(DivergedError, match="The loss became NaN at batch 3"):
+        det.experimental.create(SpoiltTrial, config, local=True)
+
+
+def test_memory_that_ran_out_says_the_batch_size_here_too() -> None:
+    config = {**CONFIG, "hyperparameters": {"global_batch_size": 4, "lr": 0.5}}
+    with pytest.raises(MemoryError) as caught:
+        det.experimental.create(SpoiltTrial, config, local=True)
+    (advice,) = caught.value.__notes__
+    assert advice.startswith("The batch size is 4 (global_batch_size): try a smaller one, such as 2.")
 
 
 def test_mode_local_is_one_minimal_loop_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:

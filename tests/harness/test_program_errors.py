@@ -67,12 +67,13 @@ def test_a_chained_error_tells_both_in_order(tmp_path: Path) -> None:
     assert second.endswith("ValueError: b")
 
 
-def test_a_long_message_keeps_the_frames_and_its_beginning(tmp_path: Path) -> None:
+def test_a_long_message_keeps_the_frames_its_beginning_and_its_end(tmp_path: Path) -> None:
     info = error_of(tmp_path, [cell(3, "def fail():\n    raise ValueError('begin ' + 'x' * 100_000 + ' end')\nfail()")])
     lines = info.traceback.splitlines()
     assert lines[:2] == ["Traceback (most recent call last):", "  Cell [3], line 3"]
     assert any(line.startswith("ValueError: begin xxx") for line in lines)
-    assert lines[-1] == "[95022 more characters]"
+    assert lines[-2] == "[95022 more characters]"
+    assert lines[-1].endswith("xxx end")
     assert len(info.traceback) < 20_000
     assert info.message.startswith("begin xxx")
 
@@ -86,7 +87,7 @@ def test_a_long_traceback_is_cut_in_its_middle(tmp_path: Path) -> None:
     [cut] = [index for index, line in enumerate(lines) if line.endswith("lines left out]")]
     assert lines[cut - 1] in ("  Cell [3], line 3, in down", "    down(n - 1)")
     shown = len(lines) - 1
-    assert int(lines[cut].split()[0].strip("[")) + shown == 1 + 2 * 602 + 2
+    assert int(lines[cut].split()[0].strip("[")) + shown == 1 + 2 * 602 + 3
     assert any(line.startswith("ValueError: begin xxx") for line in lines[cut:])
     assert "  Cell [3], line 4, in down" in lines[cut:]
 

@@ -106,6 +106,15 @@ class Notebook:
         """Press the stop button: SIGINT to the kernel."""
         self._manager.interrupt_kernel()
 
+    def begin(self, source: str) -> None:
+        """Run a cell whose end nobody waits for."""
+        self._client.execute(source)
+
+    def restart(self) -> None:
+        """Press the restart button, whatever runs."""
+        self._manager.restart_kernel(now=True)
+        self._client.wait_for_ready(timeout=240)
+
     def run(
         self,
         source: str,

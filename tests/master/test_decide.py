@@ -66,11 +66,22 @@ def test_so_is_an_error_of_the_worker_unless_the_next_run_takes_another_checkpoi
     assert isinstance(decide(with_error(again, corrupt)), Restart)
 
 
-@pytest.mark.parametrize("name", ["TrialDefinitionError", "InvalidDataError"])
+@pytest.mark.parametrize("name", ["TrialDefinitionError", "InvalidDataError", "DivergedError"])
 def test_what_no_other_run_can_mend_is_not_tried_again(name: str) -> None:
     lasting = error().model_copy(update={"type": name})
     for reason in (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR):
         assert isinstance(decide(with_error(facts(reason), lasting)), Fail)
+
+
+def test_an_error_of_the_user_before_anything_was_trained_costs_no_restart() -> None:
+    known = with_error(facts(ExitReason.USER_ERROR, trained=False), error(batch=1))
+    decision = decide(known)
+    assert isinstance(decision, Fail)
+    assert decision.reason == "The user's code failed before a batch was done; the trial is not tried again."
+    assert isinstance(decide(replace(known, trained=True)), Restart), "what was trained is not given up at once"
+    assert known.exit is not None
+    of_the_worker = replace(known, exit=known.exit.model_copy(update={"reason": ExitReason.HARNESS_ERROR}))
+    assert isinstance(decide(of_the_worker), Restart)
 
 
 def test_an_error_elsewhere_is_another_error() -> None:

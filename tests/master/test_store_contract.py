@@ -262,3 +262,13 @@ def test_a_failed_transaction_leaves_nothing_behind(fixture: Fixture) -> None:
     assert shown(fixture)[-1] == (40, {"loss": 1.0})
     with fixture.database.read() as connection:
         assert trials.get(connection, fixture.trial_id).batches == 40
+
+
+def test_a_warning_is_the_trials_and_its_experiments(fixture: Fixture) -> None:
+    run = fixture.run()
+    run.say({"type": "warning", "text": "The loss became NaN at batch 4."})
+    with fixture.database.read() as connection:
+        assert trials.get(connection, fixture.trial_id).warning == "The loss became NaN at batch 4."
+        assert experiments.get(connection, fixture.experiment_id).warning == "The loss became NaN at batch 4."
+        told = events.after(connection, OWNER, 0)
+    assert [event.type for event in told if event.data.get("warning")] == ["trial", "experiment"]

@@ -12,7 +12,7 @@ from digits_trials import Full, LocalRun, with_method
 from torch import nn
 from torch.optim.lr_scheduler import StepLR
 
-from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.errors import ArgumentError, DivergedError, TrialDefinitionError
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchCallback, PyTorchTrial, Reducer
 
 pytestmark = pytest.mark.slow
@@ -134,7 +134,7 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
         (evaluates("loss"), TrialDefinitionError, r"Broken.evaluate_batch\(\) returned str; return metrics by name"),
         (
             evaluates({"loss": float("nan")}),
-            TrialDefinitionError,
+            DivergedError,
             r"metric 'loss' is NaN at batch \d+, .* Broken.evaluate_batch\(\) returned it",
         ),
         ({"evaluate_full_dataset": lambda *a: {"val": 1.0}}, TrialDefinitionError, "searcher.metric is 'loss'.*val"),

@@ -138,3 +138,26 @@ def test_values_that_json_cannot_hold_are_listed_beside_other_problems() -> None
         "hyperparameters.a",
         "hyperparameters.global_batch_size",
     }
+
+
+@pytest.mark.parametrize(
+    ("searcher", "expected"),
+    [
+        (
+            {"name": "singel", "max_lenght": {"batches": 4}, "metric": "loss"},
+            {"searcher.name", "searcher.max_lenght", "searcher.max_length"},
+        ),
+        (
+            {"name": "randm", "metrik": "loss", "smaller_is_better": "yes", "max_length": {"batches": 4}},
+            {"searcher.name", "searcher.metrik", "searcher.metric", "searcher.smaller_is_better"},
+        ),
+        # What another kind of searcher takes may be right, once the name is.
+        (
+            {"name": "randm", "metric": "loss", "max_length": {"batches": 4}, "max_trials": 4},
+            {"searcher.name"},
+        ),
+    ],
+)
+def test_a_misspelled_kind_hides_no_other_mistake(searcher: dict[str, object], expected: set[str]) -> None:
+    config = {"searcher": searcher, "hyperparameters": {"global_batch_size": 4}}
+    assert set(problems_of(config)) == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.handles import Experiment
+from det_native.errors import DivergedError
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import config_of_one_trial, sample_of_call, samples_of_search
 from det_native.experimental.settings import Settings
@@ -46,14 +47,22 @@ def create_here(
     """Train a Trial class on this machine: every trial of the search, one after the other.
 
     Ctrl-C ends the trial under way with a checkpoint, and the search with it. Without a seed in the configuration one
-    is drawn, which stands in the experiment's own.
+    is drawn, which stands in the experiment's own. A trial whose loss is no finite number any more ends, and the search
+    goes on without it.
     """
     config = config.with_some_seed()
     experiment = LocalExperiment("create", trial_class, config, framework, settings, origin)
     samples = list(samples_of_search(config, test=settings.place.test))
     with experiment.running(planned=len(samples)):
-        for sample in samples:
-            experiment.run_trial(sample)
+        diverged = 0
+        for number, sample in enumerate(samples, start=1):
+            try:
+                experiment.run_trial(sample)
+            except DivergedError as error:
+                diverged += 1
+                if diverged == len(samples):
+                    raise
+                print(f"Trial {number} failed, and the search goes on: {error}")
             if experiment.interrupted:
                 break
     return experiment.handle

@@ -12,6 +12,7 @@ from det_native.client import rendering
 from det_native.client.handles import Experiment
 from det_native.client.local_source import LocalSource
 from det_native.display.environment import in_notebook
+from det_native.errors import DivergedError
 from det_native.experimental.directory import working_directory
 from det_native.experimental.local.output import copied_output
 from det_native.experimental.local.own_processes import ProcessFailedError, train_in_processes, wants_processes
@@ -27,6 +28,7 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallKind, Framework
+from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
 from det_native.schema.states import ExperimentState, TrialState
 
 if TYPE_CHECKING:
@@ -186,6 +188,10 @@ class LocalExperiment:
             with progress or nullcontext(), self._log(trial) as log:
                 yield trial, reporter, log
         except BaseException as error:
+            if is_out_of_memory(error):
+                error.add_note(
+                    memory_advice(self._environment(sample).batch_size, self._complete.resources.slots_per_trial)
+                )
             self._record.end_trial(reporter, TrialState.ERROR, describe(error))
             raise
 
@@ -198,9 +204,12 @@ class LocalExperiment:
     def _length(self, sample: Sample, steps: int | None) -> int:
         from det_harness.trial.lengths import in_whole_epochs, one_of_each, periods_of
 
-        environment = TrialEnvironment(config=self._config, hparams=sample.hparams, trial_seed=sample.seed)
+        environment = self._environment(sample)
         periods = one_of_each() if self._settings.place.test else periods_of(environment)
         return (periods if steps is None else in_whole_epochs(periods, environment, steps)).length
+
+    def _environment(self, sample: Sample) -> TrialEnvironment:
+        return TrialEnvironment(config=self._config, hparams=sample.hparams, trial_seed=sample.seed)
 
     def _files(self, trial_id: int) -> Path:
         folder = self._store.trial_folder(trial_id) / "files"
@@ -226,8 +235,13 @@ def describe(error: BaseException) -> rest.UserErrorInfo:
     """Return an exception of a local run as it is kept with the experiment."""
     if isinstance(error, ProcessFailedError):
         return error.info
+    if isinstance(error, DivergedError):
+        return rest.UserErrorInfo(
+            type=type(error).__name__, message=error.without_batch, traceback="", batch=error.batch or 0
+        )
+    notes = getattr(error, "__notes__", ())
     return rest.UserErrorInfo(
         type=type(error).__name__,
-        message=str(error),
+        message=with_advice(own_message(error), " ".join(notes)) if notes else own_message(error),
         traceback="".join(traceback.format_exception(error)),
     )

@@ -104,7 +104,9 @@ class Record:
 
     def _tell(self, reporter: LocalReporter, batches: int) -> None:
         """Write how far the trial is, and the experiment with it."""
-        trial = self._trials[-1].model_copy(update={"batches": batches, "best_validation": reporter.best_metric()})
+        trial = self._trials[-1].model_copy(
+            update={"batches": batches, "best_validation": reporter.best_metric(), "warning": reporter.told}
+        )
         self._trials[-1] = trial
         self._store.write_trial(trial)
         self._write_checkpoints(trial.id, reporter)
@@ -138,7 +140,7 @@ class Record:
         if state is TrialState.COMPLETED and self._whole_epochs and batches:
             # fit() counts the smaller last batch of each epoch, which a length in records does not know.
             changes["target_batches"] = batches
-        trial = trial.model_copy(update={"best_validation": reporter.best_metric()} | changes)
+        trial = trial.model_copy(update={"best_validation": reporter.best_metric(), "warning": reporter.told} | changes)
         self._trials[-1] = trial
         self._store.write_trial(trial)
         self._update(progress=len(self._trials) / self._planned)
@@ -191,5 +193,13 @@ class Record:
     def _update(self, **changes: Any) -> None:
         values = [trial.best_validation for trial in self._trials if trial.best_validation is not None]
         best = (min(values) if self._detail.smaller_is_better else max(values)) if values else None
-        self._detail = self._detail.model_copy(update={"trials": len(self._trials), "best_validation": best} | changes)
+        warning = next((trial.warning for trial in self._trials if trial.warning), None)
+        failed = sum(trial.state is TrialState.ERROR for trial in self._trials)
+        known = {
+            "trials": len(self._trials),
+            "failed_trials": failed,
+            "best_validation": best,
+            "warning": warning,
+        }
+        self._detail = self._detail.model_copy(update=known | changes)
         self._store.write_experiment(self._detail)

@@ -16,7 +16,7 @@ UNUSABLE = frozenset({"CheckpointCorruptError", "CheckpointNotFoundError"})
 FULL = "DiskFullError"
 
 # A rule of the API that the program breaks: it does so however often it is run.
-_LASTING = frozenset({"TrialDefinitionError", "InvalidDataError"})
+_LASTING = frozenset({"TrialDefinitionError", "InvalidDataError", "DivergedError"})
 _OWN_ERRORS = (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR)
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -52,6 +52,8 @@ class Facts:
         How much it had, if the system has killed it for want of memory.
     batch_size : int or None
         Of all its slots, as far as it is known.
+    trained : bool
+        A batch of the trial was done, by this run or an earlier one.
     """
 
     exit: ExitReport | None
@@ -68,6 +70,7 @@ class Facts:
     full: bool = False
     memory: str = ""
     batch_size: int | None = None
+    trained: bool = True
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,11 @@ def decide(facts: Facts) -> Decision:
     """Return what becomes of the trial.
 
     An error is tried once more, and not again if it then is the same at the same batch; not at all if it is one that
-    comes however often the program is run. A process that vanished is restarted as long as there are restarts left, and
-    so is one that somebody else than the master had end (SIGTERM, when a machine shuts down): its trial has not done
-    what it was to do. A run that was asked to end, and did so or had to be killed, is no restart; nor is one that a
-    full disk has ended. A run that says that it has done all is not believed where fewer batches, or metrics of fewer
-    batches, are here.
+    comes however often the program is run, or one of the user's code before anything was trained. A process that
+    vanished is restarted as long as there are restarts left, and so is one that somebody else than the master had end
+    (SIGTERM, when a machine shuts down): its trial has not done what it was to do. A run that was asked to end, and did
+    so or had to be killed, is no restart; nor is one that a full disk has ended. A run that says that it has done all
+    is not believed where fewer batches, or metrics of fewer batches, are here.
     """
     reason = facts.exit.reason if facts.exit is not None else None
     missing = _missing(facts)
@@ -140,6 +143,8 @@ def decide(facts: Facts) -> Decision:
         return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
     if reason in _OWN_ERRORS and error.type in _LASTING:
         return Fail(error, "Each further attempt would end with the same error; the trial is not tried again.")
+    if reason is ExitReason.USER_ERROR and not facts.trained:
+        return Fail(error, "The user's code failed before a batch was done; the trial is not tried again.")
     reported = reason in _OWN_ERRORS and error.type not in UNUSABLE
     fingerprint = fingerprint_of(error) if reported else None
     if fingerprint is not None and fingerprint == facts.fingerprint:

@@ -321,6 +321,7 @@ class Runs:
             may_restart=may_restart,
             last_row=stored.training_last if stored else -1,
             full=full,
+            trained=trial.batches > 0,
         )
         return decide(facts)
 

@@ -249,12 +249,20 @@ def _query(owner: str | None) -> Select[Any]:
         .where(trials.c.experiment_id == experiments.c.id, trials.c.state.in_(_LIVE))
         .scalar_subquery()
     )
+    warning = (
+        select(trials.c.warning)
+        .where(trials.c.experiment_id == experiments.c.id, trials.c.warning.is_not(None))
+        .order_by(trials.c.id)
+        .limit(1)
+        .scalar_subquery()
+    )
     query = select(
         experiments,
         count.label("trials"),
         failed.label("failed_trials"),
         started.label("started"),
         notice.label("notice"),
+        warning.label("warning"),
     )
     return query if owner is None else query.where(experiments.c.owner == owner)
 
@@ -319,4 +327,5 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         ended=row.ended,
         seconds_left=row.seconds_left if row.state == ExperimentState.ACTIVE else None,
         waits_for=(row.waits_for or "") if row.state == ExperimentState.ACTIVE else "",
+        warning=row.warning,
     )

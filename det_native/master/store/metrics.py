@@ -102,6 +102,22 @@ def rows(
     ]
 
 
+def last_row(connection: Connection, trial_id: int, kind: MetricKind) -> dict[str, Any]:
+    """Return the metrics of the last row that is shown; nothing if there is none."""
+    for segment in reversed(segments(connection, trial_id, kind)):
+        query = (
+            select(metrics.c["values"])
+            .where(*_inside(trial_id, kind, segment))
+            .order_by(metrics.c.batch.desc())
+            .limit(1)
+        )
+        text = connection.execute(query).scalar()
+        if text is not None:
+            found: dict[str, Any] = json.loads(text)
+            return found
+    return {}
+
+
 def rows_json(
     connection: Connection, trial_id: int, kind: MetricKind, *, owner: str, after_batch: int, limit: int
 ) -> str:

@@ -210,6 +210,8 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             _apply_started(transaction, run, report)
         case rest.CheckpointReport():
             _apply_checkpoint(transaction, run, report)
+        case rest.WarningReport():
+            _apply_warning(transaction, run, report)
         case rest.ExitReport():
             _apply_exit(transaction, run, report)
 
@@ -266,6 +268,13 @@ def _apply_checkpoint(transaction: Transaction, run: _Run, report: rest.Checkpoi
     if checkpoint is not None:
         data = checkpoint.model_dump(mode="json")
         events.emit(transaction, run.row.owner, "checkpoint", run.row.experiment_id, run.row.trial_id, data)
+
+
+def _apply_warning(transaction: Transaction, run: _Run, report: rest.WarningReport) -> None:
+    trials.update_row(transaction, run.row.trial_id, warning=report.text)
+    events.trial_changed(transaction, trials.get(transaction.connection, run.row.trial_id))
+    experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
+    events.experiment_changed(transaction, experiment, run.row.owner)
 
 
 def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) -> None:

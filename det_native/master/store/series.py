@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, func, select
 
 from det_native.master.store import trials as trial_store
-from det_native.master.store.metrics import SUMMARY_COLUMNS, Segment, segments, summary_of
+from det_native.master.store.metrics import SUMMARY_COLUMNS, Segment, last_row, segments, summary_of
 from det_native.master.store.pyramid import BASE, LEVELS, Summary, merge_evenly, width
 from det_native.master.store.tables import buckets, metrics, runs
 from det_native.schema.numbers import number
@@ -52,12 +52,14 @@ def curves(
     """Return what :func:`read` returns, of every metric of these kinds by name; only of `name` if it is given."""
     found = []
     for kind in kinds:
+        newest = last_row(connection, trial_id, kind)
         for metric, parts in sorted(_parts(connection, trial_id, kind, name, points).items()):
             batch, minimum, maximum, mean = _points(parts, points)
             if batch:
                 curve = MetricCurve(
                     trial_id=trial_id, kind=kind, name=metric, batch=batch, minimum=minimum, maximum=maximum, mean=mean
                 )
+                curve.last = number(newest.get(metric))
                 found.append(curve)
     return found
 

@@ -102,6 +102,7 @@ trials = Table(
     Column("fingerprint", Text, nullable=True),
     Column("waiting", Text, nullable=True),
     Column("notice", Text, nullable=True),
+    Column("warning", Text, nullable=True),
     Column("created", String(32), nullable=False),
     Column("started", String(32), nullable=True),
     Column("ended", String(32), nullable=True),

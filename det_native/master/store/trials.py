@@ -174,4 +174,5 @@ def _trial(row: Row[Any]) -> rest.Trial:
         ended=row.ended,
         slots=(row.slots or []) if row.state == TrialState.RUNNING else [],
         notice="; ".join(filter(None, (row.waiting, row.notice))),
+        warning=row.warning,
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from det_harness.trial.services import Reporter
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.metric_names import companions
 from det_native.schema.rest import MetricRow
 
 
@@ -30,6 +31,8 @@ class LocalReporter(Reporter):
         In order of batches.
     checkpoints : list of (str, CheckpointManifest)
         Location and manifest of each, in the order in which they were completed.
+    told : str or None
+        The last notice.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class LocalReporter(Reporter):
         self._making_rows = threading.Lock()
         self.validation_rows: list[MetricRow] = []
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
+        self.told: str | None = None
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Keep rows of training metrics."""
@@ -80,6 +84,10 @@ class LocalReporter(Reporter):
     def waiting(self, text: str) -> None:
         """Print what the training waits for."""
         print(f"The training {text or 'goes on'}.")
+
+    def warning(self, text: str) -> None:
+        """Keep what has happened in the training and is no failure."""
+        self.told = text
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""
@@ -129,10 +137,17 @@ class _PrintingReporter(Reporter):
         """Pass on what the training waits for."""
         self._reporter.waiting(text)
 
+    def warning(self, text: str) -> None:
+        """Pass on what has happened."""
+        self._reporter.warning(text)
+
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""
         return self._reporter.best_metric()
 
 
 def _listed(metrics: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{name} = {value:.4g}" for name, value in metrics.items() if value is not None)
+    drawn = companions(metrics).values()
+    return ", ".join(
+        f"{name} = {value:.4g}" for name, value in metrics.items() if value is not None and name not in drawn
+    )

@@ -15,6 +15,7 @@ from typing import Any, NotRequired, TypedDict, Unpack
 from det_harness.local.report import LocalReporter, reporting
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.divergence import LossWatch
 from det_harness.trial.lengths import one_of_each, periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Controller, Outcome, Services
@@ -101,7 +102,7 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         services = Services(
             environment=environment,
             schedule=Schedule(one_of_each() if test else periods_of(environment)),
-            reporter=reporter,
+            reporter=LossWatch(reporter, environment),
             checkpoints=checkpoints,
             stop_requested=interrupted.is_set,
             validation_batches=1 if test else None,

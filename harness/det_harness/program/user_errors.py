@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 
 from det_harness.program.calls import ProgramSource, Unit
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
 from det_native.schema.rest import UserErrorInfo
 
 _LONGEST = 20_000
@@ -29,11 +31,11 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
     Returns
     -------
     UserErrorInfo
-        With the innermost place in the user's code, and a traceback of the user's frames only. If no frame is the
-        user's, all frames are shown. A long traceback lacks lines in its middle, a long message its end.
+        With its last own message, the innermost place in the user's code, and a traceback of the user's frames only. If
+        no frame is the user's, all frames are shown. A long traceback, or a long message in it, lacks its middle.
     """
     unit, line = _innermost(_of_user(error, source) or error, source)
-    message = str(error)
+    message = own_message(error)
     return UserErrorInfo(
         type=type(error).__name__,
         message=message[:_LONGEST],
@@ -44,6 +46,15 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
         line=line,
         batch=batch,
     )
+
+
+def advised(info: UserErrorInfo, error: BaseException, environment: TrialEnvironment) -> UserErrorInfo:
+    """Return the description of an exception with what to do about it, where that can be said: memory that ran out."""
+    if not is_out_of_memory(error):
+        return info
+    advice = memory_advice(environment.batch_size, environment.slots)
+    message = with_advice(info.message, advice)
+    return info.model_copy(update={"message": message, "traceback": f"{info.traceback}\n{advice}"})
 
 
 def raised_by_user(error: BaseException, source: ProgramSource) -> bool:
@@ -122,15 +133,18 @@ def _one(error: BaseException, source: ProgramSource) -> Iterator[str]:
             yield from _source_line(frame, line)
     if isinstance(error, SyntaxError):
         yield from _syntax_place(error, source)
-        yield _beginning(f"{type(error).__name__}: {error.msg}")
+        yield _shortened(f"{type(error).__name__}: {error.msg}")
         return
-    yield _beginning("".join(traceback.format_exception_only(type(error), error)).rstrip("\n"))
+    yield _shortened("".join(traceback.format_exception_only(type(error), error)).rstrip("\n"))
 
 
-def _beginning(text: str) -> str:
-    """Return a message without the end of a long one."""
+def _shortened(text: str) -> str:
+    """Return a message without the middle of a long one: what was wrong may stand at its end."""
     left_out = len(text) - _LONGEST_MESSAGE
-    return text if left_out <= 0 else f"{text[:_LONGEST_MESSAGE]}\n[{left_out} more characters]"
+    if left_out <= 0:
+        return text
+    half = _LONGEST_MESSAGE // 2
+    return f"{text[:half]}\n[{left_out} more characters]\n{text[-half:]}"
 
 
 def _without_middle(text: str) -> str:

@@ -99,6 +99,9 @@ class SilentReporter:
     def waiting(self, text: str) -> None:
         """Say nothing."""
 
+    def warning(self, text: str) -> None:
+        """Report nothing."""
+
     def best_metric(self) -> float | None:
         """Return None."""
         return None

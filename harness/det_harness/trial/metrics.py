@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any
 
-from det_native.errors import TrialDefinitionError
+from det_native.errors import DivergedError, TrialDefinitionError
+from det_native.schema.metric_names import suggestion
 from det_native.schema.rest import MOST_METRICS
 
 
@@ -67,13 +68,16 @@ def checked_validation(
     Raises
     ------
     TrialDefinitionError
-        If the searcher's metric is missing or not a scalar, any metric is not a number, or there are too many.
+        If the searcher's metric is missing or not a scalar, any other metric is not a number, or there are too many.
+    DivergedError
+        If the searcher's metric is NaN.
     """
     if searcher_metric and searcher_metric not in metrics:
         found = ", ".join(map(str, metrics)) or "no metrics"
         raise TrialDefinitionError(
-            f"searcher.metric is '{searcher_metric}', but {owner} {verb}ed {found}. {verb.capitalize()} that metric, "
-            "or set searcher.metric to one of these; with test=True, a run of a few seconds shows whether they agree."
+            f"searcher.metric is '{searcher_metric}', but {owner} {verb}ed {found}. "
+            f"{suggestion(searcher_metric, list(metrics))}{verb.capitalize()} that metric, or set searcher.metric to "
+            "one of these; with test=True, a run of a few seconds shows whether they agree."
         )
     refuse_too_many(metrics, batch or 0, owner, verb)
     at = "" if batch is None else f" at batch {batch}"
@@ -81,9 +85,11 @@ def checked_validation(
     for name, value in metrics.items():
         number = checked_number(name, value, searcher_metric, owner)
         if math.isnan(number) and name == searcher_metric:
-            raise TrialDefinitionError(
-                f"Validation metric '{name}' is NaN{at}, so the trial cannot be compared with others; {owner} {verb}ed "
-                "it. Lower the learning rate, clip the gradients, or look for NaN in the data."
+            raise DivergedError(
+                f"Validation metric '{name}' is NaN",
+                f", so the trial cannot be compared with others; {owner} {verb}ed it. Lower the learning rate, clip "
+                "the gradients, or look for NaN in the data.",
+                batch,
             )
         if math.isnan(number):
             raise TrialDefinitionError(

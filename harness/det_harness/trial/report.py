@@ -24,12 +24,13 @@ from det_native.schema.rest import (
     ReportsAccepted,
     StartedReport,
     UserErrorInfo,
+    WarningReport,
 )
 from det_native.schema.states import ExitReason, MetricKind
 
 logger = logging.getLogger("det_harness")
 
-AnyReport = StartedReport | MetricsReport | CheckpointReport | ExitReport
+AnyReport = StartedReport | MetricsReport | CheckpointReport | WarningReport | ExitReport
 
 INTERVAL = 0.08
 HEARTBEAT = 2.0
@@ -166,6 +167,12 @@ class SpoolReporter:
             self._append_rows()
             report = CheckpointReport(seq=self._next(), location=location, manifest=manifest)
             self._append(report, durable=True, then=self._on_checkpoint)
+
+    def warning(self, text: str) -> None:
+        """Report what has happened in the training and is no failure."""
+        with self._wake:
+            self._append_rows()
+            self._append(WarningReport(seq=self._next(), text=text))
 
     def exit(
         self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None, *, early: bool = False

@@ -31,6 +31,9 @@ class Reporter(Protocol):
         """Say what the trial waits for, or by an empty text that it waits no longer."""
         return
 
+    def warning(self, text: str) -> None:
+        """Report what has happened in the training and is no failure; the last one counts."""
+
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric, the validation just reported left out.
 

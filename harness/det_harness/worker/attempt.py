@@ -17,12 +17,13 @@ from pydantic import BaseModel
 
 from det_harness.program.host import WorkerHost
 from det_harness.program.runner import ProgramRunner, check_versions
-from det_harness.program.user_errors import describe, raised_by_user
+from det_harness.program.user_errors import advised, describe, raised_by_user
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.gang import Failures, SilentReporter, exit_report, ranks_of, run_folder
 from det_harness.ranks.group import joined
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.divergence import LossWatch
 from det_harness.trial.forks import end_forked_child, is_forked_child, this_is_the_worker
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.publications import Publications
@@ -35,6 +36,7 @@ from det_native.errors import (
     BundleCorruptError,
     CheckpointError,
     DiskFullError,
+    DivergedError,
     MasterError,
     MissingDependencyError,
     RankLostError,
@@ -84,6 +86,7 @@ class TrialRun:
         self._work = self._directory / "work"
         self._stop = threading.Event()
         self._told_to_stop = False
+        self._begun = False
         self._environment = TrialEnvironment(
             config=job.config,
             hparams=job.hparams,
@@ -139,7 +142,7 @@ class TrialRun:
         services = Services(
             environment=self._environment,
             schedule=schedule,
-            reporter=self._reporter,
+            reporter=LossWatch(self._reporter, self._environment),
             checkpoints=self._checkpoints(),
             stop_requested=self._must_stop,
             validation_batches=1 if job.test else None,
@@ -176,6 +179,7 @@ class TrialRun:
         )
 
     def _started(self, batch: int, notice: str) -> None:
+        self._begun = True
         length = self._schedule.periods.length if self._schedule is not None else None
         self._reporter.started(batch, length, notice)
 
@@ -208,8 +212,12 @@ class TrialRun:
             info = UserErrorInfo(type=kind.__name__, message=str(error), traceback="", batch=done)
             reason, code = ExitReason.HARNESS_ERROR, EXIT_HARNESS_ERROR
         else:
-            info = describe(error, runner.source, self._failing_batch(done))
-            print(info.traceback, file=sys.stderr, flush=True)
+            info = advised(describe(error, runner.source, self._failing_batch(done)), error, self._environment)
+            if isinstance(error, DivergedError):  # no line of the code is to blame: a sentence says it all
+                info = UserErrorInfo(
+                    type=info.type, message=error.without_batch, traceback="", batch=error.batch or done
+                )
+            print(info.traceback or f"{info.type} at batch {info.batch}: {info.message}", file=sys.stderr, flush=True)
             reason, code = ExitReason.USER_ERROR, EXIT_USER_ERROR
         if not first:
             reason, code = ExitReason.PEER_FAILED, EXIT_RANK_FAILED
@@ -217,7 +225,7 @@ class TrialRun:
 
     def _failing_batch(self, done: int) -> int:
         """Return the batch in which an exception was raised: one that was not completed, if it was one of training."""
-        if self._host is None or self._host.failure is None or self._schedule is None:
+        if self._host is None or self._host.failure is None or self._schedule is None or not self._begun:
             return done
         return done + 1 if isinstance(self._schedule.next(), Train) else done
 

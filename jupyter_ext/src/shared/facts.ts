@@ -120,7 +120,7 @@ interface FirstOfMany extends Failure {
   readonly others: number[];
 }
 
-/** What went wrong, worst first: why the experiment failed, else what made trials fail. Same tracebacks are told once. */
+/** What went wrong: what made trials fail, why the experiment failed, and warnings of trials. Same tracebacks are told once. */
 export function failuresOf(view: ExperimentView): Failure[] {
   const found = new Map<string, FirstOfMany>();
   for (const trial of view.trials) {
@@ -135,20 +135,29 @@ export function failuresOf(view: ExperimentView): Failure[] {
     }
   }
   const failures = [...found.values()].map(
-    ({ headline, what, traceback, others }) => ({
-      headline: headline + othersText(others) + what,
-      traceback
-    })
+    ({ headline, what, traceback, others }) =>
+      failure(headline + othersText(others), what, traceback)
   );
   const error = view.experiment?.error;
   if (error && view.experiment?.state === 'CANCELED') {
     // Nobody's mistake: a kernel was restarted, say.
     failures.push({ headline: problemText(error), traceback: error.traceback });
   } else if (error && !found.has(tracebackOf(error))) {
-    const headline = `The experiment failed${whereText(error)}${whatText(error)}`;
-    failures.push({ headline, traceback: tracebackOf(error) });
+    const headline = `The experiment failed${whereText(error)}`;
+    failures.push(failure(headline, whatText(error), tracebackOf(error)));
+  }
+  for (const { id, warning } of view.trials) {
+    if (warning) {
+      failures.push({ headline: `Trial ${id}: ${warning}`, traceback: '' });
+    }
   }
   return failures;
+}
+
+/** What is said below the headline is nothing, if that says it all. */
+function failure(place: string, what: string, traceback: string): Failure {
+  const all = what === `: ${traceback}`;
+  return { headline: place + what, traceback: all ? '' : traceback };
 }
 
 /** `; so did trials 14 and 15`. */

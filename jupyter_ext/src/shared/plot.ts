@@ -336,21 +336,27 @@ export class Chart {
     const batches = plot.data[0];
     const under = plot.cursor.idx ?? null;
     const at = under ?? batches.length - 1;
-    const shown = this._order.flatMap(index =>
-      this._styles[index]?.background ? [] : [this._means[index] ?? []]
-    );
+    const shown = this._order.filter(index => !this._styles[index]?.background);
     const batch = batches[at] ?? null;
     this._legend.setValues(
       under === null ? null : batch,
-      shown.map(values => valueAt(values, at))
+      shown.map(index =>
+        under === null
+          ? this._last(index)
+          : valueAt(this._means[index] ?? [], at)
+      )
     );
+  }
+
+  /** The newest value of a line, as bars and logs say it. */
+  private _last(index: number): number | null {
+    const values = this._means[index] ?? [];
+    return this._lines[index]?.last ?? valueAt(values, values.length - 1);
   }
 
   private _describe(): void {
     const words = this._order.slice(0, 4).map(index => {
-      const values = this._means[index] ?? [];
-      const last = valueAt(values, values.length - 1);
-      return `${this._styles[index]?.label} ${formatValue(last)}`;
+      return `${this._styles[index]?.label} ${formatValue(this._last(index))}`;
     });
     const described = this._nothing.hidden
       ? `last values: ${words.join('; ')}`

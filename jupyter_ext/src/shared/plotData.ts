@@ -11,6 +11,8 @@ export interface Line {
   readonly validation: boolean;
   readonly batch: readonly number[];
   readonly mean: Values;
+  /** The newest value as it was reported, which what is drawn may be the mean of. */
+  readonly last: number | null;
   /** Null where minimum and maximum say no more than the mean. */
   readonly band: { readonly minimum: Values; readonly maximum: Values } | null;
 }
@@ -101,6 +103,7 @@ export function asLine(curve: MetricCurve, logarithmic = false): Line {
     validation: curve.kind === 'validation',
     batch: curve.batch,
     mean,
+    last: clean([curve.last])[0] ?? null,
     band: flat ? null : { minimum, maximum }
   };
 }

@@ -987,6 +987,7 @@ export interface components {
      *     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
      *     `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
      *     that has none waits for, and who has them; it is empty else. `notice` says what else trials of it wait for.
+     *     `warning` is that of the first trial that has one.
      */
     Experiment: {
       /** Best Validation */
@@ -1041,6 +1042,8 @@ export interface components {
        * @default
        */
       waits_for: string;
+      /** Warning */
+      warning?: string | null;
     };
     /**
      * ExperimentCreate
@@ -1122,6 +1125,8 @@ export interface components {
        * @default
        */
       waits_for: string;
+      /** Warning */
+      warning?: string | null;
     };
     /**
      * ExperimentState
@@ -1254,12 +1259,16 @@ export interface components {
      * MetricCurve
      * @description A metric of one trial, down-sampled: per bucket the middle batch, and minimum, maximum and mean of the values.
      *
-     *     Of at most as many rows as buckets were asked for, each is a bucket of its own.
+     *     Of at most as many rows as buckets were asked for, each is a bucket of its own. `last` is the newest value as it was
+     *     reported, None where the last row has none; of a metric that is a mean over its epoch, that mean, while the curve is
+     *     of what single batches, or else whole epochs, have contributed.
      */
     MetricCurve: {
       /** Batch */
       batch: number[];
       kind: components['schemas']['MetricKind'];
+      /** Last */
+      last?: number | null;
       /** Maximum */
       maximum: (number | null)[];
       /** Mean */
@@ -1391,6 +1400,7 @@ export interface components {
         | components['schemas']['StartedReport']
         | components['schemas']['MetricsReport']
         | components['schemas']['CheckpointReport']
+        | components['schemas']['WarningReport']
         | components['schemas']['ExitReport']
       )[];
       /** Waiting */
@@ -1455,6 +1465,7 @@ export interface components {
      *
      *     `slots` are those that it holds at the moment: it runs as one process on each. `notice` is what is to be known of it
      *     beside its state: what it waits for, or that it has continued from an earlier checkpoint than its last one.
+     *     `warning` is what has happened in its training and is no failure, such as a loss that became NaN.
      */
     Trial: {
       /** Batches */
@@ -1492,6 +1503,8 @@ export interface components {
       state: components['schemas']['TrialState'];
       /** Target Batches */
       target_batches: number;
+      /** Warning */
+      warning?: string | null;
     };
     /**
      * TrialState
@@ -1554,6 +1567,21 @@ export interface components {
       sha256: string;
       /** Size */
       size: number;
+    };
+    /**
+     * WarningReport
+     * @description Something happened in the training that is no failure: the loss became NaN, say.
+     */
+    WarningReport: {
+      /** Seq */
+      seq: number;
+      /** Text */
+      text: string;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      type: 'warning';
     };
   };
   responses: never;

@@ -105,7 +105,7 @@ describe('a row', () => {
 
   it('says what a training waits for', () => {
     const notice = 'waits for disk space in /srv (checkpoint of batch 6)';
-    const row = rowOf(experiment({ notice }), NOW);
+    const row = rowOf(experiment({ warning: notice }), NOW);
     expect([row.shape, row.problem]).toEqual(['waiting', notice]);
     expect(row.label).toContain(notice);
   });
@@ -136,6 +136,11 @@ describe('a row', () => {
       cell: null
     });
     expect(problemLine(found)).toBe('ValueError: killed');
+    expect(problemLine({ ...found, traceback: '', batch: 7 })).toBe(
+      'At batch 7: ValueError: killed'
+    );
+    const notice = 'The loss became NaN at batch 4.';
+    expect(rowOf(experiment({ warning: notice }), NOW).problem).toBe(notice);
   });
 });
 

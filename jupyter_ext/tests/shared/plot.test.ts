@@ -84,6 +84,13 @@ describe('a chart', () => {
     found.dispose();
   });
 
+  it('says the newest value as bars and logs say it, whatever it draws', async () => {
+    const reduced = flatCurve([10, 20], [0.5, 0.25]);
+    const { chart: found, legend } = await chart([{ ...reduced, last: 0.4 }]);
+    expect(legend()).toEqual(['training 0.4']);
+    found.dispose();
+  });
+
   it('keeps its plot while only the data change', async () => {
     const { chart: found, plot, picture } = await chart();
     const before = plot();

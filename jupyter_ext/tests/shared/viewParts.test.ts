@@ -351,6 +351,25 @@ describe('a failure', () => {
     expect(two?.headline).toMatch(/; so did trial 4: ValueError: bad shape$/);
   });
 
+  it('of which a sentence says all is one line, the same for all trials it befell; a notice is told without a failure', () => {
+    const message = 'The loss became NaN. Lower the learning rate.';
+    const told = { type: 'DivergedError', message, traceback: '', batch: 7 };
+    const error = { ...told, prompts: true };
+    const notice = 'The loss became NaN at batch 4.';
+    const trials = [
+      trial({ id: 3, state: 'ERROR', error }),
+      trial({ id: 4, state: 'ERROR', error: { ...error, batch: 9 } }),
+      trial({ id: 5, state: 'RUNNING', warning: notice })
+    ];
+    expect(failuresOf(view({ trials }))).toEqual([
+      {
+        headline: `Trial 3 failed at batch 7; so did trial 4: DivergedError: ${message}`,
+        traceback: ''
+      },
+      { headline: `Trial 5: ${notice}`, traceback: '' }
+    ]);
+  });
+
   it('after which a trial goes on says so, and of one that went well is not told', () => {
     const retried = trial({ error: userError() });
     expect(failuresOf(view({ trials: [retried] }))[0]?.headline).toMatch(
@@ -374,11 +393,12 @@ describe('a failure', () => {
     expect(headlineOf('')).toMatch(/: ValueError$/);
   });
 
-  it('without a traceback has its type and message', () => {
-    const error = userError({ traceback: '' });
+  it('without a traceback has its type and message, where the headline is too short for them', () => {
+    const message = 'bad\nshape';
+    const error = userError({ traceback: '', message });
     const trials = [trial({ state: 'ERROR', error })];
     expect(failuresOf(view({ trials }))[0]?.traceback).toBe(
-      'ValueError: bad shape'
+      'ValueError: bad\nshape'
     );
   });
 

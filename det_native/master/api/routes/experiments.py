@@ -22,6 +22,7 @@ from det_native.master.api.answers import (
 )
 from det_native.master.flow.experiments import Idempotency
 from det_native.master.store import checkpoints, experiments, series, trials
+from det_native.schema.drawn import drawn, names_to_read
 from det_native.schema.rest import Checkpoint, Experiment, ExperimentCreate, ExperimentDetail, MetricCurve, Trial
 from det_native.schema.states import ExperimentState, MetricKind
 
@@ -119,8 +120,13 @@ def get_experiment_curves(
     with service.database.read() as connection:
         experiment = experiments.get(connection, experiment_id, owner)
         shown = trials.best_and_newest(connection, experiment, newest)
-        found = series.curves_of_many(connection, shown, kinds_of(kind), points=buckets, name=metric)
-    return reply_list(found)
+        names = [None] if metric is None else names_to_read(metric, experiment.framework)
+        found = [
+            curve
+            for name in names
+            for curve in series.curves_of_many(connection, shown, kinds_of(kind), points=buckets, name=name)
+        ]
+    return reply_list(drawn(found, experiment.framework))
 
 
 @router.get("/{experiment_id}/trials", response_model=list[Trial], responses=refusals(404))

@@ -18,7 +18,8 @@ from det_native.master.api.answers import (
     reply_list,
     reply_text,
 )
-from det_native.master.store import checkpoints, logs, metrics, series, trials
+from det_native.master.store import checkpoints, experiments, logs, metrics, series, trials
+from det_native.schema.drawn import drawn
 from det_native.schema.rest import Checkpoint, LogLine, MetricCurve, MetricRow, MetricSeries, Trial
 from det_native.schema.states import MetricKind
 
@@ -74,8 +75,10 @@ def get_curves(
 ) -> Response:
     """Return every metric down-sampled to at most `buckets` points, minimum and maximum kept; of fewer rows, all."""
     with service.database.read() as connection:
-        trials.get(connection, trial_id, owner)
-        return reply_list(series.curves(connection, trial_id, kinds_of(kind), points=buckets))
+        trial = trials.get(connection, trial_id, owner)
+        framework = experiments.get(connection, trial.experiment_id).framework
+        found = series.curves(connection, trial_id, kinds_of(kind), points=buckets)
+    return reply_list(drawn(found, framework))
 
 
 @router.get("/{trial_id}/logs", response_model=list[LogLine], responses=refusals(404))

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.data import make_feed
-from det_harness.frameworks.keras.loop import TrainingCallbacks, finite
+from det_harness.frameworks.keras.loop import TrainingCallbacks, as_number
 from det_harness.frameworks.keras.model_state import load_weights
 from det_harness.frameworks.keras.randomness import RandomnessCheck
 from det_harness.frameworks.keras.validation import ValidationFeed
@@ -106,7 +106,7 @@ class KerasController(TrainingPort):
         """Validate the model as it is, in the middle of an epoch or after it."""
         found = self._evaluate() if self.validation_feed.x is not None else {}
         if not found and self.services.schedule.progress.batches:  # the metrics of training stand in
-            found = {metric.name: finite(metric.result()) for metric in self.call.model.metrics}
+            found = {metric.name: as_number(metric.result()) for metric in self.call.model.metrics}
         yield found or None
 
     def save(self) -> None:

@@ -7,7 +7,6 @@ taken there continues with the next epoch.
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras.batch_values import BatchValues
 from det_harness.frameworks.keras.data import Feed
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
@@ -25,6 +25,7 @@ from det_harness.trial.metrics import refuse_too_many, scalar
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
 from det_native.keras.native import FitCall
+from det_native.schema.numbers import shown_number
 
 # Rows of training metrics wait at most so long (seconds) before they are reported.
 _REPORT_INTERVAL = 0.25
@@ -54,10 +55,12 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
 
     def __init__(self, controller: Training, folder: Path | None, restored: ExitStack) -> None:
         verbose = controller.verbosity()
+        # On workers each epoch is a line in the words of bars and views, with the same rounding.
+        self._says_epochs = verbose != 0 and controller.call.context.role == "worker"
         super().__init__(
             controller.call.callbacks(),
             add_history=True,
-            add_progbar=verbose != 0,
+            add_progbar=verbose != 0 and not self._says_epochs,
             model=controller.call.model,
             verbose=verbose,
             epochs=controller.epochs(),
@@ -75,6 +78,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         self._report_at = 0.0
         self._cut = self._finished = False
         self._train_function: Any = None
+        self._values = BatchValues(controller.steps)
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
@@ -108,7 +112,10 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         self._epoch_start = (epoch - initial) * self._controller.steps
         if self._done > self._epoch_start:
             self._restore()
+            self._values.begin_epoch(self.model, self._done - self._epoch_start)
             self._act()
+        else:
+            self._values.begin_epoch(self.model)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if self._should_call_train_batch_hooks:
@@ -118,7 +125,11 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         self._rows.append((done, logs))
         if done >= self._until or self._stop_requested() or self._context.stop_requested:
             self._pause()
-        elif time.monotonic() >= self._report_at:
+        elif (
+            time.monotonic() >= self._report_at
+            or not self._values.settled
+            or done - self._epoch_start >= self._controller.steps
+        ):
             self.report()
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -130,6 +141,9 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
             return
         validation = {name: value for name, value in (logs or {}).items() if name.startswith("val_")}
         super().on_epoch_end(epoch, logs)
+        if self._says_epochs:
+            said = ", ".join(f"{name} {_shown(value)}" for name, value in (logs or {}).items())
+            print(f"Epoch {epoch + 1}/{self._controller.epochs()}: {said}", flush=True)
         whole = self._done - self._epoch_start >= self._controller.steps
         self._schedule.trained(self._done)
         if self.model.stop_training and self._done < self._schedule.periods.length:
@@ -173,6 +187,8 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         if stop:
             self._schedule.request_stop()
         self._schedule.trained(self._done)
+        if self._done - self._epoch_start >= self._controller.steps or not self._values.settled:
+            self.report()  # while the metrics are still those of the epoch
         if self._done - self._epoch_start >= self._controller.steps:
             return
         if self._done >= self._schedule.periods.length:
@@ -213,8 +229,10 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         if not rows:
             return
         names = dict.fromkeys(name for _, logs in rows for name in logs)
-        columns = {name: [finite(logs.get(name)) for _, logs in rows] for name in names}
-        self._controller.services.reporter.training([batch for batch, _ in rows], columns)
+        columns = {name: [as_number(logs.get(name)) for _, logs in rows] for name in names}
+        batches = [batch for batch, _ in rows]
+        more = self._values.columns(self.model, [batch - self._epoch_start for batch in batches], columns)
+        self._controller.services.reporter.training(batches, columns | more)
 
     def _restore(self) -> None:
         if self._folder is not None:
@@ -222,10 +240,14 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
             model_state.restore(self._folder, controller.call, self.callbacks, controller.feed.first)
 
 
-def finite(value: Any) -> float | None:
-    """Return a number out of a metric of Keras's; None where it is none, or not finite."""
+def _shown(value: Any) -> str:
+    number = as_number(value)
+    return str(value) if number is None else shown_number(number)
+
+
+def as_number(value: Any) -> float | None:
+    """Return a number out of a metric of Keras's; None where it is none."""
     if isinstance(value, tf.Tensor):
         value = value.numpy()
     # The metrics of every batch come here: floats, nearly always.
-    number = float(value) if isinstance(value, np.floating) else scalar(value)
-    return number if number is not None and math.isfinite(number) else None
+    return float(value) if isinstance(value, np.floating) else scalar(value)

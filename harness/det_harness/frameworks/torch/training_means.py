@@ -107,6 +107,10 @@ class TrainingMeans(Reporter):
         """Pass on a checkpoint."""
         self._reporter.checkpoint(location, manifest)
 
+    def warning(self, text: str) -> None:
+        """Pass on a warning."""
+        self._reporter.warning(text)
+
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric."""
         return self._reporter.best_metric()

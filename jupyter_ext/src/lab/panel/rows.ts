@@ -62,7 +62,9 @@ export function rowOf(experiment: Experiment, now: number): Row {
   const metric = known ? formatValue(experiment.best_validation) : '';
   const detail = detailOf(experiment, word, now);
   const problem =
-    experiment.error === null ? note : problemLine(experiment.error);
+    experiment.error === null
+      ? note || (experiment.warning ?? '')
+      : problemLine(experiment.error);
   const lower = experiment.smaller_is_better;
   const direction = `${lower ? 'lower' : 'higher'} is better`;
   const best = known ? `best ${experiment.metric} ${metric}, ${direction}` : '';
@@ -102,12 +104,15 @@ function shapeOf({ state }: Experiment, word: string, note: string): Shape {
   return SHAPES[state] ?? 'stopped';
 }
 
-/** What went wrong, in one short line, and the cell it came from. */
+/** What went wrong, in one short line, and the cell or the batch it came from. */
 export function problemLine(error: UserErrorInfo): string {
   const [message] = error.message.split('\n');
   const said = filled(error.type, message ?? '').join(': ');
-  return typeof error.cell === 'number'
-    ? `${capitalised(cellName(error.cell, error.prompts))}: ${said}`
+  if (typeof error.cell === 'number') {
+    return `${capitalised(cellName(error.cell, error.prompts))}: ${said}`;
+  }
+  return error.batch && !error.traceback
+    ? `At batch ${error.batch}: ${said}`
     : said;
 }
 
