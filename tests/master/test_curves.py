@@ -179,6 +179,7 @@ def test_curves_over_http(master: Master) -> None:
         "minimum": [1.0, None, 3.0],
         "maximum": [1.0, None, 3.0],
         "mean": [1.0, None, 3.0],
+        "last": 3.0,
     }
     assert master.get("/trials/1/curves", kind="validation") == found[2:]
     assert [len(one["batch"]) for one in master.get("/trials/1/curves", buckets=2)] == [2, 2, 1]

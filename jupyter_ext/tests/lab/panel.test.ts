@@ -105,7 +105,7 @@ describe('a row', () => {
 
   it('says what a training waits for', () => {
     const notice = 'waits for disk space in /srv (checkpoint of batch 6)';
-    const row = rowOf(experiment({ warning: notice }), NOW);
+    const row = rowOf(experiment({ notice }), NOW);
     expect([row.shape, row.problem]).toEqual(['waiting', notice]);
     expect(row.label).toContain(notice);
   });
