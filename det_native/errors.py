@@ -106,6 +106,12 @@ def _show(kind: type[BaseException], error: BaseException, traceback: TracebackT
     print("".join(shown.format()), end="", file=sys.stderr)
 
 
+def error_class(name: str) -> type[DetError] | None:
+    """Return the class of this tree that has a name, None if there is none."""
+    kind = globals().get(name)
+    return kind if isinstance(kind, type) and issubclass(kind, DetError) else None
+
+
 class ArgumentError(DetError, ValueError):
     """Arguments of a call contradict each other or have no meaning; the message names them."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from det_native.capture.calls import occurrence
@@ -54,7 +55,7 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
     sources = [(source, target)]
     sources += [(file.path.read_text("utf-8"), file.target) for file in modules.files if file.path.suffix == ".py"]
     data = collect_data(sources, root, Path.cwd(), request.context_dir, arguments=arguments)
-    problems = list(modules.problems)
+    problems = [*modules.problems, *(_relative_imports(source, target) if command is None else ())]
     for text, where in sources:
         problems.extend(secret_problems(text, where, request.values))
     for name in request.values:
@@ -75,6 +76,20 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
         rows=[*modules.rows, *data.rows, *rows],
         warnings=[*modules.warnings, *data.warnings],
     )
+
+
+def _relative_imports(source: str, target: str) -> Iterator[Problem]:
+    """Yield what is wrong if the script runs as a module (``python -m pack.train``) and needs that."""
+    package = getattr(sys.modules.get("__main__"), "__package__", None)
+    relative = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and node.level]
+    if package and relative:
+        line = min(node.lineno for node in relative)
+        yield Problem(
+            f"{target}, line {line}",
+            f"a relative import works here, as `python -m {package}.{Path(target).stem}`, but the workers run the file "
+            "as a script, which belongs to no package.",
+            f"Start the training from a script beside the folder {package.partition('.')[0]!r} that imports it.",
+        )
 
 
 def _no_values(name: str) -> Problem:

@@ -224,7 +224,7 @@ def _until(feed: EventFeed, timeout: float | None, settled: Callable[[], None]) 
 
 
 def _truly_ended(source: Source, experiment_id: int | str) -> bool:
-    """Ask again: a replayed event may tell of an end that was not the last word (a resumed experiment)."""
+    """Ask again: a replayed event may tell of an end that was not the last one (a resumed experiment)."""
     return source.experiment(experiment_id).state.terminal
 
 

@@ -13,6 +13,7 @@
     local/3/trials/1/checkpoints.jsonl                   rest.Checkpoint, one a line
     local/3/trials/1/log.jsonl, log.1.jsonl              rest.LogLine, one a line; the second has the older ones
     local/3/trials/1/files/<uuid>/  the checkpoints
+    local/3/trials/1/run/1/         of processes that train for it; stays if the one that runs it dies: see ``left``
 
 A line that does not end is not there yet. The last `KEPT` runs stay, and older ones that somebody still holds a handle
 of.
@@ -34,11 +35,13 @@ from filelock import FileLock
 from pydantic import BaseModel, ValidationError
 
 from det_native.errors import NotFoundError
+from det_native.local.left import LeftReports, left_reports
 from det_native.local.locks import is_locked
 from det_native.local.runner import Runner
 from det_native.schema import rest
 from det_native.schema.home import Home
-from det_native.schema.states import ExperimentState, TrialState
+from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.states import CheckpointState, ExperimentState, TrialState
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -179,7 +182,7 @@ class LocalStore:
             return ""
 
     def experiment(self) -> rest.ExperimentDetail:
-        """Return the experiment; one whose process has ended without a word is stopped, and says why."""
+        """Return the experiment; one whose process has ended in the middle of it is stopped, and says why."""
         detail = self._kept_experiment()
         if detail.state.terminal or self.running():
             return detail
@@ -187,8 +190,10 @@ class LocalStore:
         if detail.state.terminal:
             return detail
         error = rest.UserErrorInfo(type="Stopped", message=self._why_stopped(), traceback="")
+        values = [trial.best_validation for trial in self.trials() if trial.best_validation is not None]
+        best = (min if detail.smaller_is_better else max)(values, default=None)
         changes = {"state": ExperimentState.CANCELED, "error": error, "ended": self._last_written()}
-        return detail.model_copy(update=changes)
+        return detail.model_copy(update=changes | {"best_validation": best})
 
     def _kept_experiment(self) -> rest.ExperimentDetail:
         return rest.ExperimentDetail.model_validate_json((self.folder / "experiment.json").read_bytes())
@@ -198,8 +203,24 @@ class LocalStore:
         found = self._kept_trials()
         if all(trial.state.terminal for trial in found) or self.running():
             return found
-        stopped = {"state": TrialState.CANCELED, "ended": self._last_written()}
-        return [trial if trial.state.terminal else trial.model_copy(update=stopped) for trial in self._kept_trials()]
+        return [trial if trial.state.terminal else self._stopped(trial) for trial in self._kept_trials()]
+
+    def _stopped(self, trial: rest.Trial) -> rest.Trial:
+        changes: dict[str, Any] = {"state": TrialState.CANCELED, "ended": self._last_written()}
+        left = self._left(trial.id)
+        if left is not None:
+            detail = self._kept_experiment()
+            values = [row.metrics[detail.metric] for row in left.rows["validation"] if detail.metric in row.metrics]
+            changes["batches"] = max(trial.batches, left.batches)
+            changes["best_validation"] = (min if detail.smaller_is_better else max)(
+                values, default=trial.best_validation
+            )
+        return trial.model_copy(update=changes)
+
+    def _left(self, trial_id: int) -> LeftReports | None:
+        """Return what a trial's processes have reported that the one that ran them did not live to take."""
+        folder = self.folder / "trials" / str(trial_id)
+        return left_reports(folder) if (folder / "run").is_dir() and not self.running() else None
 
     def _kept_trials(self) -> list[rest.Trial]:
         numbers = sorted(int(each.parent.name) for each in self.folder.glob("trials/*/trial.json"))
@@ -207,11 +228,24 @@ class LocalStore:
 
     def rows(self, trial_id: int, kind: str) -> list[rest.MetricRow]:
         """Return a trial's rows of metrics."""
-        return list(_read_lines(self._of_trial(trial_id, f"{kind}.jsonl"), rest.MetricRow))
+        kept = list(_read_lines(self._of_trial(trial_id, f"{kind}.jsonl"), rest.MetricRow))
+        left = self._left(trial_id)
+        return (
+            kept if left is None else max(kept, left.rows[kind], key=len)
+        )  # the processes' own begin at the start too
 
     def checkpoints(self, trial_id: int) -> list[rest.Checkpoint]:
         """Return a trial's checkpoints, oldest first; deleted ones included."""
-        return list(_read_lines(self._of_trial(trial_id, "checkpoints.jsonl"), rest.Checkpoint))
+        kept = list(_read_lines(self._of_trial(trial_id, "checkpoints.jsonl"), rest.Checkpoint))
+        left = self._left(trial_id)
+        if left is not None:
+            known = {checkpoint.uuid for checkpoint in kept}
+            kept += [
+                checkpoint_row(self.number, trial_id, location, manifest, left.metrics_at(manifest.batch))
+                for location, manifest in left.checkpoints
+                if manifest.uuid not in known
+            ]
+        return kept
 
     def _of_trial(self, trial_id: int, name: str) -> Path:
         return self.folder / "trials" / str(trial_id) / name
@@ -232,13 +266,14 @@ class LocalStore:
             who = "its kernel was restarted or ended in the middle of it"
         else:
             who = f"its process ({runner.pid}) ended in the middle of it"
-        trials = self._kept_trials()
+        trials = self.trials()
         batches = f", after batch {trials[-1].batches} of {trials[-1].target_batches}" if trials else ""
         return f"{who}{batches}."
 
     def _last_written(self) -> str:
         """Return when the run was last heard of."""
         paths = [self.folder / "experiment.json", *self.folder.glob("trials/*/*.json*")]
+        paths += self.folder.glob("trials/*/run/1/*.json*")
         return _moment(max(_modified(path) for path in paths))
 
 
@@ -259,6 +294,24 @@ def trial_row(store: LocalStore, trial_id: int, hparams: dict[str, Any], seed: i
         created=now(),
         started=now(),
         ended=None,
+    )
+
+
+def checkpoint_row(
+    number: int, trial_id: int, location: str, manifest: CheckpointManifest, metrics: dict[str, Any]
+) -> rest.Checkpoint:
+    """Return a checkpoint of the local experiment of that number."""
+    return rest.Checkpoint(
+        uuid=manifest.uuid,
+        trial_id=trial_id,
+        experiment_id=number,
+        batch=manifest.batch,
+        state=CheckpointState.COMPLETED,
+        size=manifest.size,
+        metrics=metrics,
+        location=location,
+        created=manifest.created,
+        manifest=manifest,
     )
 
 

@@ -11,6 +11,8 @@ from det_native.schema.manifests import BundleManifest, CheckpointManifest, Sha2
 
 # Exit code of a process that ended because another one of its trial had failed.
 EXIT_RANK_FAILED = 4
+# In the folder of a run without a master: what it reports, as JSON, a line each.
+REPORTS_NAME = "reports.jsonl"
 # Has a worker write the stack of every thread to its output; one that users' code has no use for.
 STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
 

@@ -293,7 +293,7 @@ def test_here_trains_in_the_kernel_until_the_call_has_run(send: Send, execute: C
         # It has ended by itself: the same cell submits again.
         said = execute("other = det.experimental.create(Line, config)", "id-4")
         steps = [said.index(step) for step in ("Asking the master", "Sending what", "is submitted.")]
-        assert steps == sorted(steps), "no wait without a word"
+        assert steps == sorted(steps), "no wait that is not told"
         assert execute("other.kill()", "kill") == ""
     execute(here["before"])
     assert execute(here["after"]) == ""

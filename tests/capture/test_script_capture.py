@@ -40,9 +40,9 @@ print("FOUND" + json.dumps({
 """
 
 
-def _run(folder: Path, script: str, *arguments: str, **options: Any) -> dict[str, Any]:
+def _run(folder: Path, *script: str, arguments: tuple[str, ...] = (), **options: Any) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, script, json.dumps(options), "--lr", "0.1", *arguments],
+        [sys.executable, *script, json.dumps(options), "--lr", "0.1", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -85,8 +85,8 @@ def test_the_script_with_its_arguments_and_files(project: Path) -> None:
 
 def test_files_that_the_arguments_name_travel(project: Path) -> None:
     (project / "d.txt").write_text("1")
-    for arguments in (["--file", "d.txt"], ["--file=d.txt"]):
-        assert "d.txt" in _run(project, "train.py", *arguments)["files"]
+    for arguments in (("--file", "d.txt"), ("--file=d.txt",)):
+        assert "d.txt" in _run(project, "train.py", arguments=arguments)["files"]
     assert "d.txt" in _run(project, "train.py", command=["train.py", "d.txt"])["files"]
 
 
@@ -127,3 +127,15 @@ def test_secrets_in_scripts_are_not_sent(project: Path) -> None:
     error = _run(project, "train.py")["error"]
     assert "helper.py, line 1: `password` holds a string that looks like a secret" in error
     assert "horse" not in error
+
+
+def test_a_module_that_imports_relatively_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    package = tmp_path / "pack"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "helper.py").write_text("X = 1\n")
+    (package / "train.py").write_text(SCRIPT.replace("import helper\n", "from . import helper\n"))
+    found = _run(tmp_path, "-m", "pack.train")
+    assert "pack.train" in found["error"]
+    assert "train.py, line 5: a relative import works here, as `python -m pack.train`" in found["error"]
+    assert "a script beside the folder 'pack'" in found["error"]

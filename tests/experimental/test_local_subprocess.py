@@ -149,6 +149,51 @@ print("size", context.get_per_slot_batch_size())
 """
 
 
+KILLED = """
+import signal
+
+class Killed(Line):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if batch_idx == 3 and self.context.distributed.get_rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().train_batch(batch, epoch_idx, batch_idx)
+"""
+
+RUN_KILLED = """
+det.experimental.create(Killed, config(8), local=True)
+"""
+
+WRONG_METRIC = """
+wrong = config(2) | {"searcher": {"name": "single", "metric": "acuracy", "max_length": {"batches": 2}}}
+try:
+    det.experimental.create(Line, wrong, local=True)
+except det.errors.TrialDefinitionError as error:
+    print("caught", type(error).__name__, "|", error, "|", error.__notes__)
+"""
+
+FIRST = """
+one = config(2) | {"resources": {"slots_per_trial": 1}}
+first = det.experimental.create(Line, one, local=True)
+lowest = first.trials[0].metrics()[-1]["loss"]
+scale = 10.0 if lowest >= 0 else 0.1
+"""
+
+SECOND = """
+class Scaled(Line):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        return {**super().train_batch(batch, epoch_idx, batch_idx), "scale": scale}
+"""
+
+RUN_SECOND = """
+second = det.experimental.create(Scaled, config(2), local=True)
+"""
+
+SEND_SECOND = """
+second = det.experimental.create(Scaled, config(2), local=True, values=["scale"])
+print("done", second.trials[0].metrics()[-1]["scale"])
+"""
+
+
 class Kernel:
     """A kernel whose cells are numbered and may be interrupted."""
 
@@ -267,6 +312,28 @@ def test_error_of_one_rank_comes_back_with_cell_and_line(kernel: Kernel) -> None
     assert det.attach(kept[1]).state == ExperimentState.ERROR
 
 
+def test_a_process_that_is_killed_is_told_with_rank_signal_and_memory(kernel: Kernel) -> None:
+    kernel.run(KILLED)
+    printed = kernel.run(RUN_KILLED)
+    told = r"rank 1 of 2: killed by signal 9 \(SIGKILL\); peak memory \d+ MiB; if nobody killed it, the system may"
+    assert re.search(told, printed), printed
+
+
+def test_an_error_of_ours_comes_back_as_what_it_is(kernel: Kernel) -> None:
+    printed = kernel.run(WRONG_METRIC)
+    assert re.search(r"caught TrialDefinitionError \| [^\n]*acuracy[^\n]* \| \['Trial 1 failed", printed), printed
+
+
+def test_a_value_made_of_an_earlier_result_is_not_made_up(kernel: Kernel) -> None:
+    assert "Error" not in kernel.run(FIRST)
+    kernel.run(SECOND)
+    printed = kernel.run(RUN_SECOND)
+    assert "TrialDefinitionError" in printed, printed
+    assert "the comparison of `lowest` is False" in printed
+    assert 'values=["scale"]' in printed
+    assert "done 10.0" in kernel.run(SEND_SECOND), kernel.printed
+
+
 def test_interrupt_ends_it_with_a_checkpoint(kernel: Kernel) -> None:
     kernel.interrupt_once("under way")
     printed = kernel.run(ENDLESS)
@@ -342,4 +409,12 @@ def test_processes_end_soon_after_their_kernel_was_killed(tmp_path: Path, monkey
         doomed.close()
     _, left = psutil.wait_procs(workers_in(tmp_path), timeout=60)
     assert not left
+    # Their last checkpoint and the rows before it are in the record all the same.
+    experiment = det.attach("local-1")
+    [trial] = experiment.source.trials(1)
+    last = experiment.trials[0].checkpoints[-1]
+    assert last.batch == trial.batches >= 1
+    assert experiment.trials[0].metrics()[-1]["batch"] == trial.batches
+    assert f"after batch {trial.batches} of 1000000" in experiment.source.experiment(1).error.message
+    assert last.load().model.weight.shape == (1, 1)
     assert not list(tmp_path.glob("det-*"))

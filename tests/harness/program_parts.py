@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
 from det_harness.program.runner import ProgramRunner, ProgramStop
 from harness_bundles import make_bundle, write_files
@@ -27,15 +28,17 @@ class RecordingHost:
 
     def __init__(self, runner: ProgramRunner) -> None:
         self.runner = runner
+        self.made_up = MadeUpValues(runner.source)
         self.payload: Any = None
         self.others: list[Any] = []
 
     def take_call(self, kind: str, payload: Any) -> Any:
         if not self.runner.calls.is_recorded(kind):
             self.others.append(payload)
-            return NullHandle(self.runner.calls.last_place)
+            return NullHandle(self.runner.calls.last_place, self.made_up)
         self.runner.calls.taken = True
-        self.payload = payload
+        self.made_up.begin_training()
+        self.payload = payload() if callable(payload) else payload
         raise ProgramStop
 
     def owns_init(self) -> bool:

@@ -233,8 +233,9 @@ def _loader(store: LocalStore, config: dict[str, Any], payload: Any) -> Callable
 
 def describe(error: BaseException) -> rest.UserErrorInfo:
     """Return an exception of a local run as it is kept with the experiment."""
-    if isinstance(error, ProcessFailedError):
-        return error.info
+    for told in (error, error.__cause__):
+        if isinstance(told, ProcessFailedError):
+            return told.info
     if isinstance(error, DivergedError):
         return rest.UserErrorInfo(
             type=type(error).__name__, message=error.without_batch, traceback="", batch=error.batch or 0

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from det_native._version import PROTOCOL
 from det_native.client.waiting import error_text
-from det_native.errors import ExperimentFailedError, UnsupportedFeatureError, UserCodeError
+from det_native.errors import (
+    DetError,
+    ExperimentFailedError,
+    ProblemsError,
+    RequestError,
+    UnsupportedFeatureError,
+    UserCodeError,
+    error_class,
+)
 from det_native.frameworks import get_framework
 from det_native.local.log import LogWriter
 from det_native.local.store import LocalStore
@@ -61,6 +69,8 @@ def train_in_processes(
     ------
     UserCodeError
         What the user's code raised there, with cell and line.
+    DetError
+        One of this package's, as it was raised there.
     ExperimentFailedError
         If a process failed in another way; what it printed says more.
     UnsupportedFeatureError
@@ -73,17 +83,38 @@ def train_in_processes(
     job = _job(store, trial, testing_config(config) if test else config, test=test)
     size = 1 if config.resources.native_parallel else config.resources.slots_per_trial
     with interruptible() as interrupted, reporting(reporter, test=test) as told:
-        word = run_in_processes(job, size, told, interrupted.is_set, lambda text, rank: _keep(log, text, rank))
-    if word is not None and not word.reason.failed:
-        stopped = word.reason is ExitReason.STOPPED
-        return TrialState.CANCELED if stopped or interrupted.is_set() else TrialState.COMPLETED, word.batch
-    if word is not None and word.error is not None and word.error.traceback:
-        raise ProcessFailedError(error_text(word.error, trial.id), word.error)
+        end = run_in_processes(job, size, told, interrupted.is_set, lambda text, rank: _keep(log, text, rank))
+    report = end.report
+    if report is not None and not report.reason.failed:
+        stopped = report.reason is ExitReason.STOPPED
+        return TrialState.CANCELED if stopped or interrupted.is_set() else TrialState.COMPLETED, report.batch
+    if report is not None and report.error is not None and report.error.traceback:
+        raise own_error(report.error, trial.id) or ProcessFailedError(error_text(report.error, trial.id), report.error)
     if interrupted.is_set():  # before its training had begun
         return TrialState.CANCELED, 0
-    if word is not None and word.error is not None:
-        raise ExperimentFailedError(error_text(word.error, trial.id))
-    raise ExperimentFailedError(f"A process of trial {trial.id} ended without a word; what it printed is above.")
+    if report is not None and report.error is not None:
+        raise own_error(report.error, trial.id) or ExperimentFailedError(error_text(report.error, trial.id))
+    how = end.detail or "nothing is known about why"
+    raise ExperimentFailedError(
+        f"A process of trial {trial.id} ended without a report: {how}. What it printed is above."
+    )
+
+
+def own_error(info: rest.UserErrorInfo, trial_id: int) -> DetError | None:
+    """Return an error of this package's that a process has told, as it was raised there; None for any other.
+
+    Where it was raised is a note of it, and its cause has the traceback.
+    """
+    kind = error_class(info.type)
+    if kind is None or issubclass(kind, RequestError):
+        return None
+    # The last line names the module of the class: a class of the user's may have the same name.
+    if info.traceback and f"\n{kind.__module__}.{info.type}: " not in info.traceback:
+        return None
+    error = kind(info.message, ()) if issubclass(kind, ProblemsError) else kind(info.message)
+    error.add_note(error_text(info, trial_id).partition("\n")[0].removesuffix(":") + ".")
+    error.__cause__ = ProcessFailedError(error_text(info, trial_id), info)
+    return error
 
 
 def _keep(log: LogWriter, text: str, rank: int | None) -> None:

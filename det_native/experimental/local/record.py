@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from det_native.experimental.local.retention import delete_superfluous
 from det_native.experimental.local.spool import Spool
 from det_native.local.runner import this_process
-from det_native.local.store import LocalStore, now, trial_row
+from det_native.local.store import LocalStore, checkpoint_row, now, trial_row
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.manifests import CheckpointManifest, Framework
-from det_native.schema.states import CheckpointState, ExperimentState, TrialState
+from det_native.schema.manifests import Framework
+from det_native.schema.states import ExperimentState, TrialState
 
 if TYPE_CHECKING:
     from det_harness.local.report import LocalReporter
@@ -169,26 +169,10 @@ class Record:
     def _write_checkpoints(self, trial_id: int, reporter: LocalReporter) -> None:
         validated = {row.batch: row.metrics for row in reporter.validation_rows}
         checkpoints = [
-            self._checkpoint(trial_id, location, manifest, validated.get(manifest.batch, {}))
+            checkpoint_row(self._store.number, trial_id, location, manifest, validated.get(manifest.batch, {}))
             for location, manifest in reporter.checkpoints
         ]
         self._store.write_checkpoints(trial_id, checkpoints)
-
-    def _checkpoint(
-        self, trial_id: int, location: str, manifest: CheckpointManifest, metrics: dict[str, Any]
-    ) -> rest.Checkpoint:
-        return rest.Checkpoint(
-            uuid=manifest.uuid,
-            trial_id=trial_id,
-            experiment_id=self._store.number,
-            batch=manifest.batch,
-            state=CheckpointState.COMPLETED,
-            size=manifest.size,
-            metrics=metrics,
-            location=location,
-            created=manifest.created,
-            manifest=manifest,
-        )
 
     def _update(self, **changes: Any) -> None:
         values = [trial.best_validation for trial in self._trials if trial.best_validation is not None]

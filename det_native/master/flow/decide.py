@@ -29,7 +29,7 @@ class Facts:
     Attributes
     ----------
     exit : ExitReport or None
-        The harness's last word; None if the process vanished without one.
+        The exit report of the harness; None if the process ended without one.
     detail : str
         What the launcher knows of the process's end.
     killed : bool
@@ -184,7 +184,7 @@ def _error_of(facts: Facts) -> UserErrorInfo:
     if facts.exit is None and facts.memory:
         return UserErrorInfo(type="OutOfMemory", message=_out_of_memory(facts), traceback="")
     if facts.exit is None:
-        message = f"The worker process ended without a word: {facts.detail or 'nothing is known about why'}."
+        message = f"The worker process ended without a report: {facts.detail or 'nothing is known about why'}."
         return UserErrorInfo(type="WorkerDied", message=message, traceback="")
     if facts.exit.error is not None:
         return facts.exit.error

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from det_native.master.launch.base import Exit, WorkerKind
-from det_native.master.launch.process import Ended, WorkerProcess
+from det_native.master.launch.process import WorkerProcess
 from det_native.master.launch.standby import Standby
+from det_native.schema.endings import Ended, describe
 from det_native.schema.exit_report import read_exit_report
 from det_native.schema.job import EXIT_RANK_FAILED
 from det_native.schema.ranks import rank_folder
@@ -24,7 +25,6 @@ logger = logging.getLogger(__name__)
 OUTPUT_NAME = "output.log"
 # Once one process of a run has failed the others cannot go on; this is for what they write at the moment.
 RANK_GRACE_SECONDS = 8.0
-_MIB = 1 << 20
 _MISSING = re.compile(r"No module named '?det_(harness|native)\b")
 
 
@@ -191,24 +191,6 @@ def append_output(directory: Path, text: str) -> None:
             file.write(text)
     except OSError as error:  # the folder is gone or the disk full: the exit's detail still says it
         logger.warning("cannot write the output of a worker to %s: %s", directory, error)
-
-
-def describe(ended: Ended, *, asked_to_end: bool) -> str:
-    """Say how a process ended."""
-    peak = f"peak memory {ended.peak // _MIB} MiB" if ended.peak is not None else ""
-    if ended.code is None:
-        return "the worker is gone; it was started by an earlier master, so its exit code is not known"
-    if ended.code >= 0:
-        return f"exit code {ended.code}" + (f" ({peak})" if peak else "")
-    name = signal.Signals(-ended.code).name
-    if asked_to_end:
-        return f"ended on request ({name})"
-    text = f"killed by signal {-ended.code} ({name}); {peak}"
-    if ended.out_of_memory:
-        return f"{text}; the system had run out of memory"
-    if ended.code == -signal.SIGKILL:
-        return f"{text}; if nobody killed it, the system may have run out of memory"
-    return text
 
 
 def _failed_start(kind: WorkerKind, startup: str, detail: str) -> str:

@@ -11,23 +11,14 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from det_native.master.launch import reaper, tree
+from det_native.schema.endings import Ended, out_of_memory_kills
 from det_native.schema.processes import MARKER_VARIABLE, is_alive, start_mark, wait_until_gone
 
 _TEMPORARY_PREFIX = "det-"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a process ended. `code` and `peak` (bytes of memory) are None for a process that was not our child."""
-
-    code: int | None
-    peak: int | None
-    out_of_memory: bool
 
 
 class WorkerProcess:
@@ -57,7 +48,7 @@ class WorkerProcess:
         if child:
             reaper.own(pid)
         self._ended: Ended | None = None
-        self._kills_before = _out_of_memory_kills()
+        self._kills_before = out_of_memory_kills()
         try:
             self.descriptor: int | None = os.pidfd_open(pid)
         except OSError:  # an old kernel, or an adopted process that is gone: `ended` tells which
@@ -179,7 +170,7 @@ class WorkerProcess:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _reap(self) -> Ended:
-        killed_for_memory = _out_of_memory_kills() > self._kills_before
+        killed_for_memory = out_of_memory_kills() > self._kills_before
         if not self._child:
             return Ended(None, None, killed_for_memory)
         _, status, usage = os.wait4(self.pid, 0)
@@ -193,12 +184,3 @@ class WorkerProcess:
 def make_place() -> tuple[str, Path]:
     """Return a marker for a new process, and an empty temporary folder for it."""
     return secrets.token_hex(16), Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
-
-
-def _out_of_memory_kills() -> int:
-    """Return how many processes this machine's kernel has killed for want of memory, in any control group."""
-    try:
-        with open("/proc/vmstat", encoding="ascii") as file:
-            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
-    except FileNotFoundError:
-        return 0

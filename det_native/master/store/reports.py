@@ -111,7 +111,7 @@ def standing(connection: Connection, run_id: str) -> Accepted:
 
 
 def accept_exit(transaction: Transaction, run_id: str, report: rest.ExitReport) -> None:
-    """Take a run's last word from the file that it left, if it did not come as a report."""
+    """Take a run's exit report from the file that it left, if it did not come as a report."""
     row = _row(transaction.connection, run_id)
     if row.current != run_id or row.exit is not None:
         return

@@ -32,7 +32,7 @@ class Run:
     start_batch : int
         Batches that were done in earlier runs, by the checkpoint in `resume`.
     exit : ExitReport or None
-        The harness's own last word.
+        The harness's own exit report.
     stop_asked : bool
         The worker was asked to checkpoint and end, to be continued by a later run.
     log_offsets : list of int

@@ -1,6 +1,6 @@
 """One trial in processes of its own on this machine, without a master: they run the job that a worker runs.
 
-What they report, print and say last lies in their folders; the process that started them reads it there.
+What they report and print, and how they ended, lies in their folders; the process that started them reads it there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -21,9 +22,9 @@ from pydantic import TypeAdapter
 
 from det_harness.trial.report import AnyReport
 from det_harness.trial.services import Reporter
-from det_harness.worker.connection import REPORTS_NAME
+from det_native.schema.endings import Ended, describe, out_of_memory_kills
 from det_native.schema.exit_report import exit_report_of_run
-from det_native.schema.job import EXIT_RANK_FAILED, TrialJob
+from det_native.schema.job import EXIT_RANK_FAILED, REPORTS_NAME, TrialJob
 from det_native.schema.ranks import rank_jobs
 from det_native.schema.rest import CheckpointReport, ExitReport, MetricsReport, Report
 from det_native.schema.states import MetricKind
@@ -36,14 +37,30 @@ _PEER_TIMEOUT_SECONDS = 8.0
 _REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
 
 
+@dataclass(frozen=True)
+class RunEnd:
+    """How the processes ended.
+
+    Attributes
+    ----------
+    report : ExitReport or None
+        What they left; None if one of them was killed, or has crashed.
+    detail : str
+        How the first that failed has ended, with its rank where there are several; empty if none failed.
+    """
+
+    report: ExitReport | None
+    detail: str
+
+
 def run_in_processes(
     job: TrialJob,
     size: int,
     reporter: Reporter,
     stop_requested: Callable[[], bool],
     printed: Callable[[str, int | None], None] = lambda text, rank: None,
-) -> ExitReport | None:
-    """Run a trial in `size` processes, to the end, and return its last word; None if there was none.
+) -> RunEnd:
+    """Run a trial in `size` processes, to the end, and return how that was.
 
     Whatever ends this call, all processes and what they have begun are gone after it, and so is the folder that
     holds that of the job.
@@ -71,7 +88,7 @@ def run_in_processes(
                 for line in reports.new():
                     _pass_on(line, reporter)
                 if not alive:
-                    return exit_report_of_run(folder, size)
+                    return RunEnd(exit_report_of_run(folder, size), processes.first_failure)
                 if not stopped and stop_requested():
                     stopped = True
                     processes.signal(signal.SIGTERM)
@@ -81,7 +98,13 @@ def run_in_processes(
 
 
 class _Processes:
-    """The processes of the ranks; leaving the block kills those that are left."""
+    """The processes of the ranks; leaving the block kills those that are left.
+
+    Attributes
+    ----------
+    first_failure : str
+        How the first that failed by itself has ended; empty if none has.
+    """
 
     def __init__(self, jobs: list[TrialJob], printed: Callable[[str, int | None], None]) -> None:
         self._jobs = jobs
@@ -89,6 +112,8 @@ class _Processes:
         self._children: list[subprocess.Popen[bytes]] = []
         self._outputs = [_Output(Path(job.directory) / OUTPUT_NAME, job, printed) for job in jobs]
         self._kill_at: float | None = None
+        self._kills_before = out_of_memory_kills()
+        self.first_failure = ""
 
     def __enter__(self) -> _Processes:
         try:
@@ -106,7 +131,7 @@ class _Processes:
 
     def alive(self) -> bool:
         """Whether any is; those that stay on after another one has failed are killed."""
-        codes = [child.poll() for child in self._children]
+        codes = [self._code(rank, child) for rank, child in enumerate(self._children)]
         failed = [code for code in codes if code not in (None, 0, EXIT_RANK_FAILED)]
         now = time.monotonic()
         if failed and self._kill_at is None:
@@ -114,6 +139,24 @@ class _Processes:
         if self._kill_at is not None and now >= self._kill_at:
             self.signal(signal.SIGKILL)
         return None in codes
+
+    def _code(self, rank: int, child: subprocess.Popen[bytes]) -> int | None:
+        """Return the exit code, None while it lives; note how the first has ended that failed by itself."""
+        if child.returncode is not None:
+            return child.returncode
+        try:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        except ChildProcessError:  # somebody else in this process has waited for it
+            return child.poll()
+        if pid == 0:
+            return None
+        child.returncode = code = os.waitstatus_to_exitcode(status)
+        if code not in (0, EXIT_RANK_FAILED) and not self.first_failure:
+            peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+            by_system = code == -signal.SIGKILL and out_of_memory_kills() > self._kills_before
+            detail = describe(Ended(code, peak, by_system), asked_to_end=False)
+            self.first_failure = f"rank {rank} of {len(self._jobs)}: {detail}" if len(self._jobs) > 1 else detail
+        return code
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to each that lives: SIGKILL to all that it has started too."""

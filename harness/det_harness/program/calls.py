@@ -95,6 +95,7 @@ class CallMatcher:
 
     Attributes
     ----------
+    source : ProgramSource
     last_place : str
         Where the last training call was made, for messages.
     taken : bool
@@ -102,7 +103,7 @@ class CallMatcher:
     """
 
     def __init__(self, source: ProgramSource) -> None:
-        self._source = source
+        self.source = source
         self._call: CallSite | None = source.program.call
         self._init: CallSite | None = source.program.init
         self._init_reached = False
@@ -130,25 +131,25 @@ class CallMatcher:
         TrialDefinitionError
             If it is, but the ``init()`` that it belongs to was not reached: its hyperparameters would be others.
         """
-        position = calling_position(self._source.resolve)
+        position = calling_position(self.source.resolve)
         if position is None:
             return self._call is None
         times = self._count(kind, position)
-        self.last_place = f"{self._source.title(position.unit)}, line {position.line}"
+        self.last_place = f"{self.source.title(position.unit)}, line {position.line}"
         if self._call is None:
             return True
         recorded = kind == self._call.kind and self._is_at(self._call, position, times)
         if recorded and self._init is not None and not self._init_reached:
             raise TrialDefinitionError(
                 f"The program reached its training call, in {self.last_place}, without the init() that it belongs to: "
-                f"line {self._init.line} of {self._source.title(Unit(cell=self._init.cell, file=self._init.file))}. "
+                f"line {self._init.line} of {self.source.title(Unit(cell=self._init.cell, file=self._init.file))}. "
                 "Does that depend on something that is different on a worker?"
             )
         return recorded
 
     def is_recorded_init(self) -> bool:
         """Return whether the ``init()`` being called is the recorded call's; True for any if none is recorded."""
-        position = calling_position(self._source.resolve)
+        position = calling_position(self.source.resolve)
         if self._init is None or position is None:
             return self._init is None
         recorded = self._is_at(self._init, position, self._count("init", position))

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from det_harness.frameworks.base import harness_for
 from det_harness.program.calls import CallMatcher
+from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
 from det_harness.program.runner import ProgramStop, WentOnError, swallowed
 from det_harness.trial import rng
@@ -51,6 +52,7 @@ class WorkerHost:
         self.outcome: Outcome | None = None
         self.failure: BaseException | None = None
         self._calls = calls
+        self._made_up = MadeUpValues(calls.source)
         self._services = services
         self._loop: _Loop | None = None
         self._awaited = ""  # where the recorded call of train() was made
@@ -58,7 +60,7 @@ class WorkerHost:
     def take_call(self, kind: str, payload: Any) -> Any:
         """Run the trial at the recorded call and stop the program there; any other call gives a null handle."""
         if not self._takes(kind):
-            return NullHandle(self._calls.last_place)
+            return NullHandle(self._calls.last_place, self._made_up)
         # As in a local run: what the program drew on its way here does not change the training.
         rng.seed_all(self.environment.trial_seed)
         try:
@@ -97,6 +99,12 @@ class WorkerHost:
         if self._calls.taken:
             raise swallowed(self._calls.last_place)
         self._calls.taken = recorded
+        if recorded:
+            try:
+                self._made_up.begin_training()
+            except TrialDefinitionError as error:
+                self.failure = error
+                raise
         return recorded
 
     def _batches(self, make: Callable[[], Any]) -> Generator[Any, None, None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Literal
 
 from det_harness.frameworks.base import harness_for
 from det_harness.program.calls import CallMatcher
+from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
 from det_harness.program.runner import ProgramRunner, ProgramStop
 from det_harness.program.suppress import suppressed_output
@@ -75,6 +77,8 @@ def load_checkpoint(
         host = _LoadHost(environment, runner.calls, directory)
         with suppressed_output(), hosted(host):
             runner.run(private=False)
+    if host.problem is not None:
+        warnings.warn(f"The code of checkpoint {manifest.uuid} ran in part only: {host.problem}", stacklevel=2)
     if host.failure is not None:
         raise host.failure
     if not host.loaded:
@@ -91,14 +95,17 @@ class _LoadHost:
         self.result: Any = None
         self.loaded = False
         self.failure: Exception | None = None
+        self.problem: str | None = None
         self._calls = calls
+        self._made_up = MadeUpValues(calls.source)
         self._directory = directory
 
     def take_call(self, kind: str, payload: Any) -> Any:
         """Load at the recorded call and stop the program there; any other call gives a null handle."""
         if not self._calls.is_recorded(kind):
-            return NullHandle(self._calls.last_place)
+            return NullHandle(self._calls.last_place, self._made_up)
         self._calls.taken = True
+        self.problem = self._made_up.problem()
         try:
             self.result = load_weights(payload, self._directory, self.environment)
             self.loaded = True

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from det_harness.program.made_up import MadeUpValues
 
 
 class NullHandle:
     """Stands for the result of a training call that the program makes besides the one being run.
 
-    Attributes, calls, items, iteration (one element), arithmetic and formatting give the handle itself again;
-    comparisons are False, so that loops which wait for an end do not wait for ever.
+    Attributes, calls, items, iteration (one element), arithmetic and formatting give another one of its kind;
+    comparisons are False, so that loops which wait for an end do not wait for ever. What is a real value then, a
+    truth or a number, is noted as made up.
 
     Parameters
     ----------
     place : str
         Where the call was made, for its text form.
+    made_up : MadeUpValues, optional
+        Is told of each real value that is made of it.
+    origin : NullHandle, optional
+        What the call returned, if this is something of it.
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, made_up: MadeUpValues | None = None, origin: NullHandle | None = None) -> None:
         object.__setattr__(self, "_place", place)
+        object.__setattr__(self, "_made_up", made_up)
+        object.__setattr__(self, "_origin", self if origin is None else origin)
 
     def __repr__(self) -> str:
         return f"<the training call at {self._place} is not the one that this run is for: nothing was trained>"
@@ -30,16 +40,16 @@ class NullHandle:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self
+        return _part_of(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         return None
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self
+        return _part_of(self)
 
     def __getitem__(self, key: Any) -> Any:
-        return self
+        return _part_of(self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         return None
@@ -48,23 +58,29 @@ class NullHandle:
         return 1
 
     def __iter__(self) -> Iterator[Any]:
-        return iter((self,))
+        return iter((_part_of(self),))
 
     def __contains__(self, item: Any) -> bool:
+        self._tell("what is looked for in {} is never there")
         return False
 
     def __bool__(self) -> bool:
+        if self._origin is not self:
+            self._tell("{} counts as true")
         return True
 
     def __float__(self) -> float:
+        self._tell("the number of {} is nan")
         return float("nan")
 
     def __int__(self) -> int:
+        self._tell("the number of {} is 0")
         return 0
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
 
+        self._tell("the array of {} is empty")
         return np.zeros(0, dtype=dtype)
 
     def __enter__(self) -> Any:
@@ -73,15 +89,33 @@ class NullHandle:
     def __exit__(self, *details: Any) -> None:
         return None
 
-    def _itself(self, *operands: Any) -> Any:
-        return self
+    def __eq__(self, other: object) -> bool:
+        equal = isinstance(other, NullHandle) and other._origin is self._origin
+        if other is not self and other is not None:
+            self._tell(f"the comparison of {{}} is {equal}")
+        return equal
+
+    def __hash__(self) -> int:
+        return id(self._origin)
+
+    def _tell(self, what: str) -> None:
+        if self._made_up is not None:
+            self._made_up.note(self, what, self._place)
+
+    def _part(self, *operands: Any) -> Any:
+        return _part_of(self)
 
     def _false(self, other: Any) -> bool:
+        self._tell("the comparison of {} is False")
         return False
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _itself
-    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __round__ = _itself
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _part
+    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __round__ = _part
     __lt__ = __le__ = __gt__ = __ge__ = _false
+
+
+def _part_of(handle: NullHandle) -> NullHandle:
+    return NullHandle(handle._place, handle._made_up, handle._origin)
 
 
 # A message that says of which type a value is, a TypeError's say, then says what is the matter with it.

@@ -9,14 +9,12 @@ from pathlib import Path
 from det_harness.trial.report import Connection
 from det_native.client.session import Session
 from det_native.errors import FencedError, MasterError
-from det_native.schema.job import TrialJob
+from det_native.schema.job import REPORTS_NAME, TrialJob
 from det_native.schema.rest import BestMetric, ReportsAccepted
 
 _SEND_SECONDS = 30.0
 _BEST_SECONDS = 1.0
 _JSON = {"Content-Type": "application/json"}
-
-REPORTS_NAME = "reports.jsonl"
 
 
 def connection_of(job: TrialJob) -> Connection:

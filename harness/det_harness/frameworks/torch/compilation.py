@@ -70,9 +70,9 @@ class Compilation:
         if not hasattr(config, "wrap_top_frame"):
             raise UnsupportedFeatureError(
                 f"{_FIELD} needs a newer PyTorch than {torch.__version__}, which would leave some models as they are "
-                "without a word: install another (2.13 is what we test with), or leave the field out."
+                "and does not say so: install another (2.13 is what we test with), or leave the field out."
             )
-        # Otherwise torch leaves out modules of its own classes, without a word: an nn.Sequential would stay as it is.
+        # Otherwise torch leaves out modules of its own classes: an nn.Sequential would stay as it is.
         with config.patch(wrap_top_frame=True):
             for model in models:
                 try:
