@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 OUTPUT_NAME = "output.log"
 # Once one process of a run has failed the others cannot go on; this is for what they write at the moment.
 RANK_GRACE_SECONDS = 8.0
+_MIB = 1 << 20
 _MISSING = re.compile(r"No module named '?det_(harness|native)\b")
 
 
