@@ -111,7 +111,10 @@ def own_error(info: rest.UserErrorInfo, trial_id: int) -> DetError | None:
     # The last line names the module of the class: a class of the user's may have the same name.
     if info.traceback and f"\n{kind.__module__}.{info.type}: " not in info.traceback:
         return None
-    error = kind(info.message, ()) if issubclass(kind, ProblemsError) else kind(info.message)
+    try:
+        error = kind(info.message, ()) if issubclass(kind, ProblemsError) else kind(info.message)
+    except TypeError:  # it is made of more than a message, which is all that has come
+        return None
     error.add_note(error_text(info, trial_id).partition("\n")[0].removesuffix(":") + ".")
     error.__cause__ = ProcessFailedError(error_text(info, trial_id), info)
     return error
