@@ -22,7 +22,7 @@ from typing import Any
 from det_native.client.handles import Experiment
 from det_native.client.trial import Trial
 from det_native.display.fallback import last_state
-from det_native.errors import DetError
+from det_native.errors import DetError, NotFoundError
 from det_native.experimental.existing import Determined, attach
 
 
@@ -32,7 +32,7 @@ def saved_form(kind: str, number: str) -> dict[str, Any]:
     Raises
     ------
     NotFoundError
-        If there is none of that number.
+        If there is none of that number, or no such trial of a local run.
     MasterError
         If the master does not answer.
     """
@@ -48,10 +48,12 @@ def _handle(kind: str, number: str) -> Experiment | Trial:
         return master.get_experiment(int(number)) if kind == "experiments" else master.get_trial(int(number))
     run, _, trial = number.partition("/")
     experiment = attach(f"local-{run}")
-    for each in experiment.trials if trial else ():
+    if not trial:
+        return experiment
+    for each in experiment.trials:
         if each.id == int(trial):
             return each
-    return experiment
+    raise NotFoundError(f"The local run local-{run} has no trial {trial}.")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -65,6 +65,8 @@ CONFIG = """config = {
 }"""
 CREATE = "experiment = det.experimental.create(Line, config)\nexperiment.wait()\nopen('after.txt', 'w')"
 EXPLORED = "open('explored.txt', 'w').write('this cell is not needed')"
+# The line of the live view, "Experiment 1: line: queued ...": the name of the experiment in CONFIG stands in it.
+SHOWN = ": line: "
 
 Send = Callable[..., dict[str, Any]]
 
@@ -292,12 +294,12 @@ def test_here_trains_in_the_kernel_until_the_call_has_run(send: Send, execute: C
             execute("1 / 0", "id-1")
         # It has ended by itself: the same cell submits again.
         said = execute("other = det.experimental.create(Line, config)", "id-4")
-        steps = [said.index(step) for step in ("Asking the master", "Sending what", "is submitted.")]
+        steps = [said.index(step) for step in ("Asking the master", "Sending what", SHOWN)]
         assert steps == sorted(steps), "no wait that is not told"
         assert execute("other.kill()", "kill") == ""
     execute(here["before"])
     assert execute(here["after"]) == ""
-    assert "is submitted." in execute(sources[4], "id-4")
+    assert SHOWN in execute(sources[4], "id-4")
     execute("experiment.kill()", "kill")
 
 

@@ -77,7 +77,7 @@ def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
     assert "digits &amp; &lt;b&gt;bold&lt;/b&gt;" in data["text/html"]
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     assert base64.b64decode(plotted[-1]["data"]["image/png"]).startswith(b"\x89PNG")
-    assert "what a local run prints is in the cell" in logged[-1]["data"]["text/plain"]
+    assert "it has printed nothing" in logged[-1]["data"]["text/plain"]
     assert listed[-1]["data"]["text/plain"].splitlines() == [
         "[Trial(1: completed, 4/4 batches, best val_loss 1),",
         " Trial(2: completed, 4/4 batches, best val_loss 0.5)]",

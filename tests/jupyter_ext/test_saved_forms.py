@@ -9,6 +9,9 @@ from typing import Any
 import psutil
 import pytest
 from jupyter_parts import PATIENCE, Jupyter, MasterProcess
+from local_experiments import write_experiment
+
+from det_native.schema.home import Home, read_runtime
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +41,28 @@ async def test_an_experiment_and_a_trial_are_told_as_the_kernel_would(jupyter: J
     assert trial is not None
     form = (await jupyter.get(f"saved/trials/{trial['id']}")).json()
     assert form["data"]["text/plain"].startswith(f"Trial {trial['id']} of experiment {number}: ")
+
+
+async def test_a_local_run_and_its_trial_are_told_without_a_master(jupyter: Jupyter) -> None:
+    experiment = write_experiment(name="trained here", trials=2)
+    headers = {"Authorization": "token wrong"}
+    assert (await jupyter.client.get("saved/local/1", headers=headers)).status_code == 403
+    detail = experiment.detail()
+    form = (await jupyter.get("saved/local/1")).json()
+    assert (form["created"], form["state"]) == (detail.created, "COMPLETED")
+    assert form["data"]["text/plain"].startswith("Experiment local-1: trained here: completed, 2 trials")
+    assert "image/png" in form["data"]
+    for number, trial in enumerate(experiment.trials, start=1):
+        form = (await jupyter.get(f"saved/local/1/{trial.id}")).json()
+        assert (form["created"], form["state"]) == (trial.detail().created, "COMPLETED")
+        assert form["data"]["text/plain"].startswith(f"Trial {number} of experiment local-1")
+    for path, words in (("2", "local-2"), ("1/3", "local-1 has no trial 3")):
+        missing = await jupyter.get(f"saved/local/{path}")
+        assert missing.status_code == 503
+        assert words in missing.json()["error"]
+    for path in ("local-1", "1/1/1", "1.5", "1/x", "-1"):
+        assert (await jupyter.get(f"saved/local/{path}")).status_code == 404, path
+    assert read_runtime(Home.default()) is None, "no master was started"
 
 
 async def test_what_the_master_does_not_know_or_cannot_say_is_said(jupyter: Jupyter, master: MasterProcess) -> None:
