@@ -112,7 +112,7 @@ def test_a_running_experiment_moves_in_the_list_and_is_acted_on_from_there(
     expect(screen.page.locator(".det-page .det-badge")).to_have_text("Stopped")
     expect(screen.page.locator(".det-page .det-actions")).to_be_hidden()
     listed = CliRunner().invoke(cli, ["e", "list", "--state", "stopped"]).output
-    assert re.search(rf"^ *{running}  running +Stopped ", listed, re.MULTILINE), "the command has the same word"
+    assert re.search(rf"^ *{running} +running +Stopped ", listed, re.MULTILINE), "the command has the same word"
     assert det.attach(running).state == "Stopped"
     row.click(button="right")
     for word, shown_now in (("Open", 1), ("Pause", 0), ("Resume", 0), ("Stop", 0), ("Kill", 0)):
