@@ -78,3 +78,10 @@ def is_stopped_with_its_kernel(screen: Screen, keep: Keep) -> None:
     expect(row(screen, "local-1").locator(".det-Row-state")).to_contain_text("Stopped")
     expect(row(screen, "local-1").locator(".det-Row-problem")).to_have_text(reason)
     keep(screen, "local-stopped")
+    # The view below the cell asks the server, as the kernel that fed it is gone.
+    screen.page.get_by_role("tab", name="here.ipynb").click()
+    view = screen.page.locator(".jp-Notebook .det-view")
+    expect(view.locator(".det-badge")).to_have_text("Stopped")
+    expect(view.locator(".det-failure")).to_have_text(reason)
+    expect(view).not_to_contain_text("The kernel that showed this has ended.")
+    keep(screen, "local-stopped-view")

@@ -20,8 +20,13 @@ const PARTS = [
   'logs'
 ] as const satisfies Array<keyof ViewParts>;
 
-/** Ends what the kernel does; false if nobody there can. */
-export type Interrupt = () => Promise<boolean>;
+/** What can be done for a run of the kernel's own where that hears nothing, or is gone. */
+export interface KernelAway {
+  /** Ends what the kernel does; false if nobody there can. */
+  readonly interrupt: () => Promise<boolean>;
+  /** Who tells of the run without the kernel; null where there is nobody. */
+  readonly follow: () => ExperimentSource | null;
+}
 
 export class KernelFeed implements ExperimentSource {
   private _view: ExperimentView;
@@ -29,6 +34,7 @@ export class KernelFeed implements ExperimentSource {
   private readonly _asked = new Map<number, (error: string) => void>();
   private _questions = 0;
   private _lostSince: number | null = null;
+  private _other: ExperimentSource | null = null;
   private readonly _answered = (message: unknown) => {
     const { id, error } = message as { id?: number; error?: string };
     this._asked.get(id ?? 0)?.(error ?? '');
@@ -38,7 +44,7 @@ export class KernelFeed implements ExperimentSource {
 
   constructor(
     private readonly _model: AnyModel<WidgetState>,
-    private readonly _interrupt?: Interrupt
+    private readonly _away?: KernelAway
   ) {
     this._view = emptyView(_model.get('experiment_id'), _model.get('trial_id'));
     _model.on('msg:custom', this._answered);
@@ -60,8 +66,10 @@ export class KernelFeed implements ExperimentSource {
 
   /** A kernel that trains hears nothing but an interrupt; any other hears what it is asked when no cell runs. */
   act(action: Action): Promise<void> {
-    return action === 'stop' && this._interrupt
-      ? this._interrupt().then(done => (done ? undefined : this._ask(action)))
+    return action === 'stop' && this._away
+      ? this._away
+          .interrupt()
+          .then(done => (done ? undefined : this._ask(action)))
       : this._ask(action);
   }
 
@@ -91,12 +99,17 @@ export class KernelFeed implements ExperimentSource {
   }
 
   /** The kernel tells without being asked; what is hidden costs nothing worth a message. */
-  pause(): void {}
+  pause(): void {
+    this._other?.pause();
+  }
 
-  resume(): void {}
+  resume(): void {
+    this._other?.resume();
+  }
 
   dispose(): void {
     this._listeners.clear();
+    this._leave();
     this._model.off('msg:custom', this._answered);
     this._model.off('change', this._changed);
     CLOSING_EVENTS.forEach(event => this._model.off(event, this._closing));
@@ -120,6 +133,7 @@ export class KernelFeed implements ExperimentSource {
       known.filter(([, part]) => part)
     );
     const lost = this._model.get('lost');
+    this._leave();
     const view = withParts(this._view, parts);
     if (lost) {
       this._view = view;
@@ -142,7 +156,24 @@ export class KernelFeed implements ExperimentSource {
         ? `Run det.attach(${id}) to follow it again.`
         : 'Run its cell again.';
     this._lost('gone', TEXTS.kernelGone, remedy);
+    this._follow();
     this.retry();
+  }
+
+  /** What the run was when it ended, and what is kept of it, nobody but the Jupyter server knows now. */
+  private _follow(): void {
+    this._other ??= this._away?.follow() ?? null;
+    const created = this._view.experiment?.created;
+    this._other?.subscribe(view => {
+      if (view.experiment?.created === created && created) {
+        this._emit(view);
+      }
+    });
+  }
+
+  private _leave(): void {
+    this._other?.dispose();
+    this._other = null;
   }
 
   private _lost(state: string, message: string, remedy = ''): void {

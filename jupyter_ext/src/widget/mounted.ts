@@ -22,8 +22,8 @@ import {
   xsrfHeader
 } from '../shared/transport';
 import { watchVisibility } from '../shared/visibility';
-import { type Interrupt, KernelFeed } from './kernelFeed';
-import { readPage } from './page';
+import { type KernelAway, KernelFeed } from './kernelFeed';
+import { type Page, readPage } from './page';
 
 /** What the kernel says of a view. */
 export interface WidgetState {
@@ -143,29 +143,45 @@ async function chooseSource(
   }
   return new KernelFeed(
     model,
-    typeof id === 'number' ? undefined : interruptOf(model)
+    typeof id === 'number' ? undefined : withoutKernel(model, id)
   );
 }
 
-/** What interrupts the kernel of a run of its own, in which a cell runs then. */
-function interruptOf(model: AnyModel<WidgetState>): Interrupt {
-  return async () => {
-    const page = readPage();
-    const kernel = model.get('kernel_id');
-    if (!page || !kernel) {
-      return false;
-    }
-    const { baseUrl, headers } = page;
-    try {
-      const answer = await fetch(`${baseUrl}api/kernels/${kernel}/interrupt`, {
-        method: 'POST',
-        headers: { ...xsrfHeader(), ...headers }
-      });
-      return answer.ok;
-    } catch {
-      return false;
+/** What the Jupyter server can do for a run of the kernel's own, in which a cell runs, or which has ended. */
+function withoutKernel(model: AnyModel<WidgetState>, id: string): KernelAway {
+  return {
+    interrupt: async () => {
+      const page = readPage();
+      const kernel = model.get('kernel_id');
+      if (!page || !kernel) {
+        return false;
+      }
+      const { baseUrl, headers } = page;
+      try {
+        const answer = await fetch(
+          `${baseUrl}api/kernels/${kernel}/interrupt`,
+          { method: 'POST', headers: { ...xsrfHeader(), ...headers } }
+        );
+        return answer.ok;
+      } catch {
+        return false;
+      }
+    },
+    follow: () => {
+      const page = readPage();
+      return (
+        page && new ExperimentFeed(transportOf(page), id, model.get('trial_id'))
+      );
     }
   };
+}
+
+/** The way to the server extension; the views of a page share its streams. */
+function transportOf(page: Page): Transport {
+  return withSharedEvents(
+    new FetchTransport(page.baseUrl, undefined, () => page.headers),
+    new URL(page.baseUrl, location.href).pathname
+  );
 }
 
 /** The way to the server extension, if there is one and it does not know another master. */
@@ -174,19 +190,11 @@ async function serverOf(masterUrl: string): Promise<Transport | null> {
   if (!page) {
     return null;
   }
-  const transport = new FetchTransport(
-    page.baseUrl,
-    undefined,
-    () => page.headers
-  );
-  const shared = withSharedEvents(
-    transport,
-    new URL(page.baseUrl, location.href).pathname
-  );
+  const transport = transportOf(page);
   try {
     const status = await transport.get<MasterStatus>('status');
     return !status.master || sameAddress(status.master.url, masterUrl)
-      ? shared
+      ? transport
       : null;
   } catch {
     return null; // no server extension: the kernel tells

@@ -4,6 +4,7 @@ import type { ExperimentView } from '../../src/shared/model';
 import { TEXTS } from '../../src/shared/texts';
 import { KernelFeed } from '../../src/widget/kernelFeed';
 import { curve, detail, logLine, NOW, trial } from '../shared/examples';
+import { FakeSource } from '../shared/fakeSource';
 import { FakeModel } from './fakeModel';
 
 beforeEach(() => {
@@ -152,6 +153,56 @@ describe('a loss', () => {
   });
 });
 
+describe('the kernel of a local run that has gone', () => {
+  const created = '2026-01-01T00:00:00Z';
+  const run = (change = {}) => detail({ id: 'local-3', created, ...change });
+
+  function gone() {
+    const model = new FakeModel({
+      experiment_id: 'local-3',
+      experiment: run(),
+      curves: [curve()]
+    });
+    const other = new FakeSource();
+    const dispose = vi.spyOn(other, 'dispose');
+    const follow = vi.fn(() => other);
+    const interrupt = () => Promise.resolve(true);
+    const feed = new KernelFeed(model.any, { interrupt, follow });
+    model.trigger('comm_live_update');
+    model.trigger('comm:close');
+    return { model, other, dispose, follow, feed };
+  }
+
+  it('leaves it to the server to say how the run has ended', () => {
+    const { other, follow, feed } = gone();
+    expect(follow).toHaveBeenCalledTimes(1);
+    expect(feed.view.connection.kind).toBe('lost');
+    other.show({ connection: { kind: 'missing' } });
+    expect(feed.view.connection.kind).toBe('lost');
+    const experiment = run({ state: 'CANCELED' });
+    const trials = [trial({ state: 'CANCELED', batches: 16 })];
+    other.show({ connection: { kind: 'ended' }, experiment, trials });
+    expect(feed.view).toMatchObject({
+      connection: { kind: 'ended' },
+      experiment,
+      trials
+    });
+  });
+
+  it('says nothing of another run that has its number now', () => {
+    const { other, feed } = gone();
+    other.show({ experiment: run({ created: '2026-02-02T00:00:00Z' }) });
+    expect(feed.view.connection.kind).toBe('lost');
+  });
+
+  it('tells again by itself if it was gone for a moment only', () => {
+    const { model, dispose, feed } = gone();
+    model.change({});
+    expect(dispose).toHaveBeenCalledTimes(1);
+    expect(feed.view.connection.kind).toBe('live');
+  });
+});
+
 describe('an action', () => {
   it('is asked of the kernel, and done when it says so', async () => {
     const { model, feed } = begun();
@@ -181,7 +232,7 @@ describe('an action', () => {
   it('that stops a run of the kernel interrupts it', async () => {
     const model = new FakeModel({ experiment_id: 'local-3' });
     const interrupt = vi.fn(() => Promise.resolve(true));
-    const feed = new KernelFeed(model.any, interrupt);
+    const feed = new KernelFeed(model.any, { interrupt, follow: () => null });
     model.sent.length = 0;
     await feed.act('stop');
     expect(interrupt).toHaveBeenCalledTimes(1);

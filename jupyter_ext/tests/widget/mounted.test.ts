@@ -39,7 +39,7 @@ function answerOf(url: string, init: RequestInit): Promise<Response> {
   const path = url.replace(/^.*det-native\/api\//, '').replace(/\?.*/, '');
   server.asked.push(path);
   server.headers.push(init.headers);
-  if (path === 'master/events') {
+  if (path.endsWith('/events')) {
     server.streams += 1;
     init.signal?.addEventListener('abort', () => (server.streams -= 1), {
       once: true
@@ -161,6 +161,29 @@ describe('the data of a view', () => {
     await frame();
     expect(textsOf(where, '.det-name')).toEqual([NASTY]);
     expect(where.querySelector('img, script')).toBeNull();
+    detach();
+  });
+
+  it('of a local run come from the server once its kernel is gone', async () => {
+    const created = '2026-01-01T00:00:00Z';
+    const run = detail({ id: 'local-3', created });
+    const model = new FakeModel({ experiment_id: 'local-3', experiment: run });
+    const { where, detach } = await mounted(model);
+    expect(textsOf(where, '.det-badge')).toEqual(['Running']);
+    const message = 'its kernel was restarted, after batch 16 of 64.';
+    const error = { type: 'Stopped', message, traceback: '' };
+    const path = 'local/experiments/3';
+    server.answers[path] = { ...run, state: 'CANCELED', error };
+    server.answers[`${path}/trials`] = [trial({ id: 1, state: 'CANCELED' })];
+    server.answers[`${path}/checkpoints`] = [checkpoint()];
+    server.answers[`${path}/curves`] = [curve()];
+    server.answers[`${path}/trials/1/logs`] = [];
+    model.dead = true;
+    model.trigger('comm_live_update');
+    await vi.advanceTimersByTimeAsync(100);
+    expect(textsOf(where, '.det-badge')).toEqual(['Stopped']);
+    expect(textsOf(where, '.det-failure').join()).toContain(message);
+    expect(where.textContent).not.toContain(TEXTS.kernelGone);
     detach();
   });
 
