@@ -18,7 +18,7 @@ from det_native.client.run_names import EXPERIMENT, TRIAL
 from det_native.client.trial_commands import trial as trial_group
 from det_native.errors import DetError, MasterError, MasterUnreachableError
 from det_native.schema.home import Home, RuntimeFile, read_runtime
-from det_native.schema.processes import wait_until_gone
+from det_native.schema.processes import is_stopped, wait_until_gone
 from det_native.schema.states import ExperimentState
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ _STOP_SECONDS = 30.0
 
 def main() -> None:
     """Run as ``det``: an error is one sentence on standard error, and an exit code."""
+    from det_native.client import silence
+
     warnings.showwarning = lambda message, *_, **__: click.echo(f"Warning: {message}", err=True)
+    silence.questions_are_given_up = True
     try:
         code = cli.main(standalone_mode=False, prog_name="det")
     except DetError as error:
@@ -133,6 +136,8 @@ def down(context: click.Context, *, kill: bool) -> None:
     runtime = read_runtime(home)
     if runtime is None:
         click.echo(f"No master runs in {home.path}.")
+        if kill:
+            click.echo("Trials that an earlier master has left go on: `det up`, then `det down --kill` ends them.")
         return
     _stop(runtime, home, kill=kill)
     click.echo("The master has stopped." if kill else "The master has stopped; running trials go on.")
@@ -142,6 +147,12 @@ def _stop(runtime: RuntimeFile, home: Home, *, kill: bool) -> None:
     """Stop the master of a home, whatever its version."""
     from det_native.client.session import Session
 
+    if is_stopped(runtime.pid):
+        raise MasterError(
+            f"The master (process {runtime.pid}) is stopped by a signal and cannot end: `kill -CONT {runtime.pid}` "
+            f"lets it go on, then `det down` works; `kill -9 {runtime.pid}` ends it as it is, and nothing that it has "
+            "acknowledged is lost."
+        )
     if kill:
         Session(runtime.url, read_token(home) or "").post("/master/shutdown", params={"kill": True})
     else:
@@ -324,7 +335,8 @@ def version(context: click.Context) -> None:
     home = Home.default()
     runtime = None if context.obj else read_runtime(home)
     if runtime is not None:
-        click.echo(f"master {runtime.version} (protocol {runtime.protocol}) at {runtime.url}")
+        stopped = f", stopped by a signal (kill -CONT {runtime.pid})" if is_stopped(runtime.pid) else ""
+        click.echo(f"master {runtime.version} (protocol {runtime.protocol}) at {runtime.url}{stopped}")
     elif context.obj:
         from det_native.client.session import Session
 

@@ -17,6 +17,7 @@ from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 
 from det_native._version import PROTOCOL, __version__
+from det_native.client import silence
 from det_native.client.silence import reason_of_silence, told_if_silent
 from det_native.errors import (
     ArgumentError,
@@ -222,8 +223,10 @@ class Session:
             sent["Content-Type"] = "application/json"
         resendable = body is None or isinstance(body, bytes)
         repeatable = resendable and (method in _IDEMPOTENT_METHODS or IDEMPOTENCY_HEADER in sent)
+        question = silence.questions_are_given_up and method == "GET" and not stream
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
+            seconds = silence.QUESTION_SECONDS if question and attempt == 1 else read_timeout
             try:
                 with told_if_silent(self.url) if self._tell_silence else nullcontext():
                     response = self._http.request(
@@ -232,13 +235,15 @@ class Session:
                         params=_shown(params or {}),
                         data=body,
                         headers=sent,
-                        timeout=(_CONNECT_SECONDS, read_timeout),
+                        timeout=(_CONNECT_SECONDS, seconds),
                         allow_redirects=False,
                         stream=stream,
                     )
             except requests.RequestException as error:
                 # One that was silent for so long is not waited for again.
-                silent = isinstance(error, requests.exceptions.ReadTimeout)
+                silent = isinstance(error, requests.exceptions.ReadTimeout) and (
+                    seconds == read_timeout or silence.is_hung(self.url)
+                )
                 again = (repeatable and not silent) or (resendable and _never_sent(error))
                 if last or not again or isinstance(error, requests.exceptions.SSLError):
                     raise self._unreachable(error) from error

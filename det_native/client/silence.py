@@ -16,6 +16,10 @@ _WAIT_SECONDS = 2.5
 _PROBE_SECONDS = 1.0
 _HEALTH = "/api/v1/health"
 
+# Whether a question (GET) to a master that is silent is given up soon, which the command does: a script waits for it.
+questions_are_given_up = False
+QUESTION_SECONDS = 6.0
+
 
 @contextmanager
 def told_if_silent(url: str) -> Iterator[None]:
@@ -59,6 +63,11 @@ def reason_of_silence(url: str) -> str:
     )
 
 
+def is_hung(url: str) -> bool:
+    """Whether a master does not even tell its health, though it is given time."""
+    return not _tells_health(url, QUESTION_SECONDS)
+
+
 def _watch(url: str, answered: threading.Event) -> None:
     while not answered.is_set():
         if not _tells_health(url):
@@ -69,10 +78,10 @@ def _watch(url: str, answered: threading.Event) -> None:
         answered.wait(_WAIT_SECONDS)
 
 
-def _tells_health(url: str) -> bool:
+def _tells_health(url: str, seconds: float = _PROBE_SECONDS) -> bool:
     try:
         with requests.Session() as session:
             session.trust_env = False
-            return session.get(url + _HEALTH, timeout=_PROBE_SECONDS, stream=True, verify=False).ok
+            return session.get(url + _HEALTH, timeout=seconds, stream=True, verify=False).ok
     except requests.RequestException:
         return False

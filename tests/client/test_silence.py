@@ -42,7 +42,28 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime
         assert wait_until_gone(started.pid, started.start, PATIENCE)
 
 
-@pytest.mark.parametrize("arguments", [["status"], ["experiment", "list"], ["experiment", "kill", "1"], ["logs", "1"]])
+@pytest.mark.parametrize("arguments", [["status"], ["experiment", "list"], ["trial", "describe", "1"]])
+def test_a_question_to_a_stopped_master_ends_with_an_error(runtime: RuntimeFile, arguments: list[str]) -> None:
+    os.kill(runtime.pid, signal.SIGSTOP)
+    asked = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert asked.returncode == 1
+    assert f"`kill -CONT {runtime.pid}` lets it go on" in asked.stderr.splitlines()[-1]
+
+
+def test_a_stopped_master_is_told_by_down_and_version_at_once(runtime: RuntimeFile) -> None:
+    os.kill(runtime.pid, signal.SIGSTOP)
+    told = [
+        subprocess.run([*COMMAND, name], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        for name in ("down", "version")
+    ]
+    assert told[0].returncode == 1
+    assert f"is stopped by a signal and cannot end: `kill -CONT {runtime.pid}`" in told[0].stderr
+    assert f"stopped by a signal (kill -CONT {runtime.pid})" in told[1].stdout
+    os.kill(runtime.pid, signal.SIGCONT)
+    assert runtime.alive  # it was sent nothing that would end it now
+
+
+@pytest.mark.parametrize("arguments", [["experiment", "kill", "1"], ["logs", "1"]])
 def test_a_stopped_master_is_told_and_a_waiting_command_goes_on_when_it_does(
     runtime: RuntimeFile, arguments: list[str]
 ) -> None:
@@ -58,7 +79,7 @@ def test_a_stopped_master_is_told_and_a_waiting_command_goes_on_when_it_does(
         )
         os.kill(runtime.pid, signal.SIGCONT)
         _, errors = command.communicate(timeout=PATIENCE)
-    assert command.returncode == (0 if arguments[-1] in ("status", "list") else 1)
+    assert command.returncode == 1
     assert "does not answer" not in errors
 
 

@@ -145,6 +145,12 @@ def test_no_trial_is_restarted_more_often_than_allowed(ends: list[ExitReason | N
     assert restarts <= max_restarts
 
 
+def test_a_process_that_leaves_by_itself_is_told_so() -> None:
+    decision = decide(replace(facts(None), detail="exit code 0 (peak memory 289 MiB)"))
+    assert isinstance(decision, Restart)
+    assert "os._exit()" in decision.error.message
+
+
 def completed(batch: int, **told: object) -> Facts:
     report = ExitReport(seq=1, reason=ExitReason.COMPLETED, batch=batch, **told)  # type: ignore[arg-type]
     return replace(facts(ExitReason.COMPLETED), exit=report, length=200)

@@ -183,6 +183,12 @@ def _error_of(facts: Facts) -> UserErrorInfo:
         return UserErrorInfo(type="TrialHung", message=facts.hung, traceback="")
     if facts.exit is None and facts.memory:
         return UserErrorInfo(type="OutOfMemory", message=_out_of_memory(facts), traceback="")
+    if facts.exit is None and facts.detail.startswith("exit code 0"):
+        message = (
+            "The worker process ended in the midst of the training as if it had succeeded (exit code 0): the code has "
+            "called os._exit(), or a process that it forked goes on instead of it."
+        )
+        return UserErrorInfo(type="WorkerDied", message=message, traceback="")
     if facts.exit is None:
         message = f"The worker process ended without a report: {facts.detail or 'nothing is known about why'}."
         return UserErrorInfo(type="WorkerDied", message=message, traceback="")

@@ -84,6 +84,7 @@ class Database:
             with self._connect(write=True) as connection:
                 migrate.upgrade(connection, self._back_up)
         except StorageError as error:
+            self._damage = str(error)
             self.close()
             way_out = f" {WAY_OUT}" if isinstance(error, DamagedDatabaseError) else ""
             raise MasterStartError(f"{error}{way_out}") from error
@@ -132,7 +133,7 @@ class Database:
         """Close all connections and let another master have the database."""
         with self._writer:
             self._closed = True
-            if self.dialect == "sqlite":
+            if self.dialect == "sqlite" and self._damage is None:
                 self._empty_log()
             self._engine.dispose()
             self._lease.release()

@@ -12,8 +12,8 @@ import traceback
 _worker: int | None = None
 
 _TEXT = (
-    "A process that your code has forked (number {pid}) came back into the training. It ends here, and the training "
-    "goes on without it. End such a process yourself, by os._exit().\n"
+    "A process that your code has forked (number {pid}) came back into the training. It ends here; only the "
+    "process that began the training goes on with it. End such a process yourself, by os._exit().\n"
 )
 
 
