@@ -37,10 +37,20 @@ class Listed(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The list, newest first, and why the master's experiments are not in it, if they are not but should be."""
+    """The list, newest first, and why the master's experiments are not in it, if they are not but should be.
+
+    Attributes
+    ----------
+    experiments : list of Listed
+    missing : DetError or None
+        Why the master did not say them.
+    unseen : bool
+        Whether there are or were some of a master of this machine, which does not run.
+    """
 
     experiments: list[Listed]
     missing: DetError | None
+    unseen: bool = False
 
 
 def is_local(experiment_id: object) -> bool:
@@ -75,15 +85,19 @@ def find_experiments(master_url: str | None, limit: int, state: ExperimentState 
         Only those in this state.
     """
     missing: DetError | None = None
+    unseen = False
+    home = Home.default()
     found = [listed for listed in _local() if state in (None, listed.facts.state)]
-    if named_master(master_url) or read_runtime(Home.default()) is not None:
+    if named_master(master_url) or read_runtime(home) is not None:
         try:
             source = HttpSource(connect(master_url, start=False))
             found += [Listed(each.id, each, source) for each in source.experiments(limit, state)]
         except DetError as error:
             missing = error
+    else:
+        unseen = home.database.is_file()
     newest = sorted(found, key=lambda listed: _moment(listed.facts.created), reverse=True)
-    return Found(newest[:limit], missing)
+    return Found(newest[:limit], missing, unseen)
 
 
 def listing(experiments: Sequence[Listed]) -> str:
@@ -97,7 +111,7 @@ def listing(experiments: Sequence[Listed]) -> str:
             facts.trials,
             facts.metric,
             "" if facts.best_validation is None else f"{facts.best_validation:.6g}",
-            facts.created,
+            facts.created.replace("+00:00", "Z"),  # as runs of earlier versions have it
         )
         for shown_id, facts, _ in experiments
     ]

@@ -260,6 +260,8 @@ def list_experiments(context: click.Context, *, limit: int, state: str | None) -
         click.echo(listing(found.experiments))
     elif found.missing is None:
         click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
+    if found.unseen:
+        click.echo("No master runs here: its experiments are not shown. `det up` starts it.", err=True)
     if found.missing is not None:
         raise found.missing
 

@@ -68,7 +68,7 @@ class LogWriter:
             line = {
                 "id": self._last,
                 **self._common,
-                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
                 "stream": stream,
                 "text": shown_last(text),
                 "rank": rank,

@@ -54,8 +54,8 @@ _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
 
 def now() -> str:
-    """Return the present time as ISO 8601 in UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    """Return the present time as ISO 8601 in UTC, as a master writes it."""
+    return _utc(datetime.now(UTC))
 
 
 class LocalStore:
@@ -332,7 +332,11 @@ def _modified(path: Path) -> float:
 
 
 def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return _utc(datetime.fromtimestamp(seconds, UTC))
+
+
+def _utc(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _root() -> Path:

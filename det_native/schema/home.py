@@ -61,6 +61,11 @@ class Home:
         return self.path / "token"
 
     @property
+    def database(self) -> Path:
+        """What a master of SQLite's keeps, unless it was told another place."""
+        return self.path / "det.db"
+
+    @property
     def port(self) -> Path:
         """The port of the last start, taken again if it is free: workers that lived on report there."""
         return self.path / "port"

@@ -69,6 +69,28 @@ def test_the_command_line_lists_and_describes_local_runs() -> None:
     assert "4 of 4" in told
 
 
+def test_a_master_that_does_not_run_is_told_beside_the_list() -> None:
+    write_experiment(name="mine")
+    assert run("experiment", "list").stderr == ""
+    Home.default().database.touch()
+    told = run("e", "list")
+    assert "local-1" in told.stdout
+    assert told.stderr == "No master runs here: its experiments are not shown. `det up` starts it.\n"
+    assert told.exit_code == 0
+
+
+def test_times_are_written_as_a_master_writes_them() -> None:
+    write_experiment(name="new")
+    write_experiment(name="old")
+    store = LocalStore.find("local-2")
+    before = "2026-01-02T03:04:05.678+00:00"
+    store.write_experiment(store.experiment().model_copy(update={"created": before}))
+    new, old = (line.split()[-1] for line in run("experiment", "list").stdout.splitlines()[1:])
+    assert old == "2026-01-02T03:04:05.678Z"
+    assert new.endswith("Z")
+    assert len(new) == len(old)
+
+
 def test_the_command_line_prints_the_logs_of_local_runs() -> None:
     experiment = write_experiment(trials=2)
     for trial in experiment.trials:

@@ -68,7 +68,6 @@ class Watched(PyTorchTrial):
         assert trial.state is TrialState.RUNNING
         assert detail.state is ExperimentState.ACTIVE
         assert 0 < detail.progress < 1
-        assert detail.seconds_left is not None
         errors = [row.metrics["error"] for row in store.rows(1, "validation")]
         assert detail.best_validation == trial.best_validation == min(errors)
         return len(rows)

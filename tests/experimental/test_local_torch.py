@@ -222,6 +222,8 @@ def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept(capsys: pyt
     assert [row["batch"] for row in kept.trials[0].metrics("training")] == [1]
     assert kept.state is ExperimentState.ERROR
     assert "ZeroDivisionError" in str(kept.detail().error)
+    failed = kept.trials[0].detail()
+    assert kept.detail().progress == failed.batches / failed.target_batches == 1 / failed.target_batches < 0.2
 
 
 def test_trial_class_by_name_in_the_context_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

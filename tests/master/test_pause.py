@@ -292,7 +292,7 @@ def test_killing_what_is_being_stopped_ends_it_now(master: Master) -> None:
 
 
 def test_the_time_left_is_unknown_while_paused(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("det_native.master.flow.time_left.SHORTEST_SECONDS", 0.0)
+    monkeypatch.setattr("det_native.schema.time_left.SHORTEST_SECONDS", 0.0)
     experiment, worker = begin(master)
     path = f"/experiments/{experiment['id']}"
     known = master.get(path)

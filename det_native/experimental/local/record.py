@@ -13,6 +13,7 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import Framework
 from det_native.schema.states import ExperimentState, TrialState
+from det_native.schema.time_left import TimeLeft
 
 if TYPE_CHECKING:
     from det_harness.local.report import LocalReporter
@@ -48,7 +49,7 @@ class Record:
         self._config = config
         self._whole_epochs = whole_epochs
         self._planned = 1
-        self._begun = time.monotonic()
+        self._time_left = TimeLeft()
         self._trials: list[rest.Trial] = []
         self._spool: Spool | None = None
         self._detail = rest.ExperimentDetail(
@@ -86,7 +87,7 @@ class Record:
 
     def begin(self, planned: int) -> None:
         """Begin the experiment."""
-        self._planned, self._begun = planned, time.monotonic()
+        self._planned = planned
         self._store.write_runner(this_process())
         self._store.write_experiment(self._detail)
 
@@ -111,9 +112,12 @@ class Record:
         self._store.write_trial(trial)
         self._write_checkpoints(trial.id, reporter)
         part = min(batches / max(trial.target_batches, 1), 1.0)
-        progress = min((len(self._trials) - 1 + part) / self._planned, 1.0)
-        seconds = (time.monotonic() - self._begun) * (1 - progress) / progress if progress > 0 else None
-        self._update(progress=progress, seconds_left=seconds)
+        progress = self._progress(part)
+        self._update(progress=progress, seconds_left=self._time_left.observe(time.monotonic(), progress))
+
+    def _progress(self, part: float) -> float:
+        """Return how far the experiment is, by how far its last trial is."""
+        return min((len(self._trials) - 1 + part) / self._planned, 1.0)
 
     def end_trial(
         self, reporter: LocalReporter, state: TrialState, error: rest.UserErrorInfo | None = None, batches: int = 0
@@ -143,7 +147,8 @@ class Record:
         trial = trial.model_copy(update={"best_validation": reporter.best_metric(), "warning": reporter.told} | changes)
         self._trials[-1] = trial
         self._store.write_trial(trial)
-        self._update(progress=len(self._trials) / self._planned)
+        part = 1.0 if state is TrialState.COMPLETED else min(done / max(trial.target_batches, 1), 1.0)
+        self._update(progress=self._progress(part))
 
     def why_interrupted(self) -> rest.UserErrorInfo:
         """Return why the trial under way was stopped: Jupyter interrupts a kernel too before it restarts it."""

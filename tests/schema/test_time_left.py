@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.master.flow.time_left import TimeLeft
+from det_native.schema.time_left import TimeLeft
 
 
 def test_a_steady_pace_goes_on() -> None:
