@@ -90,7 +90,7 @@ def test_one_that_is_installed_later_is_found(tmp_path: Path) -> None:
         trial_class = resolve(get_framework("toy").trial_class)
         assert isinstance(trial_class, type)
         assert framework_taking(type("Mine", (trial_class,), {})) is get_framework("toy")
-        assert trial_class_names() == "PyTorchTrial or a ToyTrial"
+        assert trial_class_names() == "PyTorchTrial or a TFKerasTrial or a ToyTrial"
     assert find_framework("toy") is None
 
 

@@ -406,7 +406,7 @@ def test_the_log_tells_what_happened(master: Master, caplog: pytest.LogCaptureFi
         "trial 1 of experiment 1: queued again. ValueError: boom",
         f"run {again.run_id} of trial 1 (experiment 1) started on cpu:0",
         "trial 1 of experiment 1: completed",
-        "experiment 1 ended: COMPLETED",
+        "experiment 1 ended: Completed",
     ]
     places = [caplog.text.index(text) for text in told]
     assert places == sorted(places)

@@ -83,7 +83,7 @@ def test_stopping_anywhere_changes_nothing(
     assert (first.batches, first.stopped) == (stop, True)
     random.seed(99), np.random.seed(99), torch.manual_seed(99)
     started: list[int] = []
-    parts.run(DigitsTrial, resume=parts.last(), started=started.append)
+    parts.run(DigitsTrial, resume=parts.last(), started=lambda batch, notice: started.append(batch))
     assert started == [stop]
     assert same(whole.state(), parts.state())
     assert whole.reporter.training_rows == parts.reporter.training_rows
@@ -138,7 +138,7 @@ def test_damaged_checkpoints_give_way_to_an_earlier_one(tmp_path: Path, caplog: 
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
     started: list[int] = []
-    run.run(DigitsTrial, resume=manifests[2], started=started.append)
+    run.run(DigitsTrial, resume=manifests[2], started=lambda batch, notice: started.append(batch))
     assert started == [10]
     assert same(run.state(), whole)
     assert "state_dict.pth" in caplog.text

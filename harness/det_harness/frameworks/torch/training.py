@@ -94,6 +94,7 @@ class TorchTraining(TrainingPort):
     @contextlib.contextmanager
     def started(self) -> Iterator[None]:
         """Be ready for the batch that comes next, in the block: the first one, or the one after a checkpoint."""
+        self._position: Any = None
         position = self._checkpoints.restore()
         self.done = self.schedule.progress.batches
         self.ranks.start()
@@ -109,6 +110,8 @@ class TorchTraining(TrainingPort):
             with self.context.steps_watched():
                 yield
         finally:
+            # A loop that the garbage collector ends may save after this: the order in which it closes is its own.
+            self._position = getattr(self.batches, "position", None)
             del loader, self.batches  # ends the loader's workers
             self._checkpoints.settle()
 
@@ -186,7 +189,7 @@ class TorchTraining(TrainingPort):
 
     def save(self) -> None:
         """Save the present state."""
-        self._checkpoints.save(lambda: getattr(self.batches, "position", None))
+        self._checkpoints.save(lambda: getattr(getattr(self, "batches", None), "position", self._position))
 
     @property
     def awaits_uploads(self) -> bool:
