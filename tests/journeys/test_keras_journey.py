@@ -125,7 +125,7 @@ def test_local_and_cluster_give_the_same_numbers_by_the_same_line(notebook: Note
     assert {1, 2, 3} <= sent(submitted)
     assert not sent(submitted) & unneeded(notebook), "neither the trial runs above nor the plain Keras baseline"
     assert not submitted.stderr
-    notebook.run("experiment.wait()")
+    notebook.run("experiment.wait(show='bar')")
     assert value(notebook, "list(experiment.history)") == KEYS
     assert value(notebook, "{len(values) for values in experiment.history.values()}") == {3}
     assert value(notebook, "experiment.history == local"), "one seed, one result"
@@ -175,7 +175,7 @@ bare = model.fit(x_train, y_train, epochs=2, batch_size=32, verbose=0)
     assert {1, 2} <= sent(ran)
     assert not sent(ran) & unneeded(notebook)
     assert not ran.stderr
-    notebook.run("bare.wait()")
+    notebook.run("bare.wait(show='bar')")
     assert value(notebook, "{name: len(values) for name, values in bare.history.items()}") == {"loss": 2}
     assert value(notebook, "(bare.config['searcher']['metric'], bare.config['records_per_epoch'])") == ("loss", 64)
 

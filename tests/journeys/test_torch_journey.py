@@ -84,7 +84,7 @@ def trained(notebook: Notebook) -> None:
     """The same search, here and on the cluster."""
     for source in CELLS:
         notebook.run(source)
-    notebook.run("here = det.experimental.create(Line, config, local=True)")
+    notebook.run("here = det.experimental.create(Line, config, local=True, show='bar')")
     notebook.run("far = det.experimental.create(Line, config)\nfar.wait()")
 
 

@@ -246,7 +246,7 @@ class StandbyPool:
 
     def _fork(self, kind: WorkerKind, lacking: int, idle: bool) -> None:
         """Fork standbys, at any time: that takes milliseconds. What the last program imported is imported first."""
-        if idle and self._zygotes.load(kind, self._imports.get(kind, ())):
+        if idle and self._zygotes.bring(kind, self._imports.get(kind, ())):
             lacking += self._end_of(kind)
         for _ in range(lacking):
             standby = self._zygotes.fork(kind)

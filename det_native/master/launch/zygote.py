@@ -79,7 +79,7 @@ class Zygote:
                 if answer is not None:
                     self._note(answer)
 
-    def load(self, names: Sequence[str]) -> None:
+    def bring(self, names: Sequence[str]) -> None:
         """Have it import modules; it is not ready meanwhile.
 
         Raises

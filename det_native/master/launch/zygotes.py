@@ -81,13 +81,13 @@ class Zygotes:
             self._drop(zygote)
             return None
 
-    def load(self, kind: WorkerKind, imports: Collection[str]) -> bool:
+    def bring(self, kind: WorkerKind, imports: Collection[str]) -> bool:
         """Have a kind's zygote import what it lacks of these modules; whether there was any."""
         zygote = self._living.get(kind)
         if zygote is None or not zygote.ready or zygote.imports.issuperset(imports):
             return False
         try:
-            zygote.load(sorted(set(imports) - zygote.imports))
+            zygote.bring(sorted(set(imports) - zygote.imports))
         except ZygoteError as error:
             logger.warning("%s is ended: %s", zygote, error)
             self._drop(zygote)
