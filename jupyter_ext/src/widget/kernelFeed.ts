@@ -39,6 +39,7 @@ export class KernelFeed implements ExperimentSource {
     const { id, error } = message as { id?: number; error?: string };
     this._asked.get(id ?? 0)?.(error ?? '');
   };
+  private _endedElsewhere = false;
   private readonly _changed = () => this._show();
   private readonly _closing = () => this._lose();
 
@@ -109,7 +110,7 @@ export class KernelFeed implements ExperimentSource {
 
   dispose(): void {
     this._listeners.clear();
-    this._leave();
+    this._other?.dispose();
     this._model.off('msg:custom', this._answered);
     this._model.off('change', this._changed);
     CLOSING_EVENTS.forEach(event => this._model.off(event, this._closing));
@@ -133,7 +134,9 @@ export class KernelFeed implements ExperimentSource {
       known.filter(([, part]) => part)
     );
     const lost = this._model.get('lost');
-    this._leave();
+    if (this._endedElsewhere) {
+      return; // what a kernel that has ended told before comes late
+    }
     const view = withParts(this._view, parts);
     if (lost) {
       this._view = view;
@@ -162,18 +165,17 @@ export class KernelFeed implements ExperimentSource {
 
   /** What the run was when it ended, and what is kept of it, nobody but the Jupyter server knows now. */
   private _follow(): void {
-    this._other ??= this._away?.follow() ?? null;
+    if (this._other) {
+      return;
+    }
+    this._other = this._away?.follow() ?? null;
     const created = this._view.experiment?.created;
     this._other?.subscribe(view => {
       if (view.experiment?.created === created && created) {
+        this._endedElsewhere = hasEnded(view);
         this._emit(view);
       }
     });
-  }
-
-  private _leave(): void {
-    this._other?.dispose();
-    this._other = null;
   }
 
   private _lost(state: string, message: string, remedy = ''): void {

@@ -196,10 +196,21 @@ describe('the kernel of a local run that has gone', () => {
   });
 
   it('tells again by itself if it was gone for a moment only', () => {
-    const { model, dispose, feed } = gone();
+    const { model, feed } = gone();
     model.change({});
-    expect(dispose).toHaveBeenCalledTimes(1);
     expect(feed.view.connection.kind).toBe('live');
+  });
+
+  it('is not brought back by what it has told before and what comes late', () => {
+    const { model, other, dispose, feed } = gone();
+    model.change({});
+    const experiment = run({ state: 'CANCELED' });
+    other.show({ connection: { kind: 'ended' }, experiment });
+    expect(feed.view.experiment?.state).toBe('CANCELED');
+    model.change({});
+    expect(feed.view.experiment?.state).toBe('CANCELED');
+    feed.dispose();
+    expect(dispose).toHaveBeenCalledTimes(1);
   });
 });
 
