@@ -250,7 +250,11 @@ def test_report_outside_a_loop_and_of_no_metrics_is_refused() -> None:
     ("validated", "names", "words"),
     [
         (True, [["loss"], ["loss", "extra"]], r"reported the metrics loss, extra for batch 2, but loss before; report"),
-        (False, [["lost"]] * 6, r"searcher\.metric is 'loss', but the loop .* reported lost\. Did you mean 'lost'\? Report that metric"),
+        (
+            False,
+            [["lost"]] * 6,
+            r"searcher\.metric is 'loss', .* reported lost\. Did you mean 'lost'\? Report that metric",
+        ),
     ],
 )
 def test_metrics_of_a_loop_are_said_to_be_reported(validated: bool, names: list[list[str]], words: str) -> None:
