@@ -96,6 +96,24 @@ def test_an_iterator_around_the_loop_that_ends_is_as_a_break(end: Any) -> None:
     assert [row["batch"] for row in experiment.trials[0].metrics("validation")] == [3, 4]
 
 
+def test_a_loop_whose_parts_are_collected_from_the_inside_ends_as_a_break() -> None:
+    """The garbage collector closes what is in a cycle in any order: the controller's batches before their iterator."""
+    line, inner = Line(), []
+
+    def loop_in_a_cycle() -> None:
+        batches = line.loop()
+        for _, batch in zip(range(4), batches, strict=False):
+            line.context.report(loss=line.step(batch))
+        inner.append(batches._batches.gi_yieldfrom)  # type: ignore[attr-defined]
+
+    loop_in_a_cycle()
+    inner.pop().close()
+    gc.collect()
+    experiment = line.context.experiment
+    assert experiment.state is ExperimentState.COMPLETED
+    assert experiment.trials[0].detail().batches == 4
+
+
 def fails_in_zip(line: Line) -> None:
     def failing() -> Iterator[int]:
         yield from range(3)

@@ -87,9 +87,12 @@ class TorchLoopController:
         self.outcome = outcome
 
     def close(self) -> None:
-        """Let go of the user's code."""
+        """Let go of the user's code.
+
+        Its frame stays: it may hold the last reference to whoever asks for these batches, and if the garbage collector
+        closes them first, that one would end here, in the middle of them, and fail.
+        """
         self._call.context.end_loop()
-        self._asker = None
 
     @contextlib.contextmanager
     def _told_of(self) -> Iterator[None]:
