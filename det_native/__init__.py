@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from det_native import errors, estimator, experimental, keras, pytorch, tensorboard
+    from det_native._env_context import EnvContext
     from det_native._version import PROTOCOL, __version__
     from det_native.client.handles import Experiment
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
@@ -29,6 +30,7 @@ _NAMES = {
     "Experiment": "det_native.client.handles",
     "ExperimentConfig": "det_native.schema.config",
     "DistributedContext": "det_native.trial",
+    "EnvContext": "det_native._env_context",
     "PROTOCOL": "det_native._version",
     "Categorical": "det_native.schema.helpers",
     "Constant": "det_native.schema.helpers",
@@ -52,6 +54,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "Constant",
     "DistributedContext",
     "Double",
+    "EnvContext",
     "Experiment",
     "ExperimentConfig",
     "Integer",

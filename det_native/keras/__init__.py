@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from det_native.keras.adapter import SequenceAdapter
     from det_native.keras.base_context import TFKerasContext
     from det_native.keras.context import TFKerasNativeContext
+    from det_native.keras.experimental_context import TFKerasExperimentalContext
     from det_native.keras.native import FitCall
     from det_native.keras.trial import TFKerasTrial
     from det_native.keras.trial_context import TFKerasTrialContext
@@ -20,6 +21,7 @@ __all__ = [
     "FitCall",
     "SequenceAdapter",
     "TFKerasContext",
+    "TFKerasExperimentalContext",
     "TFKerasNativeContext",
     "TFKerasTrial",
     "TFKerasTrialContext",
@@ -32,14 +34,15 @@ _HOMES = {
     "FitCall": "det_native.keras.native",
     "SequenceAdapter": "det_native.keras.adapter",
     "TFKerasContext": "det_native.keras.base_context",
+    "TFKerasExperimentalContext": "det_native.keras.experimental_context",
     "TFKerasNativeContext": "det_native.keras.context",
     "TFKerasTrial": "det_native.keras.trial",
     "TFKerasTrialContext": "det_native.keras.trial_context",
 }
 _unsupported = unsupported_names(
     __name__,
-    {"TFKerasExperimentalContext", "callbacks"},
-    remedy="Until then use Keras's own callbacks, and tf.data's cache().",
+    {"callbacks"},
+    remedy="Until then use Keras's own callbacks.",
 )
 
 

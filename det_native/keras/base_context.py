@@ -7,11 +7,36 @@ from typing import Any
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError
-from det_native.trial import TrialContext
+from det_native.horovod import HorovodContext, HorovodTrialContext
+from det_native.keras.experimental_context import TFKerasExperimentalContext
+from det_native.schema.environment import TrialEnvironment
 
 
-class TFKerasContext(TrialContext):
-    """What tf.keras code asks about its trial, and wrappers for its data and optimizers."""
+class TFKerasContext(HorovodTrialContext):
+    """What tf.keras code asks about its trial, and wrappers for its data and optimizers.
+
+    Parameters
+    ----------
+    env : EnvContext
+        The facts of the trial.
+    hvd_config : HorovodContext, optional
+        How gradients are exchanged, instead of what the configuration says.
+
+    Attributes
+    ----------
+    distributed : DistributedContext
+        This process among those of the trial.
+    experimental : TFKerasExperimentalContext
+    """
+
+    def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
+        super().__init__(env, hvd_config)
+        self.experimental = TFKerasExperimentalContext(env, hvd_config)
+
+    def use_environment(self, env: TrialEnvironment) -> None:
+        """Take the facts of the run, where more is known of it than when the context was made."""
+        super().use_environment(env)
+        self.experimental.use_environment(env)
 
     def wrap_dataset(self, dataset: Any, shard_dataset: bool = True) -> Any:
         """Give each process of a trial its share of a Dataset; call it right after the Dataset is made.

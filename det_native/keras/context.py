@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_native.errors import TrialDefinitionError
+from det_native.horovod import HorovodContext
 from det_native.keras.base_context import TFKerasContext
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
@@ -26,8 +27,10 @@ class TFKerasNativeContext(TFKerasContext):
 
     Parameters
     ----------
-    environment : TrialEnvironment
+    env : EnvContext
         The facts of the trial.
+    hvd_config : HorovodContext, optional
+        How gradients are exchanged, instead of what the configuration says.
     on_fit : callable
         Takes a checked :class:`FitCall`; its result is what the user's ``fit`` returns. Without it (a context made by
         ``from_config``) wrapped models stay as they are.
@@ -44,17 +47,19 @@ class TFKerasNativeContext(TFKerasContext):
 
     def __init__(
         self,
-        environment: TrialEnvironment,
+        env: TrialEnvironment,
+        hvd_config: HorovodContext | None = None,
+        *,
         on_fit: Callable[[FitCall], Any] | None = None,
         role: Role = "local",
     ) -> None:
-        super().__init__(environment)
+        super().__init__(env, hvd_config)
         self.role = role
         self.experiment: Any = None
         self.wrapped = False
         self._on_fit = on_fit
-        if environment.managed and on_fit is not None and role != "cluster":
-            seed_keras(environment.trial_seed)
+        if env.managed and on_fit is not None and role != "cluster":
+            seed_keras(env.trial_seed)
 
     def wrap_model(self, model: Any) -> Any:
         """Let this context run the model's training; call it right after the model is made, before ``compile``.

@@ -8,12 +8,13 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import tensorflow as tf
 
 from det_native.errors import ArgumentError, InvalidDataError, SignatureError, TrialDefinitionError
+from det_native.keras.call_context import CallContext
 from det_native.keras.data import Data, Kind, count_batches, dataset_batch_size, describe, describe_validation
 from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import ReplayableStream, seeded_state, swapped_state
@@ -21,7 +22,6 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
 from det_native.schema.metric_names import PREFIXES, closest_metric, suggestion, without_prefix
-from det_native.trial import Role
 
 logger = logging.getLogger("det_native")
 
@@ -30,21 +30,6 @@ _OF_VALIDATION = ("validation_steps", "validation_batch_size", "validation_freq"
 _COUNTS = ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size")
 _OF_QUEUES = ("max_queue_size", "workers", "use_multiprocessing")
 _NAMES_OF_FIT = {"generator": "x"}
-
-
-class CallContext(Protocol):
-    """What a call, and who runs it, ask of the context that took it (a ``TFKerasNativeContext``)."""
-
-    env: TrialEnvironment
-    role: Role
-    experiment: Any
-    stop_requested: bool
-
-    def get_stop_requested(self) -> bool:
-        """Return whether the user's code asks for an early end."""
-
-    def release_model(self, model: Any) -> None:
-        """Make a wrapped model plain Keras again."""
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.horovod import HorovodContext
 from det_native.keras.base_context import TFKerasContext
 from det_native.keras.context import check_model
 from det_native.schema.environment import TrialEnvironment
@@ -16,8 +17,10 @@ class TFKerasTrialContext(TFKerasContext):
 
     Parameters
     ----------
-    environment : TrialEnvironment
+    env : EnvContext
         The facts of the trial.
+    hvd_config : HorovodContext, optional
+        How gradients are exchanged, instead of what the configuration says.
 
     Attributes
     ----------
@@ -29,9 +32,9 @@ class TFKerasTrialContext(TFKerasContext):
         What :meth:`configure_fit` was given.
     """
 
-    def __init__(self, environment: TrialEnvironment, role: Role = "worker") -> None:
-        super().__init__(environment)
-        self.role: Role = role
+    def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
+        super().__init__(env, hvd_config)
+        self.role: Role = "worker"
         self.experiment: Any = None
         self.model: Any = None
         self.wrapped_datasets = 0

@@ -14,8 +14,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from det_native.errors import InvalidDataError, TrialDefinitionError
-from det_native.keras import FitCall, TFKerasNativeContext
+import det_native as det
+from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
+from det_native.horovod import HorovodContext
+from det_native.keras import (
+    FitCall,
+    TFKerasContext,
+    TFKerasExperimentalContext,
+    TFKerasNativeContext,
+    TFKerasTrialContext,
+)
 from det_native.schema.environment import Ranks, TrialEnvironment
 
 pytestmark = pytest.mark.slow
@@ -173,3 +181,49 @@ def test_the_room_is_cheap_to_import_and_says_what_is_missing() -> None:
         "else: raise SystemExit('no error')\n"
     )
     subprocess.run([sys.executable, "-c", hidden], check=True, timeout=60)
+
+
+CONTEXTS = [TFKerasContext, TFKerasTrialContext, TFKerasExperimentalContext, TFKerasNativeContext]
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_each_context_is_made_of_an_environment_and_settings_of_horovod(kind: Any) -> None:
+    config = {"optimizations": {"aggregation_frequency": 3, "gradient_compression": True, "tensor_fusion_threshold": 7}}
+    env = det.EnvContext(config, {"global_batch_size": 8}, ranks=Ranks(rank=1, size=2))
+    plain = kind(env)
+    assert plain.hvd_config == HorovodContext(use=True, aggregation_frequency=3, gradient_compression=True)
+    assert (plain.distributed.get_rank(), plain.distributed.get_size()) == (1, 2)
+    given = kind(env=env, hvd_config=HorovodContext(use=True, aggregation_frequency=5))
+    assert given.hvd_config.aggregation_frequency == 5
+    optimizations = given.get_experiment_config()["optimizations"]
+    assert optimizations["aggregation_frequency"] == 5
+    assert optimizations["tensor_fusion_threshold"] == 7
+    assert not optimizations["gradient_compression"]
+    assert config["optimizations"]["aggregation_frequency"] == 3
+    if kind is not TFKerasExperimentalContext:
+        assert isinstance(given.experimental, TFKerasExperimentalContext)
+        assert given.experimental.hvd_config == given.hvd_config
+
+
+def test_the_experimental_context_learns_what_the_run_is_told() -> None:
+    context = TFKerasTrialContext(det.EnvContext({}, {}))
+    context.use_environment(det.EnvContext({"optimizations": {"aggregation_frequency": 2}}, {"units": 3}, trial_seed=7))
+    assert context.experimental.get_trial_seed() == context.get_trial_seed() == 7
+    assert context.experimental.hvd_config.aggregation_frequency == context.hvd_config.aggregation_frequency == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"env": {"hparams": {}}}, r"takes a det\.EnvContext, not dict; .*from_config\(config\) makes one"),
+        ({"hvd_config": True}, "must be a det_native.horovod.HorovodContext, not bool"),
+        (
+            {"hvd_config": HorovodContext(use=True)},
+            r"use=True\) contradicts the environment, whose trial has 1 process;",
+        ),
+        ({"hvd_config": HorovodContext(aggregation_frequency=0)}, "aggregation_frequency=0 must be at least 1"),
+    ],
+)
+def test_a_context_of_something_else_is_told(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ArgumentError, match=told):
+        TFKerasTrialContext(**{"env": det.EnvContext({}, {}), **given})

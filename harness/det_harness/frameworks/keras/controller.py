@@ -43,7 +43,7 @@ class KerasController(TrainingPort):
     def __init__(self, call: FitCall, services: Services) -> None:
         self.call = call
         self.services = services
-        call.context.env = services.environment
+        call.context.use_environment(services.environment)
         call.check(services.environment)
         self.steps = call.steps_per_epoch(services.environment)
         schedule = services.schedule
