@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -95,7 +96,7 @@ def local_training(folder: Path) -> Iterator[Running]:
             if line.strip() == "waiting":
                 break
         newest = max((Path(os.environ["DET_HOME"]) / "local").glob("[0-9]*"), key=lambda each: int(each.name))
-        until(lambda: _rows(newest) == WAITS_AT)
+        until(lambda: _is_written(newest))
         yield Running(process, go, newest)
     finally:
         process.kill()
@@ -110,6 +111,12 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def _rows(folder: Path) -> int:
-    path = folder / "trials/1/training.jsonl"
-    return len(path.read_text().splitlines()) if path.exists() else 0
+def _is_written(folder: Path) -> bool:
+    """Whether all is there that it reported before it waits: its progress is written after its rows, its log beside."""
+    trial = folder / "trials/1"
+    if not all((trial / name).exists() for name in ("training.jsonl", "log.jsonl")):
+        return False
+    progress = json.loads((folder / "experiment.json").read_text())["progress"]
+    rows = (trial / "training.jsonl").read_text().splitlines()
+    written = '"waiting"' in (trial / "log.jsonl").read_text()
+    return len(rows) == WAITS_AT and progress == WAITS_AT / BATCHES and written
