@@ -45,6 +45,9 @@ class Description:
         Values of ``distributed.backend`` by which ranks can average its gradients; without any it trains on one slot.
     without_effect : mapping
         Fields of the configuration that change nothing with it, each with the reason.
+    not_in_one_process : str
+        Why ``resources.native_parallel`` is refused: what of it cannot spread its batches over the slots of one
+        process. Empty where it can.
     whole_epochs : bool
         Whether an epoch ends with a smaller batch, where it does not come out even.
     running_means : bool
@@ -71,6 +74,7 @@ class Description:
     variables: tuple[str, ...] = ()
     gradient_means: tuple[str, ...] = ()
     without_effect: Mapping[str, str] = field(default_factory=dict)
+    not_in_one_process: str = ""
     whole_epochs: bool = False
     running_means: bool = False
     own_progress: bool = False

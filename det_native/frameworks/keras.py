@@ -23,6 +23,7 @@ DESCRIPTION = Description(
         "optimizations.average_aggregated_gradients": _EVERY_BATCH,
         "optimizations.torch_compile": "for Keras: it is for the models of a PyTorchTrial",
     },
+    not_in_one_process="a model of tf.keras has a process for each slot",
     whole_epochs=True,
     running_means=True,
     own_progress=True,

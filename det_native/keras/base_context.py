@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError
 from det_native.horovod import HorovodContext, HorovodTrialContext
+from det_native.keras.data import inputs_of
 from det_native.keras.experimental_context import TFKerasExperimentalContext
 from det_native.schema.environment import TrialEnvironment
 
@@ -31,6 +33,7 @@ class TFKerasContext(HorovodTrialContext):
 
     def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
         super().__init__(env, hvd_config)
+        self._wrapped_datasets: weakref.WeakSet[Any] = weakref.WeakSet()
         self.experimental = TFKerasExperimentalContext(env, hvd_config)
 
     def use_environment(self, env: TrialEnvironment) -> None:
@@ -54,14 +57,27 @@ class TFKerasContext(HorovodTrialContext):
         Raises
         ------
         InvalidDataError
-            If it is not a tf.data.Dataset.
+            If it is not a tf.data.Dataset, or is made of one that is wrapped already.
         """
         if not isinstance(dataset, tf.data.Dataset):
             raise InvalidDataError(f"wrap_dataset() takes a tf.data.Dataset, not {type(dataset).__name__}.")
+        self._refuse_wrapped(dataset)
         size = self.distributed.get_size()
-        if not self.env.managed or not shard_dataset or size == 1:
-            return dataset
-        return dataset.shard(size, self.distributed.get_rank())
+        sharded = self.env.managed and shard_dataset and size > 1
+        wrapped = dataset.shard(size, self.distributed.get_rank()) if sharded else dataset
+        self._wrapped_datasets.add(wrapped)
+        return wrapped
+
+    def _refuse_wrapped(self, dataset: Any) -> None:
+        above = [dataset] if self.env.managed else []
+        while above:
+            found = above.pop()
+            if found in self._wrapped_datasets:
+                raise InvalidDataError(
+                    "wrap_dataset() was called for a Dataset that is made of a wrapped one: each process would have a "
+                    "part of its part. Call it once, right after the Dataset is made."
+                )
+            above += inputs_of(found)
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
         """Prepare an optimizer for a trial on several slots; on one slot it is returned as it is."""

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError
+from det_native.schema.environment import TrialEnvironment
 
 
 class Kind(StrEnum):
@@ -120,6 +121,27 @@ def describe_validation(data: Any) -> Data | None:
     return describe(data, where="validation_data")
 
 
+def check_shards(data: Data | None, environment: TrialEnvironment, what: str) -> None:
+    """Refuse data of which a process of the trial would have nothing.
+
+    Raises
+    ------
+    InvalidDataError
+        If a Sequence has fewer batches, or arrays have fewer records, than there are processes.
+    """
+    slots = 1 if environment.native_parallel else environment.slots
+    shards = max(slots, environment.ranks.size)
+    if data is None or shards == 1:
+        return
+    length, unit = (len(data.x), "batch") if data.kind is Kind.SEQUENCE else (data.records, "record")
+    if length is not None and length < shards:
+        plural = "es" if unit == "batch" else "s"
+        raise InvalidDataError(
+            f"{what} have {length} {unit}{plural if length != 1 else ''}, fewer than resources.slots_per_trial: "
+            f"{shards}, whose processes each read their own. Lower the slots, or give more data."
+        )
+
+
 def dataset_batch_size(dataset: Any) -> int | None:
     """Return the records per batch of a batched Dataset, None if it is not batched.
 
@@ -137,10 +159,15 @@ def dataset_batch_size(dataset: Any) -> int | None:
         size = getattr(above[0], "_batch_size", None)
         if size is not None:
             return int(size)
-        above = above[0]._inputs()
+        above = inputs_of(above[0])
     for element in dataset.take(1):
         return int(tf.nest.flatten(element)[0].shape[0])
     return None
+
+
+def inputs_of(dataset: Any) -> list[Any]:
+    """Return the Datasets that one is made of."""
+    return list(dataset._inputs())
 
 
 def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:

@@ -15,7 +15,15 @@ import tensorflow as tf
 
 from det_native.errors import ArgumentError, InvalidDataError, SignatureError, TrialDefinitionError
 from det_native.keras.call_context import CallContext
-from det_native.keras.data import Data, Kind, count_batches, dataset_batch_size, describe, describe_validation
+from det_native.keras.data import (
+    Data,
+    Kind,
+    check_shards,
+    count_batches,
+    dataset_batch_size,
+    describe,
+    describe_validation,
+)
 from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import ReplayableStream, seeded_state, swapped_state
 from det_native.schema.environment import TrialEnvironment
@@ -210,9 +218,11 @@ class FitCall:
         TrialDefinitionError
             If the searcher's metric cannot come out of this call.
         InvalidDataError
-            If the configuration's batch size exceeds the data.
+            If the configuration's batch size exceeds the data, or a process of the trial would have no data.
         """
         self.per_slot_batch_size(environment)
+        check_shards(self.training, environment, "The training data")
+        check_shards(self.validation, environment, "The validation data")
         metric = environment.metric or ""
         if metric.startswith(PREFIXES) and self.validation is None:
             raise TrialDefinitionError(

@@ -55,10 +55,14 @@ class TFKerasTrialContext(TFKerasContext):
         Raises
         ------
         TrialDefinitionError
-            If it is not a tf.keras model, or another one is wrapped already.
+            If it is not a tf.keras model, is wrapped already, or is compiled already, or another one is wrapped.
         """
         check_model(model)
-        if self.env.managed and self.model is not None and self.model is not model:
+        if self.env.managed and self.model is model:
+            raise TrialDefinitionError(
+                f"wrap_model() was called twice for the model '{model.name}': call it once, right after it is made."
+            )
+        if self.env.managed and self.model is not None:
             raise TrialDefinitionError(
                 "wrap_model() was called for two models: a TFKerasTrial trains one, the one that build_model() returns."
             )

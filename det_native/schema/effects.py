@@ -126,6 +126,12 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
     MissingDependencyError
         If it is to run on several slots, and nothing is known of the framework.
     """
+    described = get_framework(framework) if framework is not None else None
+    if config.resources.native_parallel and described is not None and described.not_in_one_process:
+        raise UnsupportedFeatureError(
+            f"resources.native_parallel: true is refused: {described.not_in_one_process}. Remove it; "
+            "resources.slots_per_trial alone says how many there are."
+        )
     found = list(_unsupported(config, framework))
     if found:
         lines = "\n".join(f"  - {line}" for line in found)

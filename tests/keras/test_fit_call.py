@@ -213,3 +213,28 @@ def test_a_metric_that_the_call_cannot_give_is_refused(metric: str, validated: b
 def test_a_configured_batch_size_above_the_data_is_refused() -> None:
     with pytest.raises(InvalidDataError, match=r"hyperparameters.global_batch_size is 200"):
         fit(X, Y).check(TrialEnvironment({}, {"global_batch_size": 200}))
+
+
+class Few(tf.keras.utils.Sequence):
+    """Three batches of two rows."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, number: int) -> Any:
+        return X[:2], Y[:2]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"x": Few()}, r"The training data have 3 batches, fewer than resources\.slots_per_trial: 4"),
+        ({"x": X, "y": Y, "validation_data": (X[:1], Y[:1])}, "The validation data have 1 record, fewer than .*: 4"),
+    ],
+)
+def test_data_of_which_a_process_would_have_nothing_are_told(given: dict[str, Any], told: str) -> None:
+    call = fit(**given)
+    environment = TrialEnvironment({"resources": {"slots_per_trial": 4}}, {"global_batch_size": 8})
+    with pytest.raises(InvalidDataError, match=told):
+        call.check(environment)
+    call.check(TrialEnvironment({}, {"global_batch_size": 2}))

@@ -9,7 +9,14 @@ import pytest
 import tensorflow as tf
 
 import det_native as det
-from det_native.errors import ArgumentError, DetError, InvalidDataError, TrialDefinitionError
+from det_native.errors import (
+    ArgumentError,
+    ConfigurationError,
+    DetError,
+    InvalidDataError,
+    TrialDefinitionError,
+    UnsupportedFeatureError,
+)
 from det_native.keras import SequenceAdapter, TFKerasTrial, TFKerasTrialContext
 
 pytestmark = pytest.mark.slow
@@ -154,6 +161,10 @@ def two_models(trial: Small) -> Any:
     return Small.build_model(trial)
 
 
+def twice_wrapped(trial: Small) -> Any:
+    return trial.context.wrap_model(Small.build_model(trial))
+
+
 def graph_mode(trial: Small) -> Any:
     tf.compat.v1.disable_eager_execution()
 
@@ -163,6 +174,7 @@ WRONG: list[tuple[str, Any, type[DetError], str]] = [
     ("build_model", uncompiled_model, TrialDefinitionError, r"not compiled: call model\.compile"),
     ("build_model", another_model, TrialDefinitionError, "returned another model than the one"),
     ("build_model", two_models, TrialDefinitionError, "was called for two models"),
+    ("build_model", twice_wrapped, TrialDefinitionError, r"called twice for the model 'sequential\w*': call it once"),
     ("build_model", lambda trial: None, TrialDefinitionError, "returned None; return the compiled model"),
     ("build_model", graph_mode, DetError, "graph mode comes with a later version"),
     ("build_training_data_loader", lambda trial: (X, Y[:9]), InvalidDataError, "x has 40; y has 9 records"),
@@ -175,6 +187,20 @@ WRONG: list[tuple[str, Any, type[DetError], str]] = [
         InvalidDataError,
         r"a Dataset that is not wrapped: call dataset = self\.context\.wrap_dataset",
     ),
+    (
+        "build_training_data_loader",
+        lambda trial: trial.context.wrap_dataset(dataset(trial.context).prefetch(1)),
+        InvalidDataError,
+        r"a Dataset that is made of a wrapped one: .* Call it once, right after the Dataset is made",
+    ),
+    (
+        "build_validation_data_loader",
+        lambda trial: None,
+        InvalidDataError,
+        "build_validation_data_loader.. returned None",
+    ),
+    ("build_validation_data_loader", lambda trial: (X[:0], Y[:0]), InvalidDataError, "validation_data has no records"),
+    ("keras_callbacks", lambda trial: [print], ArgumentError, "callbacks must be instances of tf.keras.callbacks"),
 ]
 
 
@@ -205,6 +231,45 @@ def test_a_class_without_its_methods_is_told() -> None:
         det.experimental.create(Empty, CONFIG, local=True)
     with pytest.raises(TrialDefinitionError, match=r"must take \(self\) only"):
         det.experimental.create(WithModel, CONFIG, local=True)
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "told"),
+    [
+        (
+            {"resources": {"native_parallel": True}},
+            UnsupportedFeatureError,
+            "native_parallel: true is refused: a model of",
+        ),
+        ({"optimizations": {"native_parallel": True}}, ConfigurationError, "native_parallel"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:These fields of the configuration have no effect")
+def test_native_parallel_is_refused(config: dict[str, Any], kind: type[DetError], told: str) -> None:
+    with pytest.raises(kind, match=told):
+        det.experimental.create(Small, CONFIG | config, local=True)
+
+
+def test_a_metric_that_the_training_alone_can_tell_is_missed_after_its_first_validation() -> None:
+    class Own(tf.keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(3)
+
+        def call(self, rows: Any) -> Any:
+            return self.dense(rows)
+
+        def test_step(self, data: Any) -> Any:
+            return {"error": tf.reduce_mean(self(data[0]))}
+
+    class Trial(Small):
+        def build_model(self) -> Any:
+            model = self.context.wrap_model(Own())
+            model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+            return model
+
+    with pytest.raises(DetError, match=r"'val_loss'.*val_error"):
+        det.experimental.create(Trial, CONFIG, local=True)
 
 
 class TestSequenceAdapter:
