@@ -10,6 +10,7 @@ from det_native.callsite import calling_position
 from det_native.capture.log import MAGIC_FILES, CallRecord, ExecutionLog, LoggedExecution, current_log
 from det_native.capture.modules import is_library_file
 from det_native.capture.transform import transform
+from det_native.schema.cell_titles import cell_title
 
 
 @dataclass
@@ -49,6 +50,21 @@ def note_call(kind: str) -> CallRecord | None:
     if record is not None:
         log.calls.append(record)
     return record
+
+
+def calling_place() -> str:
+    """Return where the call being made stands, for a message: `` in cell [3], line 2``; empty where no cell runs."""
+    log = current_log()
+    running = log.running if log is not None else None
+    record = _cell_record("", sys._getframe(1), log, running) if log is not None and running is not None else None
+    if log is None or record is None:
+        return ""
+    cell = next((one for one in reversed(log.executions) if record.file in one.files), None)
+    if cell is None or cell.number is None:
+        return ""
+    body = cell.files[record.file] > 0
+    line = cell_line(transform(cell.source).kernel_lines, cell.source, record.line, body)
+    return f" in {cell_title(cell.number, prompts=log.prompts)}, line {line}"
 
 
 def occurrence(record: CallRecord) -> int:

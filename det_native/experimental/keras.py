@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from det_native.capture.calls import calling_place
 from det_native.client.arguments import Show
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import (
@@ -102,6 +103,7 @@ def init(
         environment,
         on_fit=partial(train_by_fit, fit_here=_fit_here, settings=settings, begun=begun),
         role="local" if settings.place.local else "cluster",
+        place=calling_place,
     )
     enter(settings)
     if context.role == "cluster":

@@ -36,6 +36,8 @@ class TFKerasNativeContext(TFKerasContext):
         ``from_config``) wrapped models stay as they are.
     role : {"local", "cluster", "worker", "load"}
         Who runs the program: a user who trains here, a user who submits, a worker, or a checkpoint being loaded.
+    place : callable
+        Says where the call being made stands (`` in cell [3], line 2``), where its file name does not.
 
     Attributes
     ----------
@@ -52,12 +54,14 @@ class TFKerasNativeContext(TFKerasContext):
         *,
         on_fit: Callable[[FitCall], Any] | None = None,
         role: Role = "local",
+        place: Callable[[], str] = str,
     ) -> None:
         super().__init__(env, hvd_config)
         self.role = role
         self.experiment: Any = None
         self.wrapped = False
         self._on_fit = on_fit
+        self._place = place
         if env.managed and on_fit is not None and role != "cluster":
             seed_keras(env.trial_seed)
 
@@ -100,7 +104,7 @@ class TFKerasNativeContext(TFKerasContext):
         call = FitCall.of(self, model, method, args, kwargs)
         notes = call.without_effect()
         if notes:
-            warnings.warn(f"{method}(): {' '.join(notes)}", UserWarning, stacklevel=3)
+            warnings.warn(f"{method}(){self._place()}: {' '.join(notes)}", UserWarning, stacklevel=3)
         if self._on_fit is None:
             return call.original("fit")(**call.arguments)
         __tracebackhide__ = True

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import tensorflow as tf
 
-from det_native.errors import ArgumentError, InvalidDataError, SignatureError, TrialDefinitionError
+from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.keras.call_context import CallContext
 from det_native.keras.data import (
     Data,
@@ -24,8 +21,9 @@ from det_native.keras.data import (
     describe,
     describe_validation,
 )
+from det_native.keras.fit_arguments import bind, check_numbers
 from det_native.keras.metrics import certain_metrics
-from det_native.keras.streams import ReplayableStream, seeded_state, swapped_state
+from det_native.keras.streams import GlobalState, ReplayableStream, global_state, seeded_state, swapped_state
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
@@ -35,9 +33,7 @@ logger = logging.getLogger("det_native")
 
 DEFAULT_BATCH_SIZE = 32
 _OF_VALIDATION = ("validation_steps", "validation_batch_size", "validation_freq")
-_COUNTS = ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size")
 _OF_QUEUES = ("max_queue_size", "workers", "use_multiprocessing")
-_NAMES_OF_FIT = {"generator": "x"}
 
 
 @dataclass
@@ -60,6 +56,8 @@ class FitCall:
         What is trained on; the part before the cut with ``validation_split``.
     validation : Data or None
         What is validated on.
+    random_state : GlobalState
+        Of Python and numpy when the call was made.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -72,6 +70,7 @@ class FitCall:
     extra: dict[str, Any]
     training: Data
     validation: Data | None
+    random_state: GlobalState = field(default_factory=global_state, repr=False)
 
     @classmethod
     def of(
@@ -92,8 +91,8 @@ class FitCall:
         """
         if not getattr(model, "_is_compiled", False):
             raise TrialDefinitionError("The model is not compiled. Call model.compile(...) before fit().")
-        arguments, given, extra = _bind(model, method, args, kwargs)
-        _check_numbers(arguments)
+        arguments, given, extra = bind(model, method, args, kwargs)
+        check_numbers(arguments)
         training = describe(arguments["x"], arguments["y"], arguments["sample_weight"])
         validation = describe_validation(arguments["validation_data"])
         if arguments["validation_split"] and validation is None:
@@ -102,9 +101,7 @@ class FitCall:
             training = Data(Kind.GENERATOR, ReplayableStream(training.x))
         if validation is not None and validation.kind is Kind.GENERATOR:
             validation = Data(Kind.GENERATOR, ReplayableStream(validation.x, apart=True))
-        call = cls(context, model, arguments, given, extra, training, validation)
-        call._check_batch_size(arguments["batch_size"])
-        return call
+        return cls(context, model, arguments, given, extra, training, validation)
 
     @property
     def quiet(self) -> bool:
@@ -121,9 +118,11 @@ class FitCall:
         return getattr(type(self.model), method).__get__(self.model)
 
     def without_effect(self) -> list[str]:
-        """Return a sentence for every argument that the user wrote and that does nothing with these data."""
+        """Return a sentence for each argument that the user wrote and that does not do what it says with these data."""
         kind = self.training.kind
         notes = []
+        if exceeding := self._exceeding(self.arguments["batch_size"]):
+            notes.append(f"batch_size {exceeding}")
         if not kind.indexed:
             if self.arguments["batch_size"] is not None:
                 notes.append(f"batch_size has no effect: {kind} makes the batches.")
@@ -191,8 +190,8 @@ class FitCall:
         """Return the records per batch of this process: the configuration's, else the call's own."""
         if "global_batch_size" not in environment.hparams:
             return self._own_batch_size()
-        self._check_batch_size(environment.per_slot_batch_size, "hyperparameters.global_batch_size")
-        return environment.per_slot_batch_size
+        size = environment.per_slot_batch_size
+        return min(size, int(self.training.records or 0)) if self.training.kind.indexed else size
 
     def steps_per_epoch(self, environment: TrialEnvironment) -> int:
         """Return the batches of one epoch, for a configuration that is complete.
@@ -218,9 +217,12 @@ class FitCall:
         TrialDefinitionError
             If the searcher's metric cannot come out of this call.
         InvalidDataError
-            If the configuration's batch size exceeds the data, or a process of the trial would have no data.
+            If a process of the trial would have no data.
         """
-        self.per_slot_batch_size(environment)
+        if "global_batch_size" in environment.hparams and not self._exceeding(self.arguments["batch_size"]):
+            exceeding = self._exceeding(environment.per_slot_batch_size)
+            if exceeding:
+                logger.warning("hyperparameters.global_batch_size %s", exceeding)
         check_shards(self.training, environment, "The training data")
         check_shards(self.validation, environment, "The validation data")
         metric = environment.metric or ""
@@ -253,7 +255,7 @@ class FitCall:
         if data.kind.indexed:
             records, steps = int(data.records or 0), self.arguments["steps_per_epoch"]
             if given is not None:
-                return int(given)
+                return min(int(given), records)
             return math.ceil(records / steps) if steps else min(DEFAULT_BATCH_SIZE, records)
         if data.kind is Kind.DATASET:
             size = dataset_batch_size(data.x)
@@ -301,80 +303,11 @@ class FitCall:
         whole = self.training.records is not None and self.arguments["steps_per_epoch"] is None
         return int(self.training.records or 0) if whole else steps * batch_size
 
-    def _check_batch_size(self, size: int | None, where: str = "batch_size") -> None:
-        if size is not None and self.training.kind.indexed and size > int(self.training.records or 0):
-            raise InvalidDataError(
-                f"{where} is {size}, but there are only {self.training.records} records to train on."
-            )
-
-
-def _bind(
-    model: Any, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[dict[str, Any], frozenset[str], dict[str, Any]]:
-    own = getattr(type(model), method) is not getattr(tf.keras.Model, method)
-    signature = inspect.signature(getattr(tf.keras.Model, method))
-    extra = {name: value for name, value in kwargs.items() if own and name not in signature.parameters}
-    try:
-        bound = signature.bind(model, *args, **{name: value for name, value in kwargs.items() if name not in extra})
-    except TypeError as error:
-        raise SignatureError(f"{method}() {_misfit(error, kwargs, [*signature.parameters][1:])}") from None
-    written = {_NAMES_OF_FIT.get(name, name): value for name, value in list(bound.arguments.items())[1:]}
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(tf.keras.Model.fit).parameters.items()
-        if parameter.default is not inspect.Parameter.empty
-    }
-    return {**defaults, **written}, frozenset(written), extra
-
-
-def _misfit(error: TypeError, keywords: Iterable[str], known: Sequence[str]) -> str:
-    """Return what does not fit a signature, with the name that was probably meant."""
-    unknown = [name for name in keywords if name not in known]
-    if not unknown:
-        return f"does not take these arguments: {error}."
-    close = difflib.get_close_matches(unknown[0], known, n=1, cutoff=0.5)
-    meant = f" Did you mean {close[0]}?" if close else f" It takes: {', '.join(known)}."
-    return f"takes no argument {unknown[0]!r}.{meant}"
-
-
-def _check_numbers(arguments: Mapping[str, Any]) -> None:
-    problems = [*_wrong_kinds(arguments)]
-    if problems:
-        raise ArgumentError(f"fit(): {'; '.join(problems)}.")
-    epochs, initial_epoch = arguments["epochs"], arguments["initial_epoch"]
-    if epochs <= initial_epoch:
-        problems.append(f"epochs={epochs} must be above initial_epoch={initial_epoch}: epochs is the last epoch")
-    for name in _COUNTS:
-        value = arguments[name]
-        if value is not None and value < 1:
-            problems.append(f"{name}={value} must be at least 1")
-    split = arguments["validation_split"] or 0.0
-    if not 0.0 <= split < 1.0:
-        problems.append(f"validation_split={split} must be at least 0 and below 1")
-    if not isinstance(arguments["validation_freq"], Iterable) and arguments["validation_freq"] < 1:
-        problems.append(f"validation_freq={arguments['validation_freq']} must be at least 1")
-    if problems:
-        raise ArgumentError(f"fit(): {'; '.join(problems)}.")
-
-
-def _wrong_kinds(arguments: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("epochs", "initial_epoch", *_COUNTS):
-        value = arguments[name]
-        if value is None and name in _COUNTS:
-            continue
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole and not (isinstance(value, float) and value.is_integer()):
-            yield f"{name} must be a whole number, not {value!r}"
-    split, frequency, callbacks = (arguments[name] for name in ("validation_split", "validation_freq", "callbacks"))
-    if split is not None and not isinstance(split, int | float | np.number):
-        yield f"validation_split must be a number, not {split!r}"
-    if not isinstance(frequency, int | np.integer | Iterable) or isinstance(frequency, str):
-        yield f"validation_freq must be a whole number or a list of epochs, not {frequency!r}"
-    if isinstance(callbacks, tf.keras.callbacks.CallbackList):
-        return
-    for callback in callbacks if isinstance(callbacks, list | tuple) else [callbacks]:
-        if callback is not None and not isinstance(callback, tf.keras.callbacks.Callback):
-            yield f"callbacks must be instances of tf.keras.callbacks.Callback, not {callback!r}"
+    def _exceeding(self, size: int | None) -> str | None:
+        """Return what is said of a batch size above the number of records; None for one that is not."""
+        if size is None or not self.training.kind.indexed or size <= int(self.training.records or 0):
+            return None
+        return f"is {size}, but there are only {self.training.records} records to train on: an epoch is one batch."
 
 
 def _is_backup(callback: Any) -> bool:

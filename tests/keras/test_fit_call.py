@@ -63,6 +63,7 @@ FILLS: dict[str, tuple[dict[str, Any], tuple[int, int, int, str]]] = {
     "steps": ({"x": X, "y": Y, "batch_size": 10, "steps_per_epoch": 3}, (1, 30, 10, "loss")),
     "steps make the batch size": ({"x": X, "y": Y, "steps_per_epoch": 8}, (1, 104, 13, "loss")),
     "fewer than a batch": ({"x": X[:5], "y": Y[:5]}, (1, 5, 5, "loss")),
+    "fewer than the batch size": ({"x": X[:5], "y": Y[:5], "batch_size": 64}, (1, 5, 5, "loss")),
     "Sequence": ({"x": Twelves(), "epochs": 2}, (2, 60, 12, "loss")),
     "generator": ({"x": twelves(), "steps_per_epoch": 7}, (1, 84, 12, "loss")),
     "Dataset": ({"x": dataset()}, (1, 120, 30, "loss")),
@@ -111,7 +112,6 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no records": ({"x": X[:0], "y": Y[:0]}, InvalidDataError, "no records"),
     "nothing": ({}, InvalidDataError, "x is None"),
     "a string": ({"x": "digits.csv"}, InvalidDataError, "made of str"),
-    "batch too large": ({"x": X, "y": Y, "batch_size": 101}, InvalidDataError, "101.*only 100"),
     "y with Dataset": ({"x": dataset(), "y": Y}, InvalidDataError, "y cannot be given"),
     "weights with Sequence": ({"x": Twelves(), "sample_weight": Y}, InvalidDataError, "sample_weight cannot be given"),
     "split of Dataset": ({"x": dataset(), "validation_split": 0.1}, InvalidDataError, "give validation_data"),
@@ -169,6 +169,7 @@ def test_a_model_that_is_not_compiled_is_refused() -> None:
 
 
 WITHOUT_EFFECT = {
+    "batch_size is 101, but there are only 100 records": {"x": X, "y": Y, "batch_size": 101},
     "batch_size has no effect": {"x": dataset(), "batch_size": 8},
     "shuffle has no effect": {"x": dataset(), "shuffle": True},
     "workers, use_multiprocessing: no effect": {"x": X, "y": Y, "use_multiprocessing": True, "workers": 2},
@@ -210,31 +211,9 @@ def test_a_metric_that_the_call_cannot_give_is_refused(metric: str, validated: b
         call.check(TrialEnvironment({"searcher": {"metric": metric}}, {"global_batch_size": 10}))
 
 
-def test_a_configured_batch_size_above_the_data_is_refused() -> None:
-    with pytest.raises(InvalidDataError, match=r"hyperparameters.global_batch_size is 200"):
-        fit(X, Y).check(TrialEnvironment({}, {"global_batch_size": 200}))
-
-
-class Few(tf.keras.utils.Sequence):
-    """Three batches of two rows."""
-
-    def __len__(self) -> int:
-        return 3
-
-    def __getitem__(self, number: int) -> Any:
-        return X[:2], Y[:2]
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"x": Few()}, r"The training data have 3 batches, fewer than resources\.slots_per_trial: 4"),
-        ({"x": X, "y": Y, "validation_data": (X[:1], Y[:1])}, "The validation data have 1 record, fewer than .*: 4"),
-    ],
-)
-def test_data_of_which_a_process_would_have_nothing_are_told(given: dict[str, Any], told: str) -> None:
-    call = fit(**given)
-    environment = TrialEnvironment({"resources": {"slots_per_trial": 4}}, {"global_batch_size": 8})
-    with pytest.raises(InvalidDataError, match=told):
-        call.check(environment)
-    call.check(TrialEnvironment({}, {"global_batch_size": 2}))
+def test_a_configured_batch_size_above_the_data_is_one_batch_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    environment = TrialEnvironment({"records_per_epoch": 100}, {"global_batch_size": 200})
+    call = fit(X, Y)
+    call.check(environment)
+    assert "hyperparameters.global_batch_size is 200, but there are only 100 records" in caplog.text
+    assert (call.per_slot_batch_size(environment), call.steps_per_epoch(environment)) == (100, 1)

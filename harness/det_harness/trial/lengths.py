@@ -102,10 +102,12 @@ def _batches(written: Any, field: str, environment: TrialEnvironment) -> int:
             "a length in epochs needs records_per_epoch, which is not set.",
             "Set records_per_epoch to the size of the training data, or give the length in batches.",
         )
-    return length.to_batches(
+    batches = length.to_batches(
         global_batch_size=environment.global_batch_size,
         records_per_epoch=records_per_epoch,
     )
+    # Where a batch is larger than the data, an epoch is one batch of all of them.
+    return max(batches, length.units) if length.unit is Unit.EPOCHS else batches
 
 
 def _problem(field: str, what: str, remedy: str) -> ConfigurationError:

@@ -14,18 +14,23 @@ from det_native.keras.data import Data, is_of_pandas
 _FOREVER = np.iinfo(np.int64).max
 
 
-def packed(data: Data) -> tuple[Any, ...]:
-    """Return ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``: floats in Keras's precision, no weights missing."""
-    parts: tuple[Any, ...] = (data.x,)
+def packed(data: Data) -> Any:
+    """Return what Keras makes a batch of: `x` as it is, or ``(x, y)`` or ``(x, y, sample_weight)``.
+
+    Floats have Keras's precision, and no weights are missing. Several inputs alone are a tuple of one, so that
+    they are not taken for inputs and targets.
+    """
     if data.sample_weight is not None:
-        parts = (data.x, data.y, _complete(data.sample_weight, int(data.records or 0)))
-    elif data.y is not None:
-        parts = (data.x, data.y)
-    return tuple(_tensors(part) for part in parts)
+        weights = _complete(data.sample_weight, int(data.records or 0))
+        return tuple(_tensors(part) for part in (data.x, data.y, weights))
+    if data.y is not None:
+        return _tensors(data.x), _tensors(data.y)
+    x = _tensors(data.x)
+    return (x,) if isinstance(x, tuple) else x
 
 
 def array_batches(
-    rows: tuple[Any, ...],
+    rows: Any,
     records: int,
     batch_size: int,
     *,

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.data import make_feed
-from det_harness.frameworks.keras.loop import TrainingCallbacks, as_number
+from det_harness.frameworks.keras.loop import TrainingCallbacks
 from det_harness.frameworks.keras.model_state import load_weights
 from det_harness.frameworks.keras.randomness import RandomnessCheck
 from det_harness.frameworks.keras.validation import ValidationFeed
@@ -56,7 +56,7 @@ class KerasController(TrainingPort):
     def run(self) -> Outcome:
         """Train to the end; return Keras's ``History`` as the result."""
         call, schedule = self.call, self.services.schedule
-        model_state.build(call.model, self.feed.first)
+        model_state.build(call, self.feed.first)
         model_state.seed_random_layers(call.model, self.services.environment.trial_seed)
         with ExitStack() as restored:
             folder = restored.enter_context(self.services.checkpoints.restore())
@@ -104,9 +104,10 @@ class KerasController(TrainingPort):
     @contextmanager
     def validation(self) -> Iterator[dict[str, Any] | None]:
         """Validate the model as it is, in the middle of an epoch or after it."""
-        found = self._evaluate() if self.validation_feed.x is not None else {}
-        if not found and self.services.schedule.progress.batches:  # the metrics of training stand in
-            found = {metric.name: as_number(metric.result()) for metric in self.call.model.metrics}
+        if self.validation_feed.x is not None:
+            found = self._evaluate()
+        else:  # the metrics of training stand in
+            found = dict(self._callbacks.logs) if self.services.schedule.progress.batches else {}
         yield found or None
 
     def save(self) -> None:
@@ -114,7 +115,8 @@ class KerasController(TrainingPort):
         schedule = self.services.schedule
 
         def write(folder: Path) -> None:
-            model_state.save(folder, self.call, schedule.snapshot(), self._callbacks.callbacks)
+            callbacks = self._callbacks
+            model_state.save(folder, self.call, schedule.snapshot(), callbacks.callbacks, callbacks.logs)
             self.feed.save(folder)
             self.validation_feed.save(folder)
 

@@ -51,7 +51,13 @@ class Training(Protocol):
 
 
 class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc]  # TensorFlow has no types
-    """The user's callbacks, and between them and Keras the place where the schedule is asked."""
+    """The user's callbacks, and between them and Keras the place where the schedule is asked.
+
+    Attributes
+    ----------
+    logs : dict
+        What the last batch reported.
+    """
 
     def __init__(self, controller: Training, folder: Path | None, restored: ExitStack) -> None:
         verbose = controller.verbosity()
@@ -79,6 +85,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         self._cut = self._finished = False
         self._train_function: Any = None
         self._values = BatchValues(controller.steps)
+        self.logs: dict[str, float] = {} if folder is None else model_state.logs_of(folder)
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
@@ -230,6 +237,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
             return
         names = dict.fromkeys(name for _, logs in rows for name in logs)
         columns = {name: [as_number(logs.get(name)) for _, logs in rows] for name in names}
+        self.logs = {name: value for name in rows[-1][1] if (value := columns[name][-1]) is not None}
         batches = [batch for batch, _ in rows]
         more = self._values.columns(self.model, [batch - self._epoch_start for batch in batches], columns)
         self._controller.services.reporter.training(batches, columns | more)

@@ -19,6 +19,7 @@ from tensorflow.python.ops import stateful_random_ops
 from det_harness.trial import rng, state_files
 from det_native.errors import CheckpointCorruptError, CheckpointError
 from det_native.keras.native import FitCall
+from det_native.keras.streams import swapped_state
 
 logger = logging.getLogger("det_native")
 
@@ -48,11 +49,15 @@ def seed_random_layers(model: Any, seed: int) -> None:
         model.train_function = model.test_function = model.predict_function = None
 
 
-def save(folder: Path, call: FitCall, progress: dict[str, Any], callbacks: Sequence[Any]) -> None:
-    """Write everything but the data's position into a checkpoint's folder."""
+def save(
+    folder: Path, call: FitCall, progress: dict[str, Any], callbacks: Sequence[Any], logs: dict[str, float]
+) -> None:
+    """Write everything but the data's position into a checkpoint's folder; `logs` is what the last batch reported."""
     _trackable(call.model).write(str(folder / "model"))
     training = {"format": _FORMAT, "progress": progress, "metrics": metric_values(call.model)}
     training["train_counter"] = int(call.model._train_counter)
+    training["logs"] = logs
+    training["optimizer_variables"] = _optimizer_variables(call.model)
     state_files.dump(folder, "training", training)
     state_files.dump(folder, "callbacks", [_callback_state(each) for each in callbacks])
     rng.save(folder)
@@ -74,6 +79,12 @@ def progress_of(folder: Path) -> dict[str, Any]:
         raise CheckpointCorruptError(f"{folder.name} has format {training['format']}; this version reads {_FORMAT}.")
     progress: dict[str, Any] = training["progress"]
     return progress
+
+
+def logs_of(folder: Path) -> dict[str, float]:
+    """Return what the last batch before the checkpoint reported; nothing in one of an earlier version."""
+    logs: dict[str, float] = state_files.load(folder, "training").get("logs", {})
+    return logs
 
 
 def restore(folder: Path, call: FitCall, callbacks: Sequence[Any], first_batch: Callable[[], Any]) -> None:
@@ -101,7 +112,10 @@ def read_model(folder: Path, model: Any) -> None:
         If the model has other layers or shapes than the one that was saved.
     """
     if model.built and hasattr(model.optimizer, "build"):
-        model.optimizer.build(model.trainable_variables)
+        # One that was never used has none but its own: of a model, say, whose train_step has other optimizers.
+        saved = state_files.load(folder, "training").get("optimizer_variables")
+        if saved is None or saved > _optimizer_variables(model):
+            model.optimizer.build(model.trainable_variables)
     try:
         status = _trackable(model).read(str(folder / "model"))
         if model.built:
@@ -137,22 +151,33 @@ def load_weights(call: FitCall, directory: Path) -> Any:
     progress_of(directory)
     from det_harness.frameworks.keras.data import make_feed
 
-    build(call.model, lambda: make_feed(call, call.context.env, steps=1).first())
+    build(call, lambda: make_feed(call, call.context.env, steps=1).first())
     seed_random_layers(call.model, call.context.env.trial_seed)
     read_model(directory, call.model)
     call.context.release_model(call.model)
     return call.model
 
 
-def build(model: Any, first_batch: Callable[[], Any]) -> None:
-    """Create the variables of a model that waits for its first batch; `first_batch` is called only then."""
+def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
+    """Create the variables of a model that waits for its first batch; `first_batch` is called only then.
+
+    Python and numpy draw the random numbers that the user's code would have had next, so a model that makes its weights
+    of them has those of plain Keras. What cannot be called with a batch (a model of several networks that only its
+    ``train_step`` knows) is built by its first step.
+    """
+    model = call.model
     if model.built:
         return
-    inputs, _, _ = tf.keras.utils.unpack_x_y_sample_weight(first_batch())
+    batch = first_batch()
     try:
-        model(inputs, training=False)
-    except NotImplementedError:
-        logger.debug("The model %s has no call(); its parts are built while it trains.", model.name)
+        inputs, _, _ = tf.keras.utils.unpack_x_y_sample_weight(batch)
+        with swapped_state(call.random_state):
+            model(inputs, training=False)
+    except Exception as error:
+        # An error of the data or the model comes again in the first step, where Keras says more about it.
+        if type(model).train_step is tf.keras.Model.train_step and not isinstance(error, NotImplementedError):
+            raise
+        logger.debug("The model %s is built while it trains, for a call with a batch fails: %s", model.name, error)
 
 
 def metric_values(model: Any) -> list[Any]:
@@ -173,6 +198,11 @@ def set_metric_values(model: Any, values: Sequence[Any]) -> None:
 def _build_metrics(model: Any, batch: Any) -> None:
     inputs, targets, weights = tf.keras.utils.unpack_x_y_sample_weight(batch)
     type(model).test_on_batch(model, inputs, targets, weights)
+
+
+def _optimizer_variables(model: Any) -> int:
+    variables = getattr(model.optimizer, "variables", ())
+    return len(variables() if callable(variables) else variables)
 
 
 def _trackable(model: Any) -> tf.train.Checkpoint:

@@ -1,0 +1,282 @@
+"""A wrapped model's ``fit`` is Keras's: each argument does what it does there, and models see what they see there."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import det_native as det
+
+pytestmark = pytest.mark.slow
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(50, 6)).astype("float32")
+Y = (X[:, 0] > 0).astype("int64")
+WEIGHTS = np.linspace(0.1, 3.0, 50)
+HELD_OUT = (X[:20], Y[:20])
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home of the test's own, and no layer names of earlier models."""
+    monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("home")))
+    tf.keras.backend.clear_session()
+
+
+class Tens(tf.keras.utils.Sequence):
+    """Batches of ten."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> Any:
+        rows = slice(10 * index, 10 * index + 10)
+        return X[rows], Y[rows]
+
+
+class Seen(tf.keras.callbacks.Callback):
+    """Notes the epochs, and the losses at their ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epochs: list[tuple[int, float]] = []
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.epochs.append((epoch, logs["loss"]))
+
+
+def tens() -> Any:
+    while True:
+        yield from (Tens()[index] for index in range(5))
+
+
+def dataset() -> Any:
+    return tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
+
+
+# What each argument of fit() is given, beside x, y and two epochs without shuffling; functions are called for it.
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "x": {"x": lambda: dataset(), "y": None},
+    "y": {"y": 1 - Y},
+    "batch_size": {"batch_size": 7},
+    "epochs": {"epochs": 3},
+    "verbose": {"verbose": 2},
+    "callbacks": {"callbacks": lambda: [tf.keras.callbacks.LearningRateScheduler(lambda epoch: 0.1 / (epoch + 1))]},
+    "validation_split": {"validation_split": 0.3, "sample_weight": WEIGHTS},
+    "validation_data": {"validation_data": (*HELD_OUT, WEIGHTS[:20])},
+    "shuffle": {"shuffle": False},
+    "class_weight": {"class_weight": {0: 1.0, 1: 3.0}},
+    "sample_weight": {"sample_weight": WEIGHTS},
+    "initial_epoch": {"initial_epoch": 3, "epochs": 5, "validation_data": HELD_OUT, "validation_freq": 2},
+    "steps_per_epoch": {"steps_per_epoch": 3},
+    "validation_steps": {"validation_data": HELD_OUT, "validation_steps": 2, "batch_size": 5},
+    "validation_batch_size": {"validation_data": HELD_OUT, "validation_batch_size": 7},
+    "validation_freq": {"validation_data": HELD_OUT, "validation_freq": [1, 3], "epochs": 3},
+    "max_queue_size": {"x": Tens, "y": None, "max_queue_size": 2},
+    "workers": {"x": Tens, "y": None, "workers": 3, "validation_data": Tens},
+    "use_multiprocessing": {"x": Tens, "y": None, "use_multiprocessing": False, "workers": 0},
+}
+
+
+def classifier() -> Any:
+    tf.keras.utils.set_random_seed(1)
+    model = tf.keras.Sequential(
+        [tf.keras.Input((6,)), tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dense(2)], name="classifier"
+    )
+    return model
+
+
+def compiled(model: Any, **arguments: Any) -> Any:
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(tf.keras.optimizers.Adam(0.01), loss, metrics=["accuracy"], weighted_metrics=[], **arguments)
+    return model
+
+
+def fitted(make: Callable[[], Any], arguments: dict[str, Any], *, wrap: bool, method: str = "fit") -> tuple[Any, Any]:
+    """Return history and model of a training, by Keras alone or by det_native."""
+    context = det.experimental.keras.init(local=True) if wrap else None
+    model = make()
+    model = compiled(model if context is None else context.wrap_model(model))
+    given = {"shuffle": False, "verbose": 0, **arguments}
+    called = {name: value() if callable(value) and name != "callback" else value for name, value in given.items()}
+    return getattr(model, method)(**called), model
+
+
+def assert_same(ours: tuple[Any, Any], keras: tuple[Any, Any]) -> None:
+    (history, model), (expected, plain) = ours, keras
+    assert history.epoch == expected.epoch
+    assert history.history.keys() == expected.history.keys()
+    for name, values in expected.history.items():
+        assert history.history[name] == pytest.approx(values, rel=1e-5)
+    for mine, theirs in zip(model.get_weights(), plain.get_weights(), strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-6)
+
+
+def test_every_argument_of_keras_is_tried() -> None:
+    assert list(ARGUMENTS) == [*inspect.signature(tf.keras.Model.fit).parameters][1:]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_an_argument_does_what_it_does_in_plain_keras(name: str) -> None:
+    arguments = {"x": X, "y": Y, "epochs": 2, **ARGUMENTS[name]}
+    assert_same(fitted(classifier, arguments, wrap=True), fitted(classifier, arguments, wrap=False))
+
+
+def test_validation_weights_and_epochs_together_do_what_they_do_in_plain_keras() -> None:
+    arguments = {"x": X, "y": Y, "sample_weight": WEIGHTS, "validation_split": 0.3, "validation_freq": 2}
+    arguments |= {"initial_epoch": 1, "epochs": 4, "batch_size": 9, "validation_batch_size": 4}
+    assert_same(fitted(classifier, arguments, wrap=True), fitted(classifier, arguments, wrap=False))
+
+
+@pytest.mark.long
+def test_shuffled_epochs_have_each_record_once() -> None:
+    class Records(tf.keras.Sequential):
+        def train_step(self, data: Any) -> Any:
+            seen.append(data.numpy().ravel())
+            return super().train_step((data, data))
+
+    for shuffle in (True, "batch"):
+        seen: list[Any] = []
+        model = det.experimental.keras.init(local=True).wrap_model(Records([tf.keras.layers.Dense(1)]))
+        model.compile("sgd", "mse", run_eagerly=True)
+        model.fit(np.arange(10.0)[:, None], batch_size=4, epochs=2, shuffle=shuffle, verbose=0)
+        first, second = np.concatenate(seen[:3]), np.concatenate(seen[3:])
+        assert sorted(first) == sorted(second) == list(range(10))
+        assert not np.array_equal(first, second)
+
+
+def test_fit_generator_is_fit() -> None:
+    steps = {"steps_per_epoch": 3, "epochs": 2}
+    ours = fitted(classifier, {"generator": tens, **steps}, wrap=True, method="fit_generator")
+    assert_same(ours, fitted(classifier, {"x": tens, **steps}, wrap=False))
+
+
+class TwoLayers(tf.keras.Model):  # type: ignore[misc]  # TensorFlow has no types
+    """A subclassed model."""
+
+    def __init__(self, units: int = 8, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.first, self.second = tf.keras.layers.Dense(units, "relu"), tf.keras.layers.Dense(2)
+
+    def call(self, inputs: Any, training: Any = None) -> Any:
+        return self.second(self.first(inputs))
+
+
+def functional() -> Any:
+    tf.keras.utils.set_random_seed(1)
+    inputs = tf.keras.Input((6,))
+    wide = tf.keras.layers.Dense(8, "relu")(inputs)
+    return tf.keras.Model(inputs, tf.keras.layers.Dense(2)(tf.keras.layers.concatenate([inputs, wide])))
+
+
+def lazy() -> Any:
+    tf.keras.utils.set_random_seed(1)
+    return tf.keras.Sequential([tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dense(2)])
+
+
+def subclassed() -> Any:
+    tf.keras.utils.set_random_seed(1)
+    return TwoLayers()
+
+
+@pytest.mark.parametrize("make", [functional, lazy, subclassed])
+def test_models_of_each_kind_train_are_used_and_come_back(make: Callable[[], Any]) -> None:
+    context = det.experimental.keras.init(local=True)
+    model = compiled(context.wrap_model(make()))
+    before = model.evaluate(X, Y, verbose=0)
+    assert model.predict(X[:3], verbose=0).shape == (3, 2)
+    history = model.fit(X, Y, epochs=4, verbose=0, validation_data=HELD_OUT)
+    after = model.evaluate(X, Y, verbose=0, return_dict=True)
+    assert after["loss"] < before[0]
+    assert model.evaluate(*HELD_OUT, verbose=0)[0] == pytest.approx(history.history["val_loss"][-1], rel=1e-5)
+    predicted, steps = model.predict(X, verbose=0), int(model.optimizer.iterations)
+    moments = [variable.numpy() for variable in model.optimizer.variables]
+
+    experiment = context.experiment
+    model.fit(X, Y, verbose=0)  # another experiment: the best model of the first is none of its weights any more
+    first = experiment.top_checkpoint().load()
+    assert np.array_equal(first.predict(X, verbose=0), predicted)
+    assert int(first.optimizer.iterations) == steps
+    for found, expected in zip(first.optimizer.variables, moments, strict=True):
+        assert np.array_equal(found.numpy(), expected)
+    assert first.evaluate(X, Y, verbose=0)[0] == pytest.approx(after["loss"], rel=1e-5)
+
+
+class Autoencoder(tf.keras.Model):  # type: ignore[misc]  # TensorFlow has no types
+    """The variational autoencoder of Keras's examples: no call(), and a train_step() that takes a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        inputs, codes = tf.keras.Input((6,)), tf.keras.Input((2,))
+        mean, log_variance = tf.keras.layers.Dense(2)(inputs), tf.keras.layers.Dense(2)(inputs)
+        self.encoder = tf.keras.Model(inputs, [mean, log_variance])
+        self.decoder = tf.keras.Model(codes, tf.keras.layers.Dense(6)(codes))
+        self.total, self.distance = tf.keras.metrics.Mean("total_loss"), tf.keras.metrics.Mean("distance")
+
+    @property
+    def metrics(self) -> Any:
+        return [self.total, self.distance]
+
+    def train_step(self, data: Any) -> Any:
+        assert isinstance(data, tf.Tensor)
+        with tf.GradientTape() as tape:
+            mean, log_variance = self.encoder(data)
+            noise = tf.random.stateless_normal(tf.shape(mean), [1, self.optimizer.iterations])
+            decoded = self.decoder(mean + tf.exp(0.5 * log_variance) * noise)
+            distance = tf.reduce_mean(tf.reduce_sum(tf.square(data - decoded), axis=1))
+            divergence = -0.5 * tf.reduce_mean(1 + log_variance - tf.square(mean) - tf.exp(log_variance))
+            loss = distance + divergence
+        gradients = tape.gradient(loss, self.trainable_weights)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_weights))  # noqa: B905 (TensorFlow's takes none)
+        self.total.update_state(loss)
+        self.distance.update_state(distance)
+        return {"loss": self.total.result(), "distance": self.distance.result()}
+
+
+def autoencoder() -> Any:
+    tf.keras.utils.set_random_seed(1)
+    return Autoencoder()
+
+
+def test_a_variational_autoencoder_gets_a_tensor_and_trains_as_in_plain_keras() -> None:
+    arguments = {"x": X, "epochs": 3, "batch_size": 10}
+    ours = fitted(autoencoder, arguments, wrap=True)
+    assert_same(ours, fitted(autoencoder, arguments, wrap=False))
+    assert ours[0].history["loss"][-1] < ours[0].history["loss"][0]
+
+
+DATA: dict[str, dict[str, Any]] = {
+    "x": {"x": X},
+    "x and y": {"x": X, "y": Y},
+    "weights": {"x": X, "y": Y, "sample_weight": WEIGHTS},
+    "two inputs": {"x": [X, X]},
+    "named inputs": {"x": {"first": X, "second": X}},
+    "sparse": {"x": tf.sparse.from_dense(X)},
+    "generator": {"x": lambda: iter([X[:10], X[10:20]] * 2), "steps_per_epoch": 2},
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_train_step_sees_what_keras_passes(name: str) -> None:
+    class Looking(tf.keras.Model):  # type: ignore[misc]  # TensorFlow has no types
+        def train_step(self, data: Any) -> Any:
+            shapes = tf.nest.map_structure(lambda part: part.shape[1:], data)
+            seen.append((type(data), str(shapes)))
+            return {"loss": tf.constant(0.0)}
+
+        test_step = train_step
+
+    found = []
+    for wrap in (True, False):
+        seen: list[Any] = []
+        arguments = {"validation_data": (X,), **DATA[name]}
+        model = fitted(Looking, arguments, wrap=wrap)[1]
+        found.append(seen)
+        assert not model.trainable_weights
+    assert set(found[0]) == set(found[1])
