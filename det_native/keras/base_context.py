@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import Any
 
@@ -9,8 +10,9 @@ import tensorflow as tf
 
 from det_native.errors import InvalidDataError
 from det_native.horovod import HorovodContext, HorovodTrialContext
-from det_native.keras.data import inputs_of
+from det_native.keras.caches.decorators import is_cached
 from det_native.keras.experimental_context import TFKerasExperimentalContext
+from det_native.keras.pipelines import inputs_of
 from det_native.schema.environment import TrialEnvironment
 
 
@@ -61,6 +63,16 @@ class TFKerasContext(HorovodTrialContext):
         """
         if not isinstance(dataset, tf.data.Dataset):
             raise InvalidDataError(f"wrap_dataset() takes a tf.data.Dataset, not {type(dataset).__name__}.")
+        caches = self.experimental.caches
+        if caches.writing:  # what is written is for all processes; each reads its share
+            return dataset
+        if caches.used and is_cached(dataset):
+            warnings.warn(
+                "wrap_dataset() has no effect on a cached dataset: each process reads only its share of the records.",
+                UserWarning,
+                stacklevel=2,
+            )
+            return dataset
         self._refuse_wrapped(dataset)
         size = self.distributed.get_size()
         sharded = self.env.managed and shard_dataset and size > 1

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError
+from det_native.keras.pipelines import batch_size_of_step, steps_up
 from det_native.schema.environment import TrialEnvironment
 
 
@@ -154,20 +155,13 @@ def dataset_batch_size(dataset: Any) -> int | None:
         return None
     if shape.rank is not None and shape[0] is not None:
         return int(shape[0])
-    above = [dataset]
-    while len(above) == 1:
-        size = getattr(above[0], "_batch_size", None)
+    for step in steps_up(dataset):
+        size = batch_size_of_step(step)
         if size is not None:
-            return int(size)
-        above = inputs_of(above[0])
+            return size
     for element in dataset.take(1):
         return int(tf.nest.flatten(element)[0].shape[0])
     return None
-
-
-def inputs_of(dataset: Any) -> list[Any]:
-    """Return the Datasets that one is made of."""
-    return list(dataset._inputs())
 
 
 def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:

@@ -204,7 +204,7 @@ class FitCall:
         own = self._own_steps(batch_size)
         if not configured:
             return own or self._counted_steps()
-        if own is not None and configured == self._own_records(own, self._own_batch_size()):
+        if own is not None and self._agrees(configured, own, environment):
             return own
         known = "global_batch_size" in environment.hparams
         return max(1, configured // (environment.global_batch_size if known else batch_size))
@@ -287,6 +287,15 @@ class FitCall:
         if data.kind is Kind.DATASET and int(data.x.cardinality()) >= 0:
             return _positive(int(data.x.cardinality()), data.kind)
         return None
+
+    def _agrees(self, configured: int, own: int, environment: TrialEnvironment) -> bool:
+        """Return whether an epoch of the configuration's records is one of the call's batches, the last one smaller."""
+        size = self._own_batch_size()
+        if configured == self._own_records(own, size):
+            return True
+        batches_come_ready = not self.training.kind.indexed and self.arguments["steps_per_epoch"] is None
+        # Processes with shares of different lengths would count different batches.
+        return batches_come_ready and environment.ranks.size == 1 and own == math.ceil(configured / size)
 
     def _counted_steps(self) -> int:
         steps = self._own_steps()

@@ -86,6 +86,11 @@ class Home:
         return self.path / "master.log"
 
     @property
+    def datasets(self) -> Path:
+        """Datasets that trials have cached, unless ``data_layer`` says another place."""
+        return self.path / "cache" / "datasets"
+
+    @property
     def standby(self) -> Path:
         """An empty folder, the working directory of standbys."""
         return self.path / "standby"

@@ -22,6 +22,7 @@ from det_harness.frameworks.keras.validation import ValidationFeed
 from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import in_whole_epochs
 from det_harness.trial.services import Outcome, Services
+from det_native.keras.caches.reading import damage_behind
 from det_native.keras.native import FitCall
 
 __all__ = ["KerasController", "in_whole_epochs", "load_weights"]
@@ -164,4 +165,7 @@ class KerasController(TrainingPort):
             for theirs in (self.feed.error, self.validation_feed.error):
                 if theirs is not None and not isinstance(theirs, StopIteration):
                     raise theirs from error
+            damage = damage_behind(error)
+            if damage is not None:
+                raise damage from error
             raise

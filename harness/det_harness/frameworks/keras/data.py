@@ -1,24 +1,30 @@
 """How training data reach Keras's loop, so that any batch of a trial can be reached again after a restart.
 
-The order of arrays and Sequences is a pure function of (trial seed, epoch); a Dataset's iterator is saved; a generator
-is pulled again from its start.
+The order of arrays and Sequences is a pure function of (trial seed, epoch); a Dataset's iterator is saved
+(``dataset_feed.py``); a generator is pulled again from its start.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
+from det_harness.frameworks.keras.dataset_feed import DatasetFeed
+from det_harness.frameworks.keras.internals import takes_several_batches
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
 from det_native.keras.data import Data, Kind
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
+
+# Keras's function that trains on the next batch of an iterator.
+TrainFunction = Callable[[Any], Any]
 
 
 class Feed(Protocol):
@@ -34,8 +40,11 @@ class Feed(Protocol):
     def first(self) -> Any:
         """Return a batch to build the model with, without taking it."""
 
-    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
-        """See the iterator that Keras made; with a folder, bring it to where it was when the folder was written."""
+    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
+        """Return what trains on one batch: Keras's own function, or one around it that has another iterator.
+
+        With a folder, the data are brought to where they were when it was written, after `batches` batches.
+        """
 
     def epoch_ended(self, epochs_done: int) -> None:
         """Prepare for the next epoch."""
@@ -62,13 +71,14 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     if data.kind is Kind.GENERATOR:
         return _GeneratorFeed(call)
     if data.kind is Kind.DATASET:
-        return _DatasetFeed(data.x)
+        return DatasetFeed(data.x, in_one_pass=takes_several_batches(call.model))
     batch_size = call.per_slot_batch_size(environment) if data.kind.indexed else 0
     if data.kind is Kind.ARRAYS:
         return _ArrayFeed(data, batch_size, shuffle, seed)
     if data.kind is Kind.SPARSE:
         rows = tf.data.Dataset.from_tensor_slices(packed(data))
-        return _DatasetFeed((rows.shuffle(int(data.records or 0), seed) if shuffle else rows).batch(batch_size))
+        rows = (rows.shuffle(int(data.records or 0), seed) if shuffle else rows).batch(batch_size)
+        return DatasetFeed(rows, in_one_pass=takes_several_batches(call.model))
     if data.kind is Kind.ARRAY_LIKES:
         rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed)
         return _IndexedFeed(call, View(rows, steps))
@@ -100,75 +110,15 @@ class _ArrayFeed:
     def first(self) -> Any:
         return tf.nest.map_structure(lambda array: array[: self._batch_size], self._rows)
 
-    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
+    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
         """Nothing to bring back: :meth:`arguments` starts at the right batch."""
+        return train
 
     def epoch_ended(self, epochs_done: int) -> None:
         """Nothing to prepare: the pipeline runs on."""
 
     def save(self, folder: Path) -> None:
         """Nothing to write."""
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
-class _DatasetFeed:
-    """The user's Dataset, repeated: its iterator's state, buffers of shuffles included, goes into the checkpoint."""
-
-    def __init__(self, dataset: Any) -> None:
-        self.error = None
-        self._dataset = dataset
-        self._iterator: Any = None
-        self._replayed = _has_python_state(dataset)
-        self._reported = False
-
-    def arguments(self, batches: int) -> dict[str, Any]:
-        endless = int(self._dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
-        return {"x": self._dataset if endless else self._dataset.repeat()}
-
-    def first(self) -> Any:
-        shapes = [specification.shape for specification in tf.nest.flatten(self._dataset.element_spec)]
-        if all(shape.rank is not None and None not in shape[1:] for shape in shapes):
-            return tf.nest.map_structure(
-                lambda specification: tf.zeros([size or 1 for size in specification.shape], specification.dtype),
-                self._dataset.element_spec,
-            )
-        return next(iter(self._dataset))
-
-    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
-        self._iterator = iterator
-        if folder is None:
-            return
-        if (folder / "data.index").exists():
-            tf.train.Checkpoint(iterator=iterator).read(str(folder / "data"))
-            return
-        logger.info("Reading the first %d batches of the training Dataset again, to continue after them.", batches)
-        for _ in range(batches):
-            next(iterator)
-
-    def epoch_ended(self, epochs_done: int) -> None:
-        """Nothing to prepare: the Dataset repeats itself."""
-
-    def save(self, folder: Path) -> None:
-        if self._iterator is None:
-            return
-        reason = "it reads from a Python generator"
-        if not self._replayed:
-            try:
-                tf.train.Checkpoint(iterator=self._iterator).write(str(folder / "data"))
-            except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError) as error:
-                reason = error.message.rsplit("}}", 1)[-1].split("[Op", 1)[0].strip()
-                self._replayed = True
-            else:
-                return
-        if not self._reported:
-            self._reported = True
-            logger.warning(
-                "The position in the training Dataset cannot be saved (%s): after a restart its batches are read "
-                "again from the first.",
-                reason,
-            )
 
     def close(self) -> None:
         """Nothing to end."""
@@ -193,8 +143,9 @@ class _IndexedFeed:
     def first(self) -> Any:
         return self._view[0]
 
-    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
+    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
         """Nothing to bring back: the view starts at the right batch."""
+        return train
 
     def epoch_ended(self, epochs_done: int) -> None:
         self._view.begin_epoch(epochs_done)
@@ -230,8 +181,9 @@ class _GeneratorFeed:
     def first(self) -> Any:
         return self._stream.peek()
 
-    def attach(self, iterator: Any, batches: int, folder: Path | None) -> None:
+    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
         """Nothing to bring back: the stream was brought there."""
+        return train
 
     def epoch_ended(self, epochs_done: int) -> None:
         """Nothing to prepare: the generator runs on."""
@@ -262,13 +214,3 @@ def view_of_sequence(
     threads = threads_of(call)
     batches = SequenceBatches(sequence, shuffle, seed, isolate=threads <= 1)
     return View(batches, steps, threads=threads, ahead=call.arguments["max_queue_size"], pass_on=pass_on)
-
-
-def _has_python_state(dataset: Any) -> bool:
-    """Return whether a Dataset reads from a Python generator, whose position no iterator's state contains."""
-    for function in dataset._functions():
-        graph = function.function.graph.as_graph_def()
-        nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
-        if any(node.op == "GeneratorDataset" for node in nodes):
-            return True
-    return any(_has_python_state(above) for above in dataset._inputs())

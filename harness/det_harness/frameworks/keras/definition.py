@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from det_native.errors import InvalidDataError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.keras.adapter import SequenceAdapter
+from det_native.keras.caches.decorators import check_after_cache
 from det_native.keras.context import seed_keras
 from det_native.keras.native import FitCall
 from det_native.keras.trial import TFKerasTrial
@@ -107,20 +108,26 @@ def _model(name: str, context: Any, trial: TFKerasTrial) -> Any:
     return model
 
 
+def _wrapped(context: Any) -> int:
+    """Return how many Datasets have been shared among the processes of the trial."""
+    return int(context.wrapped_datasets + context.experimental.caches.used)
+
+
 def _arguments(name: str, context: Any, trial: TFKerasTrial, method: str) -> dict[str, Any]:
     """Return arguments of ``fit`` for what a loader gives."""
-    wrapped = context.wrapped_datasets
+    wrapped = _wrapped(context)
     data = getattr(trial, method)()
     where = f"{name}.{method}()"
     if isinstance(data, SequenceAdapter):
         return {"x": data.sequence, **{key: getattr(data, key) for key in _QUEUE}}
     if isinstance(data, tf.data.Dataset):
         # Made in __init__, it was wrapped there.
-        if context.env.managed and context.wrapped_datasets == wrapped == 0:
+        if context.env.managed and _wrapped(context) == wrapped == 0:
             raise InvalidDataError(
                 f"{where} returned a Dataset that is not wrapped: call dataset = self.context.wrap_dataset(dataset) "
                 "right after it is made."
             )
+        check_after_cache(data)
         return {"x": data}
     if isinstance(data, tf.keras.utils.Sequence):
         return {"x": data}

@@ -91,14 +91,13 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         super().on_train_begin(logs)
         model = self.model
         model._training_state = self
-        # The first batch shows the iterator that Keras made; from then on Keras's own function is called directly.
+        # With the first batch it is known that there is one; from then on the feed's function is called directly.
         self._train_function = train = model.train_function
 
         def first(iterator: Any) -> Any:
-            model.train_function = train
-            self._controller.feed.attach(iterator, self._done, self._folder)
+            model.train_function = step = self._controller.feed.attach(train, self._done, self._folder)
             self._restored.close()
-            return train(iterator)
+            return step(iterator)
 
         model.train_function = first
 

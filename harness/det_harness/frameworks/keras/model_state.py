@@ -1,7 +1,8 @@
 """The state of a Keras model in training: into a checkpoint, and back.
 
 Files of a checkpoint: ``model.*`` (TensorFlow's format: weights, optimizer, random layers), ``training.*`` (progress
-and the metrics of the epoch so far), ``callbacks.*``, ``rng.npz``, and ``data.*`` for a Dataset.
+and the metrics of the epoch so far), ``callbacks.*``, ``rng.npz``, and ``data.*`` and ``data_position.json`` for a
+Dataset.
 """
 
 from __future__ import annotations

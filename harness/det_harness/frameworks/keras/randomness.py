@@ -22,10 +22,11 @@ class RandomnessCheck:
 
     def look(self, model: Any) -> None:
         """Look at the training step of a model, as soon as there is a compiled one."""
-        if self._done or not hasattr(model.train_function, "_list_all_concrete_functions"):
+        step = getattr(model, "train_tf_function", None)
+        if self._done or step is None:
             return
         self._done = True
-        found = random_operations(model.train_function)
+        found = random_operations(step)
         if found:
             more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             logger.warning(
