@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from det_native.client.arguments import Show, checked_show
-from det_native.errors import ArgumentError
+from det_native.errors import ArgumentError, UnsupportedFeatureError
 from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, Place, resolve
 from det_native.experimental.directory import working_directory
@@ -215,6 +215,11 @@ def check_supported(
     one_trial = settings.place.test or (settings.place.local and not searches)
     if one_trial:
         config = config.model_copy(update={"searcher": SingleSearcher(metric=config.searcher.metric)})
+    elif settings.place.local and config.searcher.name not in ("single", "random", "grid"):
+        raise UnsupportedFeatureError(
+            f"searcher.name: {config.searcher.name} trains many trials beside each other, on the cluster: leave "
+            "local=True out, or use single, random or grid here."
+        )
     refuse_unsupported(config, framework)
 
 

@@ -140,8 +140,8 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
 
 def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Iterator[str]:
     searcher = config.searcher
-    if searcher.name not in ("single", "random", "grid"):
-        yield f"searcher.name: {searcher.name} (single, random and grid run now)"
+    if searcher.name == "pbt":
+        yield "searcher.name: pbt (its trials begin with the weights of others; all other searchers run now)"
     if searcher.source_trial_id is not None:
         yield f"searcher.source_trial_id: {searcher.source_trial_id} (trials start from scratch now)"
     if searcher.source_checkpoint_uuid is not None:

@@ -33,6 +33,9 @@ class TrialEnvironment:
         Seed of every random number generator, in [0, 2**31).
     ranks : Ranks
         This process among the trial's processes.
+    stage : dict or None
+        The written form of a length: how far the trial trains now, if its search trains in stages. None for the whole
+        length of the configuration.
     managed : bool
         False for a context made by ``from_config`` outside any run: wrappers pass through, nothing is seeded.
     """
@@ -43,6 +46,7 @@ class TrialEnvironment:
     trial_id: int | None = None
     trial_seed: int = 0
     ranks: Ranks = field(default_factory=Ranks)
+    stage: dict[str, int] | None = None
     managed: bool = True
 
     @property

@@ -81,6 +81,8 @@ class TrialJob(_Model):
         Bearer token of this run; it is good for this run's routes only.
     config, hparams, trial_seed
         See ``TrialEnvironment``.
+    stage : dict or None
+        See ``TrialEnvironment``.
     gang : Gang or None
         This process among those of the run; None if it is the only one.
     test : bool
@@ -107,6 +109,7 @@ class TrialJob(_Model):
     config: dict[str, Any]
     hparams: dict[str, Any]
     trial_seed: int
+    stage: dict[str, int] | None = None
     gang: Gang | None = None
     test: bool = False
     devices: list[str] = Field(default_factory=list)

@@ -24,6 +24,8 @@ from det_native.schema.hyperparameters import (
 SEED_LIMIT = 2**31
 MAX_GRID_POINTS = 2_000
 
+_NOT_PERTURBED = ConstHyperparameter | CategoricalHyperparameter
+
 
 def sample_hyperparameters(hyperparameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Draw one value for every hyperparameter.
@@ -42,6 +44,38 @@ def sample_hyperparameters(hyperparameters: Mapping[str, Any], seed: int) -> dic
     """
     generator = random.Random(seed)
     return _nested((path, _draw(leaf, generator)) for path, leaf in leaves(parse_space(hyperparameters)))
+
+
+def explore_hyperparameters(
+    hyperparameters: Mapping[str, Any],
+    values: Mapping[str, Any],
+    seed: int,
+    *,
+    resample_probability: float,
+    perturb_factor: float,
+) -> dict[str, Any]:
+    """Change the values of a trial a little, as population-based training does with a copy of a good trial.
+
+    Each range is drawn anew with `resample_probability`; otherwise its value is multiplied by ``1 + perturb_factor`` or
+    ``1 - perturb_factor``, and stays within the range. Whole numbers are rounded away from the old value. Constants and
+    categories stay, where they are not drawn anew.
+
+    Parameters
+    ----------
+    hyperparameters : mapping
+        ``ExperimentConfig.hyperparameters``, or the written form.
+    values : mapping
+        What :func:`sample_hyperparameters` gave, or this function.
+    seed : int
+        The same seed gives the same values.
+    resample_probability, perturb_factor : float
+        0 to 1.
+    """
+    generator = random.Random(seed)
+    return _nested(
+        (path, _explored(leaf, _at(values, path), generator, resample_probability, perturb_factor))
+        for path, leaf in leaves(parse_space(hyperparameters))
+    )
 
 
 def grid_points(hyperparameters: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -113,6 +147,30 @@ def _draw(leaf: Leaf, generator: random.Random) -> Any:
             return leaf.value(_between(leaf.minval, leaf.maxval, generator.random()))
         case CategoricalHyperparameter():
             return generator.choice(leaf.vals)
+
+
+def _explored(leaf: Leaf, value: Any, generator: random.Random, resample: float, factor: float) -> Any:
+    chance, up = generator.random(), generator.random() < 0.5
+    if chance < resample:
+        return _draw(leaf, generator)
+    changed = value * (1 + factor if up else 1 - factor) if not isinstance(leaf, _NOT_PERTURBED) else value
+    match leaf:
+        case IntHyperparameter():
+            whole = math.ceil(changed) if changed > value else math.floor(changed)
+            return min(max(whole, leaf.minval), leaf.maxval)
+        case DoubleHyperparameter():
+            return min(max(changed, leaf.minval), leaf.maxval)
+        case LogHyperparameter():
+            return min(max(changed, leaf.value(leaf.minval)), leaf.value(leaf.maxval))
+        case _:
+            return value
+
+
+def _at(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    found: Any = values
+    for name in path:
+        found = found[name]
+    return found
 
 
 def _count(leaf: Leaf) -> int | None:

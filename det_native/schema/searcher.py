@@ -61,7 +61,7 @@ class _Halving(_Searcher):
 
 
 class SyncHalvingSearcher(_Halving):
-    """Synchronous successive halving."""
+    """Synchronous successive halving. `train_stragglers` is read and changes nothing, as in Determined."""
 
     name: Literal["sync_halving"]
     num_rungs: Positive

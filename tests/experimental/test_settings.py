@@ -88,16 +88,24 @@ def test_a_wrong_configuration_lists_everything_before_fit() -> None:
     assert {problem.where for problem in caught.value.problems} == {"sercher", "max_restarts"}
 
 
-LATER: dict[str, Any] = {"name": "adaptive_asha", "metric": "val_loss", "max_length": 100, "max_trials": 4}
+LATER: dict[str, Any] = {
+    "name": "pbt",
+    "metric": "val_loss",
+    "population_size": 2,
+    "num_rounds": 2,
+    "length_per_round": 50,
+    "replace_function": {"truncate_fraction": 0.5},
+    "explore_function": {"resample_probability": 0.1, "perturb_factor": 0.1},
+}
 
 
 def test_what_comes_later_is_refused_where_it_would_run() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="adaptive_asha"):
+    with pytest.raises(UnsupportedFeatureError, match=r"searcher\.name: pbt"):
         check_before_fit(settings({"searcher": LATER}))
     with pytest.raises(UnsupportedFeatureError, match="slots_per_trial"):
         check_before_fit(settings({"resources": {"slots_per_trial": 2}}))
     # Here, one sample is trained whatever the searcher.
-    assert check_before_fit(settings({"searcher": LATER}, local=True))["searcher"]["name"] == "adaptive_asha"
+    assert check_before_fit(settings({"searcher": LATER}, local=True))["searcher"]["name"] == "pbt"
     assert check_before_fit(settings({"searcher": LATER}, test=True))
 
 

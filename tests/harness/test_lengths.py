@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from det_harness.trial.lengths import periods_of
+from det_harness.trial.lengths import in_whole_epochs, periods_of
 
 from det_native.errors import ConfigurationError
 from det_native.schema.environment import TrialEnvironment
@@ -30,6 +31,18 @@ def test_all_lengths_become_batches() -> None:
     )
     assert (periods.length, periods.validation_period, periods.checkpoint_period) == (62, 10, 5)
     assert (periods.scheduling_unit, periods.initial_validation, periods.policy) == (7, True, "all")
+
+
+def test_a_stage_of_a_search_takes_the_place_of_the_whole_length() -> None:
+    staged = replace(
+        environment(
+            searcher={"max_length": {"epochs": 8}}, records_per_epoch=1000, min_validation_period={"epochs": 1}
+        ),
+        stage={"epochs": 2},
+    )
+    assert periods_of(staged).length == 62
+    assert in_whole_epochs(periods_of(staged), staged, 32).length == 64
+    assert in_whole_epochs(periods_of(staged), staged, 32).validation_period == 32
 
 
 def test_a_period_of_zero_is_off_and_one_shorter_than_a_batch_is_every_batch() -> None:

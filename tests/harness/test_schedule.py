@@ -126,6 +126,20 @@ def test_initial_validation_comes_first() -> None:
     assert schedule.next() == Train(until=5)
 
 
+def test_a_trial_that_its_search_trains_on_is_validated_at_each_end() -> None:
+    first = Schedule(Periods(length=4))
+    history(first, [True] * 10)
+    assert first.progress.validated_at_end
+    second = Schedule(Periods(length=9))
+    second.restore(json.loads(json.dumps(first.snapshot())))
+    assert [action for _, action in history(second, [True] * 10)] == [
+        Train(until=9),
+        SaveCheckpoint(),
+        Validate(),
+        Finish(stopped=False),
+    ]
+
+
 @given(periods, bests, st.integers(1, 12), st.booleans())
 def test_where_it_is_ended_it_is_saved_and_validated_once(
     periods: Periods, best: list[bool], after: int, validate: bool

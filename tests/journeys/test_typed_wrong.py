@@ -78,10 +78,12 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
         "UnsupportedFeatureError",
         ["resources.slots_per_trial: 2", "1 slot now"],
     ),
-    "a halving search": (
-        "init({'searcher': {'name': 'adaptive_asha', 'metric': 'val_loss', 'max_length': steps, 'max_trials': 4}})",
+    "a population": (
+        "init({'searcher': {'name': 'pbt', 'metric': 'val_loss', 'population_size': 2, 'num_rounds': 2,"
+        " 'length_per_round': steps, 'replace_function': {'truncate_fraction': 0.5},"
+        " 'explore_function': {'resample_probability': 0.1, 'perturb_factor': 0.1}}})",
         "UnsupportedFeatureError",
-        ["searcher.name: adaptive_asha (single, random and grid run now)"],
+        ["searcher.name: pbt (its trials begin with the weights of others; all other searchers run now)"],
     ),
     "a searcher that does not exist": (
         "init({'searcher': {'name': 'singel'}})",

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
-from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri, target_batches
+from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri, stage_of, target_batches
 from det_native.master.search import (
+    Close,
     CreateTrial,
     Event,
     Searcher,
     Shutdown,
     Started,
+    TrainTo,
     TrialCompleted,
     TrialFailed,
     make_searcher,
 )
-from det_native.master.store import bundles, experiments, metrics, trials
+from det_native.master.store import bundles, experiments, logs, metrics, trials
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import check_text
@@ -298,6 +300,10 @@ class Experiments:
             match action:
                 case CreateTrial():
                     self._create_trial(transaction, experiment, action)
+                case TrainTo(request, units):
+                    self._extend_trial(transaction, experiment, request, units)
+                case Close():
+                    pass  # it has completed, and is not trained on
                 case Shutdown(failed):
                     state = ExperimentState.STOPPING_ERROR if failed else ExperimentState.STOPPING_COMPLETED
                     experiments.set_state(transaction, experiment.id, state)
@@ -311,17 +317,38 @@ class Experiments:
             request=action.request,
             hparams=action.hparams,
             seed=action.seed,
-            target_batches=target_batches(config, action.hparams, experiment.framework),
+            units=action.units,
+            target_batches=target_batches(
+                config, action.hparams, experiment.framework, stage=stage_of(config, action.units)
+            ),
         )
         tell_trial(transaction, trial_id)
+
+    def _extend_trial(self, transaction: Transaction, experiment: rest.Experiment, request: int, units: int) -> None:
+        config = ExperimentConfig.model_validate(experiment.config)
+        trial = trials.with_request(transaction.connection, experiment.id, request)
+        target = target_batches(config, trial.hparams, experiment.framework, stage=stage_of(config, units))
+        trials.extend(transaction, trial.id, units=units, target_batches=target)
+        unit = config.searcher.max_length.unit
+        text = (
+            f"The search trains this trial on, to {units:,} {unit}; it was among the best of those that came this far."
+        )
+        logs.add(transaction, trial.id, "", "system", [text])
+        tell_trial(transaction, trial.id)
 
     def _ending(
         self, transaction: Transaction, experiment: rest.Experiment, request: int, trial: rest.Trial
     ) -> TrialCompleted | TrialFailed:
         if trial.state is TrialState.ERROR:
             return TrialFailed(request)
-        found = metrics.validations(transaction.connection, trial.id, experiment.metric)
-        return TrialCompleted(request, found[-1][1] if found else None)
+        connection = transaction.connection
+        found = metrics.validations(connection, trial.id, experiment.metric)
+        return TrialCompleted(
+            request,
+            found[-1][1] if found else None,
+            units=trials.units_of(connection, trial.id),
+            over=0 < trial.batches < trial.target_batches,
+        )
 
     def _end_if_over(self, transaction: Transaction, experiment_id: int) -> bool:
         """Bring an experiment that is stopping to its end, once none of its trials is left."""

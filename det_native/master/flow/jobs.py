@@ -17,7 +17,7 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob, TrialJob
-from det_native.schema.lengths import Unit
+from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
 from det_native.schema.resources import Device
 from det_native.schema.storage_config import MasterStorage, SharedFileStorage
@@ -71,9 +71,20 @@ def checkpoint_uri(config: ExperimentConfig, places: Places) -> str:
             )
 
 
-def target_batches(config: ExperimentConfig, hparams: dict[str, object], framework: Framework | None = None) -> int:
+def stage_of(config: ExperimentConfig, units: int | None) -> Length | None:
+    """Return the length of a trial's stage; None where it trains the whole length at once."""
+    return None if units is None else Length(unit=config.searcher.max_length.unit, units=units)
+
+
+def target_batches(
+    config: ExperimentConfig,
+    hparams: dict[str, object],
+    framework: Framework | None = None,
+    *,
+    stage: Length | None = None,
+) -> int:
     """Return the batches of a trial; 0 if they cannot be told, which the trial itself will explain."""
-    length = config.searcher.max_length
+    length = stage or config.searcher.max_length
     if length.unit is Unit.BATCHES:
         return length.units
     environment = TrialEnvironment(config=config.model_dump(mode="json"), hparams=hparams)
@@ -145,11 +156,13 @@ def trial_job(
     slots: tuple[str, ...],
     resume: CheckpointManifest | None,
     manifests: Mapping[str, Sha256],
+    units: int | None = None,
 ) -> TrialJob:
     """Return the job of one run of a trial on all its slots, which the launcher divides where there are several."""
     config = ExperimentConfig.model_validate(experiment.config)
     devices = [device for device in map(device_of, slots) if device is not None]
     kind: Device = "cuda" if devices else "cpu"
+    stage = stage_of(config, units)
     return TrialJob(
         protocol=PROTOCOL,
         directory=str(places.run(run_id)),
@@ -167,6 +180,7 @@ def trial_job(
         config=experiment.config,
         hparams=trial.hparams,
         trial_seed=trial.seed,
+        stage=stage.model_dump() if stage is not None else None,
         test=experiment.test,
         devices=devices,
         threads=places.threads * max(len(slots), 1),

@@ -112,6 +112,7 @@ class Runs:
             experiment = experiments.get(connection, trial.experiment_id)
             assert experiment.bundle_id is not None
             bundle = bundles.get(connection, experiment.bundle_id)
+            units = trials.units_of(connection, trial_id)
         found = find_resume(self._context, experiment, trial)
         resume = found.checkpoint
         ranks = ranks_of(ExperimentConfig.model_validate(experiment.config), slots)
@@ -148,6 +149,7 @@ class Runs:
             slots=slots,
             resume=resume,
             manifests=found.manifests,
+            units=units,
         )
         try:
             handle = self._context.launcher.start(run_id, job, worker_kind(bundle), ranks=ranks)
@@ -300,8 +302,8 @@ class Runs:
         """Return what becomes of the run's trial, None if that is decided already."""
         connection = transaction.connection
         trial = trials.get(connection, run.trial_id)
-        if trial.state.terminal or trial.run_id != run.run_id:
-            return None
+        if trial.state is not TrialState.RUNNING or trial.run_id != run.run_id:
+            return None  # one that its search trains on waits for slots again, while this run's worker is still there
         experiment = experiments.get(connection, run.experiment_id)
         stored = run_store.get(connection, run.run_id)
         hung, may_restart = self.watches.end_of_hung(run.run_id) if run.hung else ("", True)

@@ -2,11 +2,13 @@
 
 from det_native.master.search.base import (
     Action,
+    Close,
     CreateTrial,
     Event,
     Searcher,
     Shutdown,
     Started,
+    TrainTo,
     TrialCompleted,
     TrialFailed,
 )
@@ -14,11 +16,13 @@ from det_native.master.search.make import make_searcher
 
 __all__ = [
     "Action",
+    "Close",
     "CreateTrial",
     "Event",
     "Searcher",
     "Shutdown",
     "Started",
+    "TrainTo",
     "TrialCompleted",
     "TrialFailed",
     "make_searcher",

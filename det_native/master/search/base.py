@@ -14,13 +14,17 @@ class Started:
 
 @dataclass(frozen=True)
 class TrialCompleted:
-    """The trial made for `request` ran to its end.
+    """The trial made for `request` has trained as long as it was asked to, and has validated.
 
-    `metric` is the searcher's metric at its last validation, None if it ended without one.
+    `metric` is the searcher's metric at its last validation, None if it ended without one. `units` is how long it was
+    asked to train, None where that is the whole length. `over` tells that the trial has ended by itself: it cannot
+    train on, and keeps this metric.
     """
 
     request: int
     metric: float | None
+    units: int | None = None
+    over: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,32 @@ Event = Started | TrialCompleted | TrialFailed
 
 @dataclass(frozen=True)
 class CreateTrial:
-    """Make a trial. Requests count from 0 and name the trial in later events."""
+    """Make a trial. Requests count from 0 and name the trial in later events.
+
+    `units` is how long it trains first, in the unit of the searcher's length; None for the whole length. With a
+    `parent`, another request, it begins with the weights of that one's last checkpoint.
+    """
 
     request: int
     hparams: dict[str, Any]
     seed: int
+    units: int | None = None
+    parent: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainTo:
+    """Train the trial of `request` on, until `units` are done in total, and validate it."""
+
+    request: int
+    units: int
+
+
+@dataclass(frozen=True)
+class Close:
+    """The trial of `request` is not trained on: it has ended in order."""
+
+    request: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +74,7 @@ class Shutdown:
     failed: bool
 
 
-Action = CreateTrial | Shutdown
+Action = CreateTrial | TrainTo | Close | Shutdown
 
 
 class Searcher(Protocol):

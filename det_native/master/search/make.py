@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from det_native.errors import ArgumentError, UnsupportedFeatureError
+from det_native.errors import ArgumentError
+from det_native.master.search.async_halving import AsyncHalving
 from det_native.master.search.base import Searcher
-from det_native.master.search.plans import Plan, PlannedSearcher, grid_plan, sampled_plan
+from det_native.master.search.brackets import (
+    at_once_by_bracket,
+    rung_units,
+    rungs_of_mode,
+    trials_by_weight,
+    trials_evenly,
+    trials_of_budget,
+    trials_of_number,
+    useful_rungs,
+)
+from det_native.master.search.method import Method
+from det_native.master.search.pbt import PopulationBased
+from det_native.master.search.plans import PlannedSearcher, grid_plan, sampled_plan
+from det_native.master.search.staged import StagedSearcher
+from det_native.master.search.sync_halving import SyncHalving
+from det_native.master.search.tournament import Tournament
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.searcher import GridSearcher, RandomSearcher, SingleSearcher
+from det_native.schema.sampling import explore_hyperparameters, sample_hyperparameters
+from det_native.schema.searcher import (
+    AdaptiveAshaSearcher,
+    AdaptiveSearcher,
+    AdaptiveSimpleSearcher,
+    AsyncHalvingSearcher,
+    GridSearcher,
+    PbtSearcher,
+    RandomSearcher,
+    SingleSearcher,
+    SyncHalvingSearcher,
+)
 
 
 def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None = None) -> Searcher:
@@ -26,30 +54,122 @@ def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None =
     ------
     ArgumentError
         If the seed is not fixed.
-    UnsupportedFeatureError
-        For a searcher that comes with a later version.
     """
     seed = config.reproducibility.experiment_seed
     if seed is None:
         raise ArgumentError("reproducibility.experiment_seed is not fixed; use config.with_seed(...) first.")
-    return PlannedSearcher(_plan(config, seed), snapshot)
-
-
-def _plan(config: ExperimentConfig, seed: int) -> Plan:
+    space = config.hyperparameters
     match config.searcher:
         case SingleSearcher():
-            return sampled_plan("single", config.hyperparameters, seed, trials=1, at_once=1)
-        case RandomSearcher() as searcher:
-            return sampled_plan(
-                "random",
-                config.hyperparameters,
-                seed,
-                trials=searcher.max_trials,
-                at_once=searcher.max_concurrent_trials,
-            )
-        case GridSearcher() as searcher:
-            return grid_plan(config.hyperparameters, seed, at_once=searcher.max_concurrent_trials)
+            return PlannedSearcher(sampled_plan("single", space, seed, trials=1, at_once=1), snapshot)
+        case RandomSearcher(max_trials=trials, max_concurrent_trials=at_once):
+            return PlannedSearcher(sampled_plan("random", space, seed, trials=trials, at_once=at_once), snapshot)
+        case GridSearcher(max_concurrent_trials=at_once):
+            return PlannedSearcher(grid_plan(space, seed, at_once=at_once), snapshot)
         case searcher:
-            raise UnsupportedFeatureError(
-                f"searcher.name: {searcher.name} comes with a later version; single, random and grid run now."
+            return StagedSearcher(
+                searcher.name,
+                make_method(searcher),
+                seed=seed,
+                hparams=partial(_hparams, space, searcher),
+                smaller_is_better=searcher.smaller_is_better,
+                snapshot=snapshot,
             )
+
+
+StagedConfig = (
+    SyncHalvingSearcher
+    | AsyncHalvingSearcher
+    | AdaptiveSearcher
+    | AdaptiveSimpleSearcher
+    | AdaptiveAshaSearcher
+    | PbtSearcher
+)
+
+
+def make_method(searcher: StagedConfig) -> Method:
+    """Return what decides how long each trial trains, in its first state."""
+    match searcher:
+        case AsyncHalvingSearcher():
+            return AsyncHalving(
+                rung_units(searcher.max_length.units, searcher.divisor, searcher.num_rungs),
+                max_trials=searcher.max_trials,
+                divisor=searcher.divisor,
+                at_once=searcher.max_concurrent_trials,
+                stop_once=searcher.stop_once,
+            )
+        case SyncHalvingSearcher():
+            return _synchronous(searcher, searcher.num_rungs, budget=searcher.budget.units)
+        case AdaptiveAshaSearcher():
+            return _adaptive_asha(searcher)
+        case AdaptiveSearcher():
+            brackets = _brackets(searcher, searcher.max_rungs)
+            share = searcher.budget.units // len(brackets)
+            return Tournament([_synchronous(searcher, rungs, budget=share) for rungs in brackets])
+        case AdaptiveSimpleSearcher():
+            brackets = _brackets(searcher, searcher.max_rungs)
+            numbers = trials_evenly(searcher.max_trials, len(brackets))
+            return Tournament(
+                [_synchronous(searcher, rungs, trials=trials) for rungs, trials in zip(brackets, numbers, strict=True)]
+            )
+        case PbtSearcher():
+            return PopulationBased(
+                population=searcher.population_size,
+                rounds=searcher.num_rounds,
+                units=searcher.length_per_round.units,
+                truncate_fraction=searcher.replace_function.truncate_fraction,
+            )
+
+
+def _adaptive_asha(searcher: AdaptiveAshaSearcher) -> Tournament:
+    length, divisor = searcher.max_length.units, searcher.divisor
+    brackets = _brackets(searcher, useful_rungs(searcher.max_rungs, length, searcher.max_trials, divisor))
+    numbers = trials_by_weight(searcher.max_trials, divisor, brackets)
+    at_once = at_once_by_bracket(searcher.max_concurrent_trials, divisor, numbers)
+    return Tournament(
+        [
+            AsyncHalving(
+                rung_units(length, divisor, rungs),
+                max_trials=trials,
+                divisor=divisor,
+                at_once=limit,
+                stop_once=searcher.stop_once,
+            )
+            for rungs, trials, limit in zip(brackets, numbers, at_once, strict=True)
+        ]
+    )
+
+
+def _brackets(searcher: AdaptiveSearcher | AdaptiveSimpleSearcher | AdaptiveAshaSearcher, max_rungs: int) -> list[int]:
+    """Return the rungs of each bracket, most first: what stops most trials early is begun first."""
+    return sorted(searcher.bracket_rungs, reverse=True) or rungs_of_mode(searcher.mode, max_rungs)
+
+
+def _synchronous(
+    searcher: SyncHalvingSearcher | AdaptiveSearcher | AdaptiveSimpleSearcher,
+    rungs: int,
+    *,
+    budget: int | None = None,
+    trials: int = 1,
+) -> SyncHalving:
+    length, divisor = searcher.max_length.units, searcher.divisor
+    if budget is not None:
+        numbers = trials_of_budget(budget, length, divisor, rungs)
+    else:
+        numbers = trials_of_number(trials, divisor, rungs)
+    return SyncHalving(rung_units(length, divisor, rungs), numbers)
+
+
+def _hparams(
+    space: Mapping[str, Any], searcher: StagedConfig, seed: int, parent: dict[str, Any] | None
+) -> dict[str, Any]:
+    if parent is None or not isinstance(searcher, PbtSearcher):
+        return sample_hyperparameters(space, seed)
+    explore = searcher.explore_function
+    return explore_hyperparameters(
+        space,
+        parent,
+        seed,
+        resample_probability=explore.resample_probability,
+        perturb_factor=explore.perturb_factor,
+    )

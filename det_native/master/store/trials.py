@@ -25,8 +25,9 @@ def create(
     hparams: dict[str, Any],
     seed: int,
     target_batches: int,
+    units: int | None = None,
 ) -> int:
-    """Store a queued trial and return its id. `request` is the searcher's name for it."""
+    """Store a queued trial and return its id. `request` is the searcher's name for it, `units` its first stage."""
     result = transaction.connection.execute(
         insert(trials).values(
             experiment_id=experiment_id,
@@ -36,6 +37,7 @@ def create(
             seed=seed,
             restarts=0,
             target_batches=target_batches,
+            units=units,
             created=now(),
         )
     )
@@ -81,6 +83,23 @@ def best_and_newest(connection: Connection, experiment: rest.Experiment, count: 
 def request_of(connection: Connection, trial_id: int) -> int:
     """Return the searcher's name for a trial."""
     return int(connection.execute(select(trials.c.request).where(trials.c.id == trial_id)).scalar_one())
+
+
+def units_of(connection: Connection, trial_id: int) -> int | None:
+    """Return how far a search that trains in stages has asked a trial to train; None for the whole length."""
+    found: int | None = connection.execute(select(trials.c.units).where(trials.c.id == trial_id)).scalar_one()
+    return found
+
+
+def with_request(connection: Connection, experiment_id: int, request: int) -> rest.Trial:
+    """Return the trial that the searcher calls `request`."""
+    mine = (trials.c.experiment_id == experiment_id, trials.c.request == request)
+    return _trial(connection.execute(owned(None).where(*mine)).one())
+
+
+def extend(transaction: Transaction, trial_id: int, *, units: int, target_batches: int) -> None:
+    """Have a trial that has come to the end of a stage wait for slots again, to train on."""
+    update_row(transaction, trial_id, state=TrialState.QUEUED, ended=None, units=units, target_batches=target_batches)
 
 
 def by_request(connection: Connection, experiment_id: int) -> dict[int, rest.Trial]:

@@ -26,12 +26,12 @@ def periods_of(environment: TrialEnvironment) -> Periods:
     """
     config = environment.config
     searcher = config.get("searcher") or {}
-    length = _batches(searcher.get("max_length", 100), "searcher.max_length", environment)
+    written = environment.stage or searcher.get("max_length", 100)
+    length = _batches(written, "searcher.max_length", environment)
     if length < 1:
         raise _problem(
             "searcher.max_length",
-            f"{searcher.get('max_length')} is less than one batch "
-            f"(of {environment.hparams.get('global_batch_size')} records).",
+            f"{written} is less than one batch (of {environment.hparams.get('global_batch_size')} records).",
             "Use a greater length or a smaller hyperparameters.global_batch_size.",
         )
     return Periods(
@@ -53,7 +53,7 @@ def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int)
     config = environment.config
     known = periods_of(environment)
     written = {
-        "length": (config.get("searcher") or {}).get("max_length"),
+        "length": environment.stage or (config.get("searcher") or {}).get("max_length"),
         "validation_period": config.get("min_validation_period"),
         "checkpoint_period": config.get("min_checkpoint_period"),
     }

@@ -132,6 +132,9 @@ class Schedule:
         """`batches` batches are done in total."""
         if batches < self.progress.batches:
             raise ValueError(f"batches went back from {self.progress.batches} to {batches}")
+        if batches > self.progress.batches:
+            # A trial that its search trains on was at its end before.
+            self.progress.validated_at_end = False
         self.progress.batches = batches
 
     def validated(self, *, best: bool) -> None:

@@ -94,6 +94,7 @@ class TrialRun:
             trial_id=job.trial_id,
             trial_seed=job.trial_seed,
             ranks=ranks_of(job.gang),
+            stage=job.stage,
         )
         self._failures = Failures(job.gang)
         self._publications = Publications(self._directory, job.run_id, job.checkpoints)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.errors import ArgumentError, UnsupportedFeatureError
+from det_native.errors import ArgumentError
 from det_native.master.search import (
     Action,
     CreateTrial,
@@ -148,11 +148,6 @@ def test_seed_must_be_fixed() -> None:
     unseeded = load_config({"searcher": {"metric": "m", "max_length": 5}, "hyperparameters": {"global_batch_size": 1}})
     with pytest.raises(ArgumentError, match="experiment_seed"):
         make_searcher(unseeded)
-
-
-def test_searcher_of_a_later_version_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="adaptive_asha"):
-        make_searcher(configuration(name="adaptive_asha", max_trials=4))
 
 
 def test_snapshot_of_another_searcher_is_refused() -> None:

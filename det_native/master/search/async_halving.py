@@ -1,0 +1,130 @@
+"""Asynchronous successive halving (ASHA, arXiv 1810.05934): no trial waits for the others of its rung."""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass, field
+from typing import Any
+
+from det_native.master.search.method import Begin, End, Extend, Move, for_json, from_json
+
+
+@dataclass
+class _Rung:
+    """The values reached here, best first; who of them was promoted; how many trials are on the way here."""
+
+    values: list[tuple[float, int]] = field(default_factory=list)
+    promoted: set[int] = field(default_factory=set)
+    awaited: int = 0
+
+
+class AsyncHalving:
+    """Promotes a trial as soon as it is among the best ``1 / divisor`` of what its rung has seen.
+
+    Satisfies ``Method``. Where nobody can be promoted a new trial begins, so that as many trials are open as at the
+    start until all have begun.
+
+    Parameters
+    ----------
+    units : list of int
+        Training in total at the end of each rung.
+    max_trials : int
+        How many trials begin in all.
+    divisor : float
+    at_once : int
+        How many begin at the start; 0 for as many as the last rung divides by.
+    stop_once : bool
+        Decide for each trial at once, when it reaches a rung: it trains on if it is among the best of those that have
+        reached the rung before, and ends otherwise. Nobody waits for a later promotion.
+    """
+
+    def __init__(
+        self, units: list[int], *, max_trials: int, divisor: float, at_once: int = 0, stop_once: bool = False
+    ) -> None:
+        self._units, self._max_trials, self._divisor, self._stop_once = units, max_trials, divisor, stop_once
+        most = at_once if at_once > 0 else max(int(divisor ** (len(units) - 1)), 1)
+        self._at_once = min(most, max_trials)
+        self._rungs = [_Rung() for _ in units]
+        self._rung_of: list[int] = []
+        self._closed_to = 0  # rungs before this one have let go of all that were not promoted
+
+    def start(self) -> list[Move]:
+        """Return the first moves."""
+        return [self._begin() for _ in range(self._at_once)]
+
+    def reached(self, trial: int, value: float) -> list[Move]:
+        """Take the value of a trial that has trained as long as it was asked to; return what is to be done now."""
+        number = self._rung_of[trial]
+        rung = self._rungs[number]
+        rung.awaited -= 1
+        insort(rung.values, (value, trial))
+        last = number == len(self._rungs) - 1
+        moves: list[Move] = []
+        if last:
+            moves.append(End(trial))
+        elif self._stop_once:
+            moves.append(self._stop_or_extend(number, trial, value))
+        else:
+            moves += self._promotions(number)
+        if not any(isinstance(move, Extend) for move in moves) and len(self._rung_of) < self._max_trials:
+            moves.append(self._begin())
+        if not self._stop_once:
+            moves += self._left_behind()
+        return moves
+
+    @property
+    def total_units(self) -> int:
+        """How much training the whole search is expected to be."""
+        total, before = 0, 0
+        for number, units in enumerate(self._units):
+            total += (units - before) * max(int(self._max_trials / self._divisor**number), 1)
+            before = units
+        return total
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as data that JSON can hold."""
+        rungs = [
+            {"values": for_json(rung.values), "promoted": sorted(rung.promoted), "awaited": rung.awaited}
+            for rung in self._rungs
+        ]
+        return {"rungs": rungs, "rung_of": list(self._rung_of), "closed_to": self._closed_to}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._rung_of, self._closed_to = list(snapshot["rung_of"]), snapshot["closed_to"]
+        self._rungs = [
+            _Rung(from_json(rung["values"]), set(rung["promoted"]), rung["awaited"]) for rung in snapshot["rungs"]
+        ]
+
+    def _begin(self) -> Begin:
+        self._rung_of.append(0)
+        self._rungs[0].awaited += 1
+        return Begin(self._units[0])
+
+    def _extend(self, trial: int, number: int) -> Extend:
+        self._rungs[number].promoted.add(trial)
+        self._rung_of[trial] = number + 1
+        self._rungs[number + 1].awaited += 1
+        return Extend(trial, self._units[number + 1])
+
+    def _promotions(self, number: int) -> list[Move]:
+        """Promote whoever is among the best of a rung now, and was not; it is one trial at most, or none."""
+        rung = self._rungs[number]
+        best = int(len(rung.values) / self._divisor)
+        return [self._extend(trial, number) for _, trial in rung.values[:best] if trial not in rung.promoted]
+
+    def _stop_or_extend(self, number: int, trial: int, value: float) -> Move:
+        rung = self._rungs[number]
+        best = max(int(len(rung.values) / self._divisor), 1)
+        return self._extend(trial, number) if (value, trial) in rung.values[:best] else End(trial)
+
+    def _left_behind(self) -> list[Move]:
+        """End those that nobody will promote any more: all trials have begun, and come through their rung."""
+        moves: list[Move] = []
+        while self._closed_to < len(self._rungs) - 1 and len(self._rung_of) == self._max_trials:
+            rung = self._rungs[self._closed_to]
+            if rung.awaited:
+                break
+            moves += [End(trial) for _, trial in rung.values if trial not in rung.promoted]
+            self._closed_to += 1
+        return moves

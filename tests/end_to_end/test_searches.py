@@ -1,0 +1,102 @@
+"""Searches that train in stages, with real trials: who is trained on continues where it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+from faults import PATIENCE, Cluster, Kernel, events_until
+
+from det_native.client.handles import Experiment
+from det_native.master.search import CreateTrial, Started, TrainTo, TrialCompleted, make_searcher
+from det_native.schema import rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.processes import wait_until_gone
+from det_native.schema.states import ExperimentState, TrialState
+
+pytestmark = pytest.mark.slow
+
+SEARCHED = """
+class Searched(Digits):
+    def evaluate_batch(self, batch):
+        return {"error": self.context.get_hparam("x")}
+
+def searched(**searcher):
+    settings = {"x": {"type": "double", "minval": 0, "maxval": 1}}
+    searcher = {"metric": "error", "max_length": {"batches": 16}, "divisor": 2} | searcher
+    return configuration(searcher=searcher, hyperparameters=settings, min_validation_period={"batches": 0})
+"""
+ASHA = "searched(name='async_halving', num_rungs=3, max_trials=5, max_concurrent_trials=1)"
+ADAPTIVE = "searched(name='adaptive_asha', max_trials=4, max_rungs=2, mode='conservative')"
+
+
+def stages(config: dict[str, Any]) -> list[list[int]]:
+    """Return to which batches each trial is trained, one stage after the other, if one trial runs at a time."""
+    searcher = make_searcher(ExperimentConfig.model_validate(config))
+    found: list[list[int]] = []
+    drawn: list[float] = []
+    waiting = searcher.handle(Started())
+    while waiting:
+        match waiting.pop(0):
+            case CreateTrial(request, hparams, _, units):
+                assert units is not None
+                found.append([units])
+                drawn.append(hparams["x"])
+            case TrainTo(request, units):
+                found[request].append(units)
+            case _:
+                continue
+        waiting += searcher.handle(TrialCompleted(request, drawn[request], units))
+    return found
+
+
+def check_trials(experiment: Experiment, expected: list[list[int]]) -> None:
+    """Assert that each trial has trained and validated as the search has asked, with no batch left out or twice."""
+    assert len(experiment.trials) == len(expected)
+    for trial, lengths in zip(experiment.trials, expected, strict=True):
+        assert trial.state is TrialState.COMPLETED
+        assert trial.detail().batches == trial.detail().target_batches == lengths[-1]
+        assert [row["batch"] for row in trial.metrics("training")] == list(range(1, lengths[-1] + 1))
+        assert [row["batch"] for row in trial.metrics("validation")] == lengths
+        trained_on = [line.text for line in trial.logs() if "The search trains this trial on" in line.text]
+        assert len(trained_on) == len(lengths) - 1
+
+
+def test_trials_are_trained_on_where_they_were(cluster: Cluster, kernel: Kernel) -> None:
+    kernel.run(SEARCHED)
+    number = kernel.submit(f"experiment = det.experimental.create(Searched, {ASHA})")
+    kernel.run("experiment.wait()")
+    experiment = cluster.attach(number)
+    assert experiment.state is ExperimentState.COMPLETED
+    expected = stages(experiment.config)
+    assert sorted(map(len, expected))[-1] > 1, "somebody is trained on"
+    check_trials(experiment, expected)
+    best = min(experiment.trials, key=lambda trial: trial.hparams["x"])
+    assert experiment.top_checkpoint().trial_id == best.id
+    assert best.detail().batches == 16
+
+
+def test_a_search_goes_on_as_if_the_master_had_not_been_killed(cluster: Cluster, kernel: Kernel) -> None:
+    kernel.run(SEARCHED)
+    number = kernel.submit(f"experiment = det.experimental.create(Searched, {ADAPTIVE})")
+    experiment = cluster.attach(number)
+
+    def trained_on(event: rest.Event) -> bool:
+        return event.type == "trial" and event.data["state"] == "COMPLETED"
+
+    for _ in range(2):
+        events_until(experiment, trained_on)
+        master = cluster.master
+        os.kill(master.pid, signal.SIGKILL)
+        assert wait_until_gone(master.pid, master.start, PATIENCE)
+        cluster.start()
+    experiment.wait(timeout=PATIENCE)
+    assert experiment.state is ExperimentState.COMPLETED
+    assert len(experiment.trials) == 4
+    lengths = sorted(trial.detail().batches for trial in experiment.trials)
+    assert lengths == [8, 8, 16, 16] or lengths == [8, 16, 16, 16], lengths
+    for trial in experiment.trials:
+        assert trial.detail().restarts == 0
+        assert [row["batch"] for row in trial.metrics("training")] == list(range(1, trial.detail().batches + 1))
