@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from det_native._env_context import EnvContext
     from det_native._version import PROTOCOL, __version__
     from det_native.client.handles import Experiment
+    from det_native.client.search_preview import preview_search
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
     from det_native.schema.config import ExperimentConfig
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
@@ -39,6 +40,7 @@ _NAMES = {
     "Log": "det_native.schema.helpers",
     "Trial": "det_native.trial",
     "TrialContext": "det_native.trial",
+    "preview_search": "det_native.client.search_preview",
     "__version__": "det_native._version",
 }
 
@@ -68,6 +70,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "attach",
     "experiment",
     "experiments",
+    "preview_search",
 ]
 
 

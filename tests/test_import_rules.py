@@ -44,10 +44,11 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.tensorboard": TRIAL,
     "det_native.capture": {"det_native.schema", "det_native.callsite"},
     "det_native.local": {"det_native.schema"},
-    "det_native.client": {"det_native.schema", "det_native.capture.model", "det_native.local"},
+    "det_native.search": {"det_native.schema"},
+    "det_native.client": {"det_native.schema", "det_native.capture.model", "det_native.local", "det_native.search"},
     "det_native.display": {"det_native.client", "det_native.schema", "det_native.local"},
     "det_native.storage": {"det_native.schema"},
-    "det_native.master": {"det_native.schema", "det_native.storage"},
+    "det_native.master": {"det_native.schema", "det_native.search", "det_native.storage"},
     "det_native.compat": set(),
     "det_native.experimental": {
         "det_native.capture",
@@ -102,6 +103,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.runtime": set(),
     "det_native.callsite": set(),
     "det_native.schema": {"pydantic", "pydantic_core", "yaml"},
+    "det_native.search": set(),
     "det_native.compat": set(),
     "det_native.master": {
         "alembic",

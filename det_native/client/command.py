@@ -231,6 +231,20 @@ def logs(context: click.Context, target: str, *, is_trial: bool, follow: bool, l
 cli.add_command(master_group)
 
 
+@cli.command("preview-search")
+@click.argument("config", type=click.Path(exists=True, dir_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def preview_search(config: str, *, as_json: bool) -> None:
+    """Tell what the search of the configuration file CONFIG will run, and what it costs; nothing runs."""
+    import json
+    from pathlib import Path
+
+    from det_native.client.search_preview import preview_search as preview
+
+    found = preview(Path(config))
+    click.echo(json.dumps(found.to_json()) if as_json else found)
+
+
 def _state(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     try:
         return value and ExperimentState(value).value

@@ -10,11 +10,11 @@ import pytest
 from faults import PATIENCE, Cluster, Kernel, events_until
 
 from det_native.client.handles import Experiment
-from det_native.master.search import CreateTrial, Started, TrainTo, TrialCompleted, make_searcher
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.processes import wait_until_gone
 from det_native.schema.states import ExperimentState, TrialState
+from det_native.search import CreateTrial, Started, TrainTo, TrialCompleted, make_searcher
 
 pytestmark = pytest.mark.slow
 

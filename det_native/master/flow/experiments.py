@@ -12,18 +12,6 @@ from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri, stage_of, target_batches
-from det_native.master.search import (
-    Close,
-    CreateTrial,
-    Event,
-    Searcher,
-    Shutdown,
-    Started,
-    TrainTo,
-    TrialCompleted,
-    TrialFailed,
-    make_searcher,
-)
 from det_native.master.store import bundles, experiments, logs, metrics, trials
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
@@ -35,6 +23,18 @@ from det_native.schema.loading import load_config
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.testing import testing_config
 from det_native.schema.time_left import TimeLeft
+from det_native.search import (
+    Close,
+    CreateTrial,
+    Event,
+    Searcher,
+    Shutdown,
+    Started,
+    TrainTo,
+    TrialCompleted,
+    TrialFailed,
+    make_searcher,
+)
 from det_native.storage.backups import DamagedDatabaseError
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from bisect import insort
 from dataclasses import dataclass, field
 from typing import Any
 
-from det_native.master.search.method import Begin, End, Extend, Move, for_json, from_json
+from det_native.search.method import Begin, End, Extend, Move, for_json, from_json
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Searchers: which trials an experiment runs, as pure state machines."""
 
-from det_native.master.search.base import (
+from det_native.search.base import (
     Action,
     Close,
     CreateTrial,
@@ -12,7 +12,7 @@ from det_native.master.search.base import (
     TrialCompleted,
     TrialFailed,
 )
-from det_native.master.search.make import make_searcher
+from det_native.search.make import make_searcher
 
 __all__ = [
     "Action",

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_search import SPACE, Ran, configuration, run
 
-from det_native.master.search import CreateTrial, Shutdown, Started, TrialCompleted, TrialFailed, make_searcher
-from det_native.master.search.brackets import (
+from det_native.search import CreateTrial, Shutdown, Started, TrialCompleted, TrialFailed, make_searcher
+from det_native.search.brackets import (
     at_once_by_bracket,
     rung_units,
     rungs_of_mode,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import insort
 from typing import Any
 
-from det_native.master.search.brackets import cost
-from det_native.master.search.method import Begin, End, Extend, Move, for_json, from_json
+from det_native.search.brackets import cost
+from det_native.search.method import Begin, End, Extend, Move, for_json, from_json
 
 
 class SyncHalving:

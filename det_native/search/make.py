@@ -7,24 +7,6 @@ from functools import partial
 from typing import Any
 
 from det_native.errors import ArgumentError
-from det_native.master.search.async_halving import AsyncHalving
-from det_native.master.search.base import Searcher
-from det_native.master.search.brackets import (
-    at_once_by_bracket,
-    rung_units,
-    rungs_of_mode,
-    trials_by_weight,
-    trials_evenly,
-    trials_of_budget,
-    trials_of_number,
-    useful_rungs,
-)
-from det_native.master.search.method import Method
-from det_native.master.search.pbt import PopulationBased
-from det_native.master.search.plans import PlannedSearcher, grid_plan, sampled_plan
-from det_native.master.search.staged import StagedSearcher
-from det_native.master.search.sync_halving import SyncHalving
-from det_native.master.search.tournament import Tournament
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.sampling import explore_hyperparameters, sample_hyperparameters
 from det_native.schema.searcher import (
@@ -38,6 +20,24 @@ from det_native.schema.searcher import (
     SingleSearcher,
     SyncHalvingSearcher,
 )
+from det_native.search.async_halving import AsyncHalving
+from det_native.search.base import Searcher
+from det_native.search.brackets import (
+    at_once_by_bracket,
+    rung_units,
+    rungs_of_mode,
+    trials_by_weight,
+    trials_evenly,
+    trials_of_budget,
+    trials_of_number,
+    useful_rungs,
+)
+from det_native.search.method import Method
+from det_native.search.pbt import PopulationBased
+from det_native.search.plans import PlannedSearcher, grid_plan, sampled_plan
+from det_native.search.staged import StagedSearcher
+from det_native.search.sync_halving import SyncHalving
+from det_native.search.tournament import Tournament
 
 
 def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None = None) -> Searcher:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from det_native.master.search import (
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.loading import load_config
+from det_native.search import (
     Action,
     Close,
     CreateTrial,
@@ -20,8 +22,6 @@ from det_native.master.search import (
     TrialFailed,
     make_searcher,
 )
-from det_native.schema.config import ExperimentConfig
-from det_native.schema.loading import load_config
 
 SPACE = {"global_batch_size": 32, "x": {"type": "double", "minval": 0, "maxval": 1}}
 

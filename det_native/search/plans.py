@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from det_native.master.search.base import Action, CreateTrial, Event, Shutdown, Started, TrialCompleted
 from det_native.schema.sampling import grid_points, sample_hyperparameters, trial_seeds
+from det_native.search.base import Action, CreateTrial, Event, Shutdown, Started, TrialCompleted
 
 
 @dataclass(frozen=True)

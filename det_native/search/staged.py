@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from det_native.master.search.base import (
+from det_native.schema.sampling import trial_seeds
+from det_native.search.base import (
     Action,
     Close,
     CreateTrial,
@@ -18,8 +19,7 @@ from det_native.master.search.base import (
     TrainTo,
     TrialCompleted,
 )
-from det_native.master.search.method import WORST, Begin, End, Extend, Method, Move, value_of
-from det_native.schema.sampling import trial_seeds
+from det_native.search.method import WORST, Begin, End, Extend, Method, Move, value_of
 
 
 @dataclass

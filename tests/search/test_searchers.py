@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.errors import ArgumentError
-from det_native.master.search import (
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.helpers import Categorical, Double, Integer
+from det_native.schema.loading import load_config
+from det_native.schema.sampling import grid_points
+from det_native.search import (
     Action,
     CreateTrial,
     Event,
@@ -21,10 +25,6 @@ from det_native.master.search import (
     TrialFailed,
     make_searcher,
 )
-from det_native.schema.config import ExperimentConfig
-from det_native.schema.helpers import Categorical, Double, Integer
-from det_native.schema.loading import load_config
-from det_native.schema.sampling import grid_points
 
 SPACE = {
     "global_batch_size": 32,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_native.master.search.method import Begin, End, Extend, Method, Move
+from det_native.search.method import Begin, End, Extend, Method, Move
 
 
 class Tournament:

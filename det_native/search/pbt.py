@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_native.master.search.method import Begin, End, Extend, Move, for_json, from_json
+from det_native.search.method import Begin, End, Extend, Move, for_json, from_json
 
 
 class PopulationBased:
