@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.capture.calls import calling_place
 from det_native.client.arguments import Show
+from det_native.errors import DetError
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import (
     Begun,
@@ -21,6 +22,8 @@ from det_native.experimental.settings import ConfigInput, Settings, check_settin
 from det_native.experimental.unwrapped import tell_of_unwrapped_models
 from det_native.frameworks import translated
 from det_native.runtime import ProgramHost, active_host
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.loading import load_config
 
 if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
@@ -116,7 +119,19 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> TFKerasNativeContext:
     from det_native.keras import TFKerasNativeContext
 
     environment = replayed_environment(host, config)
-    return TFKerasNativeContext(environment, on_fit=lambda call: host.take_call("fit", call), role=host.role)
+    context = TFKerasNativeContext(environment, on_fit=lambda call: host.take_call("fit", call), role=host.role)
+    context.metric_said = _names_metric(config, environment)
+    return context
+
+
+def _names_metric(config: ConfigInput, environment: TrialEnvironment) -> bool:
+    """Return whether the user has said by which metric trials are compared, here or in what was submitted."""
+    if environment.metric not in ("loss", "val_loss"):
+        return True  # none that a call of fit() fills in
+    try:
+        return load_config(config, local=True, warn=False).searcher.metric is not None
+    except (DetError, OSError):  # a file of the kernel's machine
+        return True
 
 
 def _fit_here(call: FitCall, settings: Settings, origin: Origin) -> Any:

@@ -30,11 +30,14 @@ class TFKerasContext(HorovodTrialContext):
     ----------
     distributed : DistributedContext
         This process among those of the trial.
+    metric_said : bool
+        Whether the user's configuration names the metric by which trials are compared.
     experimental : TFKerasExperimentalContext
     """
 
     def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
         super().__init__(env, hvd_config)
+        self.metric_said = env.metric is not None
         self._wrapped_datasets: weakref.WeakSet[Any] = weakref.WeakSet()
         self.experimental = TFKerasExperimentalContext(env, hvd_config)
 

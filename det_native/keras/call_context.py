@@ -15,6 +15,7 @@ class CallContext(Protocol):
     role: Role
     experiment: Any
     stop_requested: bool
+    metric_said: bool
 
     def use_environment(self, env: TrialEnvironment) -> None:
         """Take the facts of the run, where more is known of it than when the context was made."""

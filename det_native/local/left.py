@@ -17,7 +17,14 @@ from det_native.schema.job import REPORTS_NAME
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import MetricKind
 
-_AnyReport = rest.StartedReport | rest.MetricsReport | rest.CheckpointReport | rest.WarningReport | rest.ExitReport
+_AnyReport = (
+    rest.StartedReport
+    | rest.MetricsReport
+    | rest.CheckpointReport
+    | rest.WarningReport
+    | rest.ComparisonReport
+    | rest.ExitReport
+)
 _REPORT: TypeAdapter[_AnyReport] = TypeAdapter(rest.Report)
 
 

@@ -331,6 +331,14 @@ class WarningReport(_Model):
     text: str = Field(max_length=2_000)
 
 
+class ComparisonReport(_Model):
+    """Trials are compared by this metric: nobody has said by which, and the training has shown its metrics."""
+
+    type: Literal["comparison"] = "comparison"
+    seq: int = Field(ge=1)
+    name: str = Field(min_length=1, max_length=NOTICE_LENGTH)
+
+
 class ExitReport(_Model):
     """The last report of a run.
 
@@ -348,7 +356,8 @@ class ExitReport(_Model):
 
 
 Report = Annotated[
-    StartedReport | MetricsReport | CheckpointReport | WarningReport | ExitReport, Field(discriminator="type")
+    StartedReport | MetricsReport | CheckpointReport | WarningReport | ComparisonReport | ExitReport,
+    Field(discriminator="type"),
 ]
 
 
@@ -395,6 +404,7 @@ __all__ = [
     "CaptureRow",
     "Checkpoint",
     "CheckpointReport",
+    "ComparisonReport",
     "ErrorBody",
     "Event",
     "ExitReport",

@@ -77,3 +77,35 @@ def test_a_killed_trial_of_a_class_goes_on_at_the_very_batch_of_its_dataset(
     assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
     assert_complete_rows(experiment, BATCHES)
     assert keras_kernel.end_of(experiment.id) == keras_kernel.end_of(undisturbed.id)
+
+
+GUESS = """
+class Guess(tf.keras.Sequential):
+    def train_step(self, data):
+        error = tf.reduce_mean(tf.square(self(data[0])))
+        return {"error": error, "step": self.optimizer.iterations}
+
+def guess():
+    np.random.seed(3)
+    drawn = lambda shape, dtype: tf.constant(np.random.normal(size=shape), dtype)
+    return Guess([tf.keras.layers.Dense(3, kernel_initializer=drawn)])
+"""
+GUESS_FIT = """
+context = det.experimental.keras.init()
+model = context.wrap_model(guess())
+model.compile("sgd")
+experiment = model.fit(x, y, batch_size=64)
+"""
+
+
+def test_on_the_cluster_too_fit_is_keras(keras_kernel: Kernel, keras_cluster: Cluster) -> None:
+    keras_kernel.run(GUESS)
+    cell = keras_kernel.run(GUESS_FIT)
+    assert f"fit() in cell [{cell.number}], line 5: batch_size is 64, but there are only 40 records" in cell.text
+    experiment = keras_cluster.attach(keras_kernel.value("experiment.id"))
+    assert ended(experiment, ExperimentState.COMPLETED).batches == 1
+    assert experiment.config["searcher"]["metric"] == "error"
+    assert experiment.top_checkpoint().metrics.keys() == {"error", "step"}
+    keras_kernel.run("plain = guess()\nplain.build(x.shape)\nloaded = experiment.top_checkpoint().load()")
+    same = "print([np.array_equal(*pair) for pair in zip(loaded.get_weights(), plain.get_weights())])"
+    assert keras_kernel.run(same).text.strip() == "[True, True]"

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 import det_native as det
+from det_native.errors import TrialDefinitionError
 
 pytestmark = pytest.mark.slow
 
@@ -280,3 +281,105 @@ def test_a_train_step_sees_what_keras_passes(name: str) -> None:
         found.append(seen)
         assert not model.trainable_weights
     assert set(found[0]) == set(found[1])
+
+
+class Duel(tf.keras.Model):  # type: ignore[misc]  # TensorFlow has no types
+    """Two networks with an optimizer each, as in Keras's generative adversarial examples: no loss, no call()."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.critic = tf.keras.Sequential([tf.keras.Input((6,)), tf.keras.layers.Dense(1)])
+        self.forger = tf.keras.Sequential([tf.keras.Input((6,)), tf.keras.layers.Dense(6)])
+
+    def compile(self, d_optimizer: Any, g_optimizer: Any) -> None:
+        super().compile()
+        self.d_optimizer, self.g_optimizer = d_optimizer, g_optimizer
+
+    def train_step(self, data: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            forged = self.critic(self.forger(data))
+            d_loss = tf.reduce_mean(tf.nn.softplus(forged) + tf.nn.softplus(-self.critic(data)))
+            g_loss = tf.reduce_mean(tf.nn.softplus(-forged))
+        for optimizer, loss, part in ((self.d_optimizer, d_loss, self.critic), (self.g_optimizer, g_loss, self.forger)):
+            optimizer.apply_gradients([(tape.gradient(loss, weight), weight) for weight in part.trainable_weights])
+        return {"d_loss": d_loss, "g_loss": g_loss}
+
+    def test_step(self, data: Any) -> Any:
+        return {"realism": tf.reduce_mean(self.critic(data))}
+
+
+def duel(config: Any = None, **arguments: Any) -> Any:
+    context = det.experimental.keras.init(config, local=True)
+    model = context.wrap_model(Duel())
+    model.compile(tf.keras.optimizers.Adam(0.01), tf.keras.optimizers.Adam(0.02))
+    try:
+        model.fit(X, epochs=2, batch_size=10, verbose=0, **arguments)
+    finally:
+        model.experiment = context.experiment
+    return model
+
+
+def test_without_a_loss_the_first_metric_is_taken_after_the_first_batch_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Look(tf.keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            named.append("'d_loss'" in caplog.text)
+
+    named: list[bool] = []
+    model = duel(callbacks=[Look()])
+    assert named == [False, *[True] * 9]
+    assert "fit() reports no 'loss': trials are compared by its first metric, 'd_loss'" in caplog.text
+    experiment = model.experiment
+    assert experiment.config["searcher"]["metric"] == "d_loss"
+    best = experiment.top_checkpoint()
+    assert best.metrics["d_loss"] == pytest.approx(experiment.history["d_loss"][-1])
+    loaded = best.load()
+    assert [int(one.iterations) for one in (loaded.d_optimizer, loaded.g_optimizer, loaded.optimizer)] == [10, 10, 0]
+
+
+def test_of_a_validation_too_the_first_metric_is_taken() -> None:
+    experiment = duel(validation_data=(X,)).experiment
+    assert experiment.config["searcher"]["metric"] == "val_realism"
+    assert experiment.top_checkpoint().metrics.keys() == {"val_realism"}
+
+
+def test_a_metric_that_was_asked_for_is_missed_after_the_first_batch() -> None:
+    with pytest.raises(TrialDefinitionError, match=r"'loss', but the training of model.fit\(\) reports d_loss, g_loss"):
+        duel({"searcher": {"name": "single", "metric": "loss", "max_length": {"epochs": 2}}})
+    assert [row["batch"] for row in det.experiment("local-1").trials[0].metrics("training")] == [1]
+
+
+class OfNumpy(tf.keras.initializers.Initializer):  # type: ignore[misc]  # TensorFlow has no types
+    """Weights that numpy draws."""
+
+    def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        return tf.constant(np.random.normal(size=shape), dtype)
+
+
+SEEDS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "keras.utils.set_random_seed": (lambda: tf.keras.utils.set_random_seed(7), "glorot_uniform"),
+    "tf.random.set_seed": (lambda: tf.random.set_seed(7), lambda shape, dtype: tf.random.normal(shape, dtype=dtype)),
+    "numpy.random.seed": (lambda: np.random.seed(7), OfNumpy()),
+}
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_a_model_that_waits_for_its_first_batch_has_the_weights_of_the_users_seed(name: str) -> None:
+    seed, initializer = SEEDS[name]
+
+    def make() -> Any:
+        seed()
+        layers = [tf.keras.layers.Dense(units, kernel_initializer=initializer) for units in (3, 2)]
+        return tf.keras.Sequential([*layers])
+
+    arguments = {"x": X, "y": Y, "callbacks": [tf.keras.callbacks.LearningRateScheduler(lambda epoch: 0.0)]}
+    assert_same(fitted(make, arguments, wrap=True), fitted(make, arguments, wrap=False))
+
+
+def test_what_is_typed_wrong_is_told_in_a_sentence() -> None:
+    model = compiled(det.experimental.keras.init(local=True).wrap_model(TwoLayers()))
+    with pytest.raises(TypeError, match=r"^fit\(\) takes no argument 'epoch'\. Did you mean epochs\?$"):
+        model.fit(X, Y, epoch=2)
+    with pytest.raises(ValueError, match="units"):
+        det.experimental.keras.init(local=True).wrap_model(TwoLayers(units=-1))

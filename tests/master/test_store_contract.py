@@ -272,3 +272,14 @@ def test_a_warning_is_the_trials_and_its_experiments(fixture: Fixture) -> None:
         assert experiments.get(connection, fixture.experiment_id).warning == "The loss became NaN at batch 4."
         told = events.after(connection, OWNER, 0)
     assert [event.type for event in told if event.data.get("warning")] == ["trial", "experiment"]
+
+
+def test_the_metric_that_the_training_names_is_the_experiments(fixture: Fixture) -> None:
+    run = fixture.run()
+    run.say({"type": "comparison", "name": "d_loss"}, metrics_report("validation", [4], d_loss=[2.0], loss=[1.0]))
+    run.say({"type": "comparison", "name": "another"})  # once something was compared, it stays
+    with fixture.database.read() as connection:
+        found = experiments.get(connection, fixture.experiment_id)
+        told = events.after(connection, OWNER, 0)
+    assert (found.metric, found.config["searcher"]["metric"], found.best_validation) == ("d_loss", "d_loss", 2.0)
+    assert [event.data["metric"] for event in told if event.type == "experiment"][-1] == "d_loss"

@@ -196,6 +196,13 @@ def set_best(transaction: Transaction, experiment_id: int, value: float | None) 
     _update(transaction, experiment_id, best_validation=value)
 
 
+def compare_by(transaction: Transaction, experiment_id: int, metric: str) -> None:
+    """Have trials compared by a metric, as if the configuration had named it."""
+    config = get(transaction.connection, experiment_id).config
+    searcher = {**config.get("searcher", {}), "metric": metric}
+    _update(transaction, experiment_id, metric=metric, config={**config, "searcher": searcher})
+
+
 def set_state(
     transaction: Transaction, experiment_id: int, state: ExperimentState, error: rest.UserErrorInfo | None = None
 ) -> None:

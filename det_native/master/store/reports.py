@@ -49,6 +49,7 @@ class _Run:
 
     row: AnyRow
     run_id: str
+    metric: str
     batches: int
     stored: dict[str, tuple[int, int]]
     changes: dict[str, Any] = field(default_factory=dict)
@@ -77,7 +78,7 @@ def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Ac
         "training": (row.training_rows, row.training_last),
         "validation": (row.validation_rows, row.validation_last),
     }
-    run = _Run(row=row, run_id=run_id, batches=row.batches, stored=stored)
+    run = _Run(row=row, run_id=run_id, metric=row.metric, batches=row.batches, stored=stored)
     through = row.last_seq
     if batch.waiting is not None and row.state != RunState.ENDED:
         _note_waiting(transaction, row, batch.waiting)
@@ -115,7 +116,7 @@ def accept_exit(transaction: Transaction, run_id: str, report: rest.ExitReport) 
     row = _row(transaction.connection, run_id)
     if row.current != run_id or row.exit is not None:
         return
-    run = _Run(row=row, run_id=run_id, batches=row.batches, stored={})
+    run = _Run(row=row, run_id=run_id, metric=row.metric, batches=row.batches, stored={})
     _apply_exit(transaction, run, report)
     run_store.update_row(transaction, run_id, batches=run.batches, **run.changes)
 
@@ -212,6 +213,8 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             _apply_checkpoint(transaction, run, report)
         case rest.WarningReport():
             _apply_warning(transaction, run, report)
+        case rest.ComparisonReport():
+            _apply_comparison(transaction, run, report)
         case rest.ExitReport():
             _apply_exit(transaction, run, report)
 
@@ -240,7 +243,7 @@ def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsRepo
     run.hints[kind] = hint
     run.batches = max(run.batches, last)
     if report.kind is MetricKind.VALIDATION:
-        values = report.metrics.get(run.row.metric, [])
+        values = report.metrics.get(run.metric, [])
         run.values.extend(value for value in values if value is not None and value == value)
 
 
@@ -273,6 +276,18 @@ def _apply_checkpoint(transaction: Transaction, run: _Run, report: rest.Checkpoi
 def _apply_warning(transaction: Transaction, run: _Run, report: rest.WarningReport) -> None:
     trials.update_row(transaction, run.row.trial_id, warning=report.text)
     events.trial_changed(transaction, trials.get(transaction.connection, run.row.trial_id))
+    experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
+    events.experiment_changed(transaction, experiment, run.row.owner)
+
+
+def _apply_comparison(transaction: Transaction, run: _Run, report: rest.ComparisonReport) -> None:
+    """Keep what the first trial says that has seen its metrics; the others of a search are compared by that."""
+    if report.name == run.metric or run.row.experiment_best is not None:
+        return
+    experiment_store.compare_by(transaction, run.row.experiment_id, report.name)
+    run.metric = report.name
+    sentence = f"Trials are compared by {report.name}, the first metric that the training reports."
+    log_store.add(transaction, run.row.trial_id, run.run_id, "system", [sentence])
     experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
     events.experiment_changed(transaction, experiment, run.row.owner)
 

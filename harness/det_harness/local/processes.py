@@ -26,7 +26,7 @@ from det_native.schema.endings import Ended, describe, out_of_memory_kills
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.job import EXIT_RANK_FAILED, REPORTS_NAME, TrialJob
 from det_native.schema.ranks import rank_jobs
-from det_native.schema.rest import CheckpointReport, ExitReport, MetricsReport, Report
+from det_native.schema.rest import CheckpointReport, ComparisonReport, ExitReport, MetricsReport, Report
 from det_native.schema.states import MetricKind
 
 OUTPUT_NAME = "output.log"
@@ -243,5 +243,7 @@ def _pass_on(line: bytes, reporter: Reporter) -> None:
         reporter.checkpoint(report.location, report.manifest)
     elif isinstance(report, MetricsReport) and report.kind is MetricKind.TRAINING:
         reporter.training(report.batches, report.metrics)
+    elif isinstance(report, ComparisonReport):
+        reporter.compare_by(report.name)
     elif isinstance(report, MetricsReport):
         reporter.validation(report.batches[0], {name: column[0] for name, column in report.metrics.items()})

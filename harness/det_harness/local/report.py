@@ -33,6 +33,8 @@ class LocalReporter(Reporter):
         Location and manifest of each, in the order in which they were completed.
     told : str or None
         The last notice.
+    metric : str or None
+        By which trials are compared.
     """
 
     def __init__(
@@ -42,7 +44,7 @@ class LocalReporter(Reporter):
         smaller_is_better: bool = True,
         observe: Callable[[int, Mapping[str, Any]], None] | None = None,
     ) -> None:
-        self._metric = metric
+        self.metric = metric
         self._smaller_is_better = smaller_is_better
         self._observe = observe
         # As they were reported: making rows of them would cost the loop more than all else that is kept of a batch.
@@ -89,9 +91,13 @@ class LocalReporter(Reporter):
         """Keep what has happened in the training and is no failure."""
         self.told = text
 
+    def compare_by(self, metric: str) -> None:
+        """Keep by which metric trials are compared."""
+        self.metric = metric
+
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""
-        values = [row.metrics[self._metric] for row in self.validation_rows if self._metric in row.metrics]
+        values = [row.metrics[self.metric] for row in self.validation_rows if self.metric in row.metrics]
         if not values:
             return None
         best: float = min(values) if self._smaller_is_better else max(values)
@@ -140,6 +146,10 @@ class _PrintingReporter(Reporter):
     def warning(self, text: str) -> None:
         """Pass on what has happened."""
         self._reporter.warning(text)
+
+    def compare_by(self, metric: str) -> None:
+        """Pass on by which metric trials are compared."""
+        self._reporter.compare_by(metric)
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""

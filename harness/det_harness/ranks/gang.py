@@ -102,6 +102,9 @@ class SilentReporter:
     def warning(self, text: str) -> None:
         """Report nothing."""
 
+    def compare_by(self, metric: str) -> None:
+        """Report nothing."""
+
     def best_metric(self) -> float | None:
         """Return None."""
         return None

@@ -77,6 +77,10 @@ class LossWatch(Reporter):
         """Pass on a warning."""
         self._reporter.warning(text)
 
+    def compare_by(self, metric: str) -> None:
+        """Pass on by which metric trials are compared."""
+        self._reporter.compare_by(metric)
+
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric."""
         return self._reporter.best_metric()

@@ -72,7 +72,6 @@ class Driver:
     """
 
     def __init__(self, services: Services, port: TrainingPort) -> None:
-        self._metric = services.environment.metric
         self._services = services
         self._schedule = services.schedule
         self._port = port
@@ -138,7 +137,9 @@ class Driver:
                 self._schedule.validated(best=False)
                 return
             batch = self._schedule.progress.batches
-            metrics = checked_validation(found, self._metric, self._port.validated_by, self._port.verb, batch)
+            metrics = checked_validation(
+                found, self._services.environment.metric, self._port.validated_by, self._port.verb, batch
+            )
             best = self._is_best(metrics)
             self._services.reporter.validation(batch, metrics)
             self._schedule.validated(best=best)
@@ -146,12 +147,13 @@ class Driver:
 
     def _is_best(self, metrics: dict[str, float]) -> bool:
         """Return whether a checkpoint is to be kept of this; only rank 0 knows the experiment's best."""
-        if self._metric is None or self._schedule.periods.policy != "best":
+        metric = self._services.environment.metric
+        if metric is None or self._schedule.periods.policy != "best":
             return False
         communicator, best = self._services.communicator, False
         if communicator.rank == 0:
             known, smaller = self._services.reporter.best_metric(), self._services.environment.smaller_is_better
-            best = is_best(metrics[self._metric], known, smaller_is_better=smaller)
+            best = is_best(metrics[metric], known, smaller_is_better=smaller)
         return bool(communicator.broadcast_object(best))
 
     def _tell_uploads(self) -> None:

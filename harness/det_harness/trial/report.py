@@ -19,6 +19,7 @@ from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import (
     NOTICE_LENGTH,
     CheckpointReport,
+    ComparisonReport,
     ExitReport,
     MetricsReport,
     ReportsAccepted,
@@ -30,7 +31,7 @@ from det_native.schema.states import ExitReason, MetricKind
 
 logger = logging.getLogger("det_harness")
 
-AnyReport = StartedReport | MetricsReport | CheckpointReport | WarningReport | ExitReport
+AnyReport = StartedReport | MetricsReport | CheckpointReport | WarningReport | ComparisonReport | ExitReport
 
 INTERVAL = 0.08
 HEARTBEAT = 2.0
@@ -173,6 +174,13 @@ class SpoolReporter:
         with self._wake:
             self._append_rows()
             self._append(WarningReport(seq=self._next(), text=text))
+
+    def compare_by(self, metric: str) -> None:
+        """Report by which metric trials are compared."""
+        with self._wake:
+            self._append_rows()
+            self._metric = metric
+            self._append(ComparisonReport(seq=self._next(), name=metric))
 
     def exit(
         self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None, *, early: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,6 +33,10 @@ class Reporter(Protocol):
 
     def warning(self, text: str) -> None:
         """Report what has happened in the training and is no failure; the last one counts."""
+
+    def compare_by(self, metric: str) -> None:
+        """Report by which metric trials are compared, where nobody has said it and the training has shown it."""
+        return
 
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric, the validation just reported left out.
@@ -105,6 +109,13 @@ class Services:
     validation_batches: int | None = None
     tensorboard: Path | None = None
     communicator: Communicator = field(default_factory=OneProcess)
+
+    def compare_by(self, metric: str) -> None:
+        """Have trials compared by a metric, as if the configuration had named it."""
+        environment = self.environment
+        searcher = {**(environment.config.get("searcher") or {}), "metric": metric}
+        self.environment = replace(environment, config={**environment.config, "searcher": searcher})
+        self.reporter.compare_by(metric)
 
 
 @dataclass(frozen=True)

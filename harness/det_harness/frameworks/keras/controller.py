@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import make_feed
 from det_harness.frameworks.keras.loop import TrainingCallbacks
 from det_harness.frameworks.keras.model_state import load_weights
@@ -53,6 +54,7 @@ class KerasController(TrainingPort):
         self._randomness = RandomnessCheck()
         self.validation_feed = ValidationFeed(call, services.environment, services.validation_batches)
         self.driver = Driver(services, self)
+        self.comparison = Comparison(call, services)
 
     def run(self) -> Outcome:
         """Train to the end; return Keras's ``History`` as the result."""
@@ -109,6 +111,7 @@ class KerasController(TrainingPort):
             found = self._evaluate()
         else:  # the metrics of training stand in
             found = dict(self._callbacks.logs) if self.services.schedule.progress.batches else {}
+        self.comparison.validated(found)
         yield found or None
 
     def save(self) -> None:

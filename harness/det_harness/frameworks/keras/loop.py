@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.batch_values import BatchValues
+from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import Feed
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
@@ -39,6 +40,7 @@ class Training(Protocol):
     steps: int
     feed: Feed
     driver: Driver
+    comparison: Comparison
 
     def epochs(self) -> int:
         """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
@@ -213,6 +215,8 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         `validation` holds the metrics of Keras's own validation at the end of an epoch.
         """
         self.report()
+        if validation:
+            self._controller.comparison.validated(validation)
         action = self._controller.driver.advance(validation)
         if isinstance(action, Train):
             self._until = action.until
@@ -240,6 +244,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         batches = [batch for batch, _ in rows]
         more = self._values.columns(self.model, [batch - self._epoch_start for batch in batches], columns)
         self._controller.services.reporter.training(batches, columns | more)
+        self._controller.comparison.trained(self.logs)
 
     def _restore(self) -> None:
         if self._folder is not None:

@@ -1,0 +1,79 @@
+"""By which metric trials are compared, where only the training shows what a model reports."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from det_harness.trial.services import Services
+from det_native.errors import TrialDefinitionError
+from det_native.keras.metrics import certain_metrics
+from det_native.keras.native import FitCall
+from det_native.schema.metric_names import suggestion
+
+logger = logging.getLogger("det_native")
+
+_VALIDATION = "val_"
+
+
+class Comparison:
+    """Looks at the first metrics of a training, and names the one to compare by where nobody has.
+
+    Parameters
+    ----------
+    call : FitCall
+    services : Services
+    """
+
+    def __init__(self, call: FitCall, services: Services) -> None:
+        self._call = call
+        self._services = services
+        self._looked = False
+
+    def trained(self, logs: Mapping[str, Any]) -> None:
+        """Look at what the first batch reported.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the configuration names a training metric that is not among it.
+        """
+        metric = self._services.environment.metric
+        if self._looked or not metric or not logs:
+            return
+        self._looked = True
+        names = list(logs)
+        if self._call.validation is None:
+            if metric in names:
+                return
+            if self._call.context.metric_said:
+                raise TrialDefinitionError(
+                    f"searcher.metric is '{metric}', but the training of model.fit() reports {', '.join(names)}. "
+                    f"{suggestion(metric, names)}Set searcher.metric to one of these, or return that metric from "
+                    "train_step()."
+                )
+            self._choose(names[0])
+        elif metric.removeprefix(_VALIDATION) not in names and certain_metrics(self._call.model) is None:
+            # A test_step() of the model's own most likely reports what its train_step() does; `validated` sees it.
+            self._choose(_VALIDATION + names[0])
+
+    def validated(self, found: Mapping[str, Any]) -> None:
+        """Look at what a validation reported."""
+        metric = self._services.environment.metric
+        if metric and found and metric not in found:
+            self._choose(next(iter(found)))
+
+    def _choose(self, name: str) -> None:
+        if self._call.context.metric_said:
+            return
+        environment = self._services.environment
+        before = environment.metric
+        self._services.compare_by(name)
+        logger.warning(
+            "fit() reports no '%s': trials are compared by its first metric, '%s'; a %s value is better. Set "
+            "searcher.metric (and smaller_is_better) for another.",
+            before,
+            name,
+            "smaller" if environment.smaller_is_better else "greater",
+        )
