@@ -1,0 +1,45 @@
+"""The notebook of tf.keras runs from its first cell to its last, and shows what it says."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import nbformat
+import pytest
+from journey_kernel import Notebook, Ran
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03_keras.ipynb"
+
+
+@pytest.fixture(scope="module")
+def ran(notebook: Notebook) -> list[Ran]:
+    """What each cell of code has shown; one that raises fails here."""
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    return [notebook.run(cell.source) for cell in cells if cell.cell_type == "code"]
+
+
+def value(notebook: Notebook, expression: str) -> object:
+    return ast.literal_eval(notebook.run(f"print(repr({expression}))").stdout)
+
+
+def test_the_digits_are_learnt_by_fit_by_the_class_here_and_on_the_cluster(ran: list[Ran], notebook: Notebook) -> None:
+    found = value(notebook, "(fit_accuracy, local_accuracy, cluster_accuracy, loaded_accuracy)")
+    assert isinstance(found, tuple)
+    assert min(found) > 0.95
+    same = "[one['searcher'] == other['searcher'] for one, other in [(here.config, experiment.config)]]"
+    assert value(notebook, same) == [True]
+
+
+def test_the_best_checkpoint_is_the_compiled_model(ran: list[Ran], notebook: Notebook) -> None:
+    assert value(notebook, "abs(checkpoint.metrics['val_accuracy'] - loaded_accuracy) < 1e-5") is True
+    assert value(notebook, "abs(loaded_accuracy - cluster_accuracy) < 1e-5") is True
+    assert value(notebook, "int(best_model.optimizer.iterations) == checkpoint.batch") is True
+
+
+def test_the_saved_notebook_has_no_outputs(ran: list[Ran]) -> None:
+    cells = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells if cell.cell_type == "code"]
+    assert len(ran) == len(cells)
+    assert not any(cell.outputs or cell.execution_count for cell in cells)
