@@ -176,7 +176,8 @@ class Experiment:
         Parameters
         ----------
         *metrics : str or sequence of str
-            Names of the metrics to draw, all by default.
+            Names of the metrics to draw, all by default; or ``"search"`` for the search as a whole: the best value over
+            time, how many trials were trained how far, and the searcher's metric over each hyperparameter.
 
         Raises
         ------

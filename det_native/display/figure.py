@@ -71,7 +71,7 @@ def draw(curves: Curves, metrics: Sequence[str] | None = None) -> CurvesFigure:
     figure = CurvesFigure(figsize=(PANEL_WIDTH * columns, height), layout="constrained", facecolor="none")
     FigureCanvasAgg(figure)
     title = f"{curves.title} ({curves.notice})" if curves.notice else curves.title
-    figure.suptitle(_plain(title), fontsize=10, color=INK)
+    figure.suptitle(plain_text(title), fontsize=10, color=INK)
     if not panels:
         figure.text(0.5, 0.45, "no metrics yet", ha="center", color=INK)
         return figure
@@ -172,7 +172,7 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
         axis.set_xlim(only - 1, only + 1)  # room for its neighbours, as in the live view
     axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axis.set_facecolor("none")
-    axis.set_title(_plain(name), fontsize=9, color=INK)
+    axis.set_title(plain_text(name), fontsize=9, color=INK)
     axis.set_xlabel("batches", fontsize=8, color=INK)
     axis.tick_params(labelsize=8, colors=INK)
     axis.grid(visible=True, alpha=0.25)
@@ -182,6 +182,6 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
         axis.legend(fontsize=7, frameon=False, labelcolor=INK)
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Keep matplotlib from reading a user's text as mathematics, or hiding a label that begins with ``_``."""
     return text.replace("$", r"\$").lstrip("_") or "?"

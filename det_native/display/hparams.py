@@ -27,6 +27,11 @@ def format_hparams(hparams: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={format_value(value)}" for name, value in _flattened(hparams))
 
 
+def flat_hparams(hparams: Mapping[str, Any]) -> dict[str, Any]:
+    """Return hyperparameters by their whole names, ``optimizer.rate``, in order of the names."""
+    return dict(_flattened(hparams))
+
+
 def hparam_texts(trials: Sequence[Trial | rest.Trial]) -> HparamTexts:
     """Tell the hyperparameters that differ between trials from the others; of a single trial, all are its own."""
     flat = {trial.id: {_key(pair): pair for pair in _flattened(trial.hparams)} for trial in trials}

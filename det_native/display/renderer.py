@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from det_native.display.figure import CurvesFigure
 
 
+#: What ``plot()`` is asked for instead of a metric, to draw a search.
+SEARCH = "search"
+
+
 class DisplayRenderer:
     """Shows handles as text, HTML and figures."""
 
@@ -39,9 +43,14 @@ class DisplayRenderer:
 
     def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> CurvesFigure:
         """Return the figure of the handle's curves."""
+        from det_native.client.handles import Experiment
         from det_native.display.curves import curves_of
         from det_native.display.figure import draw
 
+        if metrics is not None and list(metrics) == [SEARCH] and isinstance(handle, Experiment):
+            from det_native.display.search_figure import draw_search
+
+            return draw_search(handle.detail(), handle.source.trials(handle.id))
         return draw(curves_of(handle), metrics)
 
     def progress(self, title: str) -> ProgressView:
