@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.horovod": {"det_native.schema", "det_native.trial"},
     "det_native.schema": set(),
     "det_native.pytorch": TRIAL,
-    "det_native.keras": TRIAL | {"det_native.horovod"},
+    "det_native.keras": TRIAL | {"det_native.horovod", "det_native.tensorboard"},
     "det_native.estimator": TRIAL | {"det_native.horovod"},
     "det_native.tensorboard": TRIAL,
     "det_native.capture": {"det_native.schema", "det_native.callsite"},

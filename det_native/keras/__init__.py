@@ -6,11 +6,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from det_native.frameworks import get_framework, missing, translated
-from det_native.unsupported import unsupported_names
 
 if TYPE_CHECKING:
+    from det_native.keras import callbacks
     from det_native.keras.adapter import SequenceAdapter
     from det_native.keras.base_context import TFKerasContext
+    from det_native.keras.callbacks import TFKerasTensorBoard
     from det_native.keras.context import TFKerasNativeContext
     from det_native.keras.experimental_context import TFKerasExperimentalContext
     from det_native.keras.native import FitCall
@@ -23,8 +24,10 @@ __all__ = [
     "TFKerasContext",
     "TFKerasExperimentalContext",
     "TFKerasNativeContext",
+    "TFKerasTensorBoard",
     "TFKerasTrial",
     "TFKerasTrialContext",
+    "callbacks",
 ]
 
 if find_spec("tensorflow") is None:
@@ -36,22 +39,20 @@ _HOMES = {
     "TFKerasContext": "det_native.keras.base_context",
     "TFKerasExperimentalContext": "det_native.keras.experimental_context",
     "TFKerasNativeContext": "det_native.keras.context",
+    "TFKerasTensorBoard": "det_native.keras.callbacks",
     "TFKerasTrial": "det_native.keras.trial",
     "TFKerasTrialContext": "det_native.keras.trial_context",
 }
-_unsupported = unsupported_names(
-    __name__,
-    {"callbacks"},
-    remedy="Until then use Keras's own callbacks.",
-)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        _unsupported(name)
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     with translated(__name__):
+        if name == "callbacks":
+            return import_module("det_native.keras.callbacks")
         value: object = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -88,16 +88,16 @@ class TFKerasNativeContext(TFKerasContext):
         if not self.env.managed or self._on_fit is None:
             return model
         for name in _TRAINING:
-            vars(model)[name] = _Interception(model, name, self._fit)
+            vars(model)[name] = Interception(model, name, self._fit)
         if self.role == "cluster":
             for name in _USING:
-                vars(model)[name] = _Interception(model, name, self._use)
+                vars(model)[name] = Interception(model, name, self._use)
         return model
 
     def release_model(self, model: Any) -> None:
         """Make a wrapped model plain Keras again."""
         for name in (*_TRAINING, *_USING):
-            if isinstance(vars(model).get(name), _Interception):
+            if isinstance(vars(model).get(name), Interception):
                 del vars(model)[name]
 
     def _fit(self, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -155,7 +155,7 @@ _SUBMITTED = "_det_native_submitted"
 _Handler = Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
 
 
-class _Interception:
+class Interception:
     """A method of one model that goes to the context first. It lies in the instance, past Keras's attribute tracking.
 
     A copy of the model, by ``copy.deepcopy`` or pickle, has its plain method here: a copy is not wrapped.

@@ -71,6 +71,7 @@ class CheckpointStorage:
         directory: Path,
         manifest: CheckpointManifest,
         throttle: Throttle = iter,
+        like: CheckpointManifest | None = None,
     ) -> tuple[str, CheckpointManifest]:
         """Make the files in `directory` a checkpoint. The directory is used up.
 
@@ -83,6 +84,9 @@ class CheckpointStorage:
             All but its `files`, which are filled in here.
         throttle : callable, optional
             Goes through the pieces of each file that is read for its hash, with rests between them if need be.
+        like : CheckpointManifest, optional
+            An earlier checkpoint here. Files of `directory` may be links to its files; to an object store, what has not
+            changed since is copied there instead of being sent again.
 
         Returns
         -------
@@ -102,9 +106,9 @@ class CheckpointStorage:
         names = _walk(directory)
         try:
             if isinstance(self._folder, LocalFolder):
-                complete = _publish_local(self._folder, directory, names, manifest, throttle)
+                complete = _publish_local(self._folder, directory, names, manifest, throttle, like)
             else:
-                complete = self._publish_remote(directory, names, manifest, throttle)
+                complete = self._publish_remote(directory, names, manifest, throttle, like)
         except OSError as error:
             raise storage_error(
                 f"Checkpoint {manifest.uuid} cannot be written to {self.uri}: {error}.", error
@@ -117,9 +121,14 @@ class CheckpointStorage:
         names: Sequence[str],
         manifest: CheckpointManifest,
         throttle: Throttle,
+        like: CheckpointManifest | None,
     ) -> CheckpointManifest:
+        there = {file.sha256: f"{like.uuid}/{file.path}" for file in like.files} if like is not None else {}
+
         def upload(file: CheckpointFile) -> None:
-            self._folder.publish_file(f"{manifest.uuid}/{file.path}", directory / file.path)
+            key = f"{manifest.uuid}/{file.path}"
+            if file.sha256 not in there or not self._folder.copy(there[file.sha256], key):
+                self._folder.publish_file(key, directory / file.path)
 
         with ThreadPoolExecutor(_THREADS) as pool:
             complete = _described(directory, names, manifest, pool, throttle)
@@ -127,6 +136,12 @@ class CheckpointStorage:
         self._folder.publish(f"{manifest.uuid}/{MANIFEST}", [_encode(complete)])
         shutil.rmtree(directory)
         return complete
+
+    def local_path(self, uuid: str, path: str) -> Path | None:
+        """Return where a file of a checkpoint lies, if that is on this machine."""
+        check_uuid(uuid)
+        check_relative(path)
+        return Path(self._folder.path(f"{uuid}/{path}")) if isinstance(self._folder, LocalFolder) else None
 
     def manifest(self, uuid: str) -> CheckpointManifest:
         """Return the manifest of a checkpoint.
@@ -390,6 +405,7 @@ def _publish_local(
     names: Sequence[str],
     manifest: CheckpointManifest,
     throttle: Throttle,
+    like: CheckpointManifest | None,
 ) -> CheckpointManifest:
     source = directory
     if os.stat(directory).st_dev != folder.device():
@@ -404,6 +420,8 @@ def _publish_local(
         synchronised = synchronising.map(_fsync, _files_and_folders(source, names))
         complete = _described(source, names, manifest, hashing, throttle)
         list(synchronised)  # before the manifest, which must never speak of what is not on the disk
+    if like is not None:
+        _check_links(folder, source, complete, like)
     try:
         _write_manifest(source, complete)
         os.rename(source, folder.path(manifest.uuid))
@@ -416,6 +434,17 @@ def _publish_local(
     if source != directory:
         shutil.rmtree(directory)
     return complete
+
+
+def _check_links(folder: LocalFolder, source: Path, complete: CheckpointManifest, like: CheckpointManifest) -> None:
+    """Refuse links to files of an earlier checkpoint that are damaged: here they would pass for whole."""
+    earlier = {file.path: file for file in like.files}
+    for file in complete.files:
+        old = earlier.get(file.path)
+        if old is None or old.sha256 == file.sha256 or os.stat(source / file.path).st_nlink == 1:
+            continue
+        if os.path.samefile(source / file.path, folder.path(f"{like.uuid}/{file.path}")):
+            raise CheckpointCorruptError(_changed(like.uuid, old))
 
 
 def _files_and_folders(directory: Path, names: Sequence[str]) -> list[Path]:

@@ -54,6 +54,9 @@ class Folder(Protocol):
     def publish_file(self, key: str, source: Path) -> None:
         """Copy `source`, and let it appear under `key`."""
 
+    def copy(self, source: str, key: str) -> bool:
+        """Let the file of the key `source` appear under `key` too, without reading it; return whether that is done."""
+
     def delete(self, key: str) -> None:
         """Remove the file under `key`, if there is one."""
 
@@ -168,6 +171,10 @@ class LocalFolder:
             remove_file(temporary)
             raise
 
+    def copy(self, source: str, key: str) -> bool:
+        """Leave it: reading and writing a file of this machine costs little."""
+        return False
+
     def delete(self, key: str) -> None:
         """Remove the file under `key`, if there is one."""
         remove_file(self._prefix + key)
@@ -257,6 +264,14 @@ class RemoteFolder:
     def publish_file(self, key: str, source: Path) -> None:
         """Upload `source`."""
         self._put(key, lambda name: self._fs.put_file(str(source), name))
+
+    def copy(self, source: str, key: str) -> bool:
+        """Have the file system copy it."""
+        try:
+            self._put(key, lambda name: self._fs.cp_file(self.path(source), name))
+        except (FileNotFoundError, NotImplementedError):  # removed meanwhile, or it cannot
+            return False
+        return True
 
     def _put(self, key: str, put: Any) -> None:
         target = self.path(key)

@@ -60,6 +60,8 @@ class Folders:
         folder = self.directory / f"{batch}.partial"
         folder.mkdir(parents=True)
         write(folder)
+        if on_saved is not None:
+            on_saved(str(batch), folder)
         target = self.directory / str(batch)
         if target.exists():
             shutil.rmtree(target)

@@ -49,8 +49,12 @@ class Storage(Protocol):
         directory: Path,
         manifest: CheckpointManifest,
         throttle: Callable[[Iterable[bytes]], Iterable[bytes]],
+        like: CheckpointManifest | None,
     ) -> tuple[str, CheckpointManifest]:
         """Make the folder a checkpoint; return its location and the complete manifest."""
+
+    def local_path(self, uuid: str, path: str) -> Path | None:
+        """Return where a file of a checkpoint lies, if that is on this machine."""
 
     def fetch(self, uuid: str, into: Path, expected: Sha256 | None = None) -> CheckpointManifest:
         """Copy a checkpoint's files, verified, if its manifest has the expected hash."""
@@ -128,6 +132,7 @@ class TrialCheckpoints:
         self._on_start = on_start
         self._journal = journal
         self._publication: _Publication | None = None
+        self._last: CheckpointManifest | None = None
         self._published: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def save(
@@ -177,6 +182,7 @@ class TrialCheckpoints:
             rest,
             Throttle(beside=beside),
             disk,
+            self._last,
             repeatable=repeatable,
         )
         self._publication.start()
@@ -214,6 +220,7 @@ class TrialCheckpoints:
         with tempfile.TemporaryDirectory(prefix="det-restore-") as temporary:
             folder = Path(temporary) / "checkpoint"
             found, notice = self._fetch(folder)
+            self._last = found
             if self._on_start is not None:
                 self._on_start(found.batch if found else 0, notice)
             yield folder if found else None
@@ -233,6 +240,11 @@ class TrialCheckpoints:
             self._publication = None
             if publication.error is not None:
                 raise publication.error
+            self._last = publication.complete
+
+    def earlier(self, path: str) -> Path | None:
+        """Return where a file of the last checkpoint, saved or restored, lies on this machine; None if nowhere."""
+        return None if self._last is None else self._storage.local_path(self._last.uuid, path)
 
     def published(self) -> list[str]:
         """Return the uuids of the checkpoints that were completed since the last call."""
@@ -334,11 +346,13 @@ class _Publication(threading.Thread):
         rest: Rest | None,
         throttle: Throttle,
         disk: DiskWait,
+        like: CheckpointManifest | None,
         *,
         repeatable: bool,
     ) -> None:
         super().__init__(name="det-checkpoint")
         self.error: Exception | None = None
+        self.complete: CheckpointManifest | None = None
         self.throttle = throttle
         self._storage = storage
         self._reporter = reporter
@@ -348,6 +362,7 @@ class _Publication(threading.Thread):
         self._tell = tell
         self._rest = rest
         self._disk = disk
+        self._like = like
         self._repeatable = repeatable
 
     def run(self) -> None:
@@ -359,6 +374,7 @@ class _Publication(threading.Thread):
             location, complete = self._with_room(self._publish)
             self._disk.succeeded()
             self._reporter.checkpoint(location, complete)
+            self.complete = complete
             self._tell(complete.uuid)
         except DetError as error:
             self._failed(error)
@@ -389,7 +405,7 @@ class _Publication(threading.Thread):
     def _publish(self) -> tuple[str, CheckpointManifest]:
         if self._journal is not None:
             self._journal.begin(self._manifest.uuid)
-        return self._storage.publish(self._folder, self._manifest, self.throttle)
+        return self._storage.publish(self._folder, self._manifest, self.throttle, self._like)
 
     def _failed(self, error: Exception) -> None:
         self.error = error

@@ -128,6 +128,12 @@ class Schedule:
         at_unit = batches % periods.scheduling_unit == 0 or batches >= periods.length or self.progress.ended
         return at_unit or 0 < periods.validation_period <= batches - max(self.progress.last_validated, 0)
 
+    def validates_at(self, batches: int) -> bool:
+        """Return whether a validation is due once `batches` batches are done."""
+        periods = self.periods
+        due = 0 < periods.validation_period <= batches - max(self.progress.last_validated, 0)
+        return not self.stop_requested and (due or batches >= periods.length)
+
     def trained(self, batches: int) -> None:
         """`batches` batches are done in total."""
         if batches < self.progress.batches:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.throttle import Throttle
+from det_harness.trial.user_files import UserFiles
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
 
@@ -96,6 +97,8 @@ class Services:
         Batches of one validation; None for all of the validation data. A minimal loop (``test=True``) takes 1.
     tensorboard : Path or None
         Where event files of TensorBoard go, the same for every run of the trial.
+    files : UserFiles or None
+        What the user's code writes in its working directory; None where that is the user's own folder.
     communicator : Communicator
         Connects the ranks of the trial. On other ranks than the first, nothing is reported and nothing published: of
         the checkpoints only ``restore`` is used there.
@@ -108,6 +111,7 @@ class Services:
     stop_requested: Callable[[], bool]
     validation_batches: int | None = None
     tensorboard: Path | None = None
+    files: UserFiles | None = None
     communicator: Communicator = field(default_factory=OneProcess)
 
     def compare_by(self, metric: str) -> None:

@@ -30,6 +30,7 @@ from det_harness.trial.publications import Publications
 from det_harness.trial.report import SpoolReporter, open_reporter
 from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Outcome, Services
+from det_harness.trial.user_files import UserFiles
 from det_harness.worker.connection import connection_of
 from det_native.errors import (
     BundleCheckError,
@@ -140,14 +141,16 @@ class TrialRun:
     def _run_program(self, runner: ProgramRunner, schedule: Schedule, communicator: Communicator) -> Outcome:
         job = self._job
         folder = run_folder(self._directory, job.gang)
+        checkpoints = self._checkpoints()
         services = Services(
             environment=self._environment,
             schedule=schedule,
             reporter=LossWatch(self._reporter, self._environment),
-            checkpoints=self._checkpoints(),
+            checkpoints=checkpoints,
             stop_requested=self._must_stop,
             validation_batches=1 if job.test else None,
             tensorboard=folder.parent.parent / "tensorboard" / str(job.experiment_id) / str(job.trial_id),
+            files=UserFiles(self._work, earlier=checkpoints.earlier),
             communicator=communicator,
         )
         self._host = host = WorkerHost(self._environment, runner.calls, services)

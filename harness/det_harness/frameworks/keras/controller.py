@@ -13,9 +13,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras import callback_state, handles, model_state
 from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import make_feed
+from det_harness.frameworks.keras.due import DueValidations
+from det_harness.frameworks.keras.hooks import name_callback
 from det_harness.frameworks.keras.loop import TrainingCallbacks
 from det_harness.frameworks.keras.model_state import load_weights
 from det_harness.frameworks.keras.randomness import RandomnessCheck
@@ -23,8 +25,12 @@ from det_harness.frameworks.keras.validation import ValidationFeed
 from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import in_whole_epochs
 from det_harness.trial.services import Outcome, Services
+from det_harness.trial.user_files import UserFiles
 from det_native.keras.caches.reading import damage_behind
+from det_native.keras.callbacks import TensorBoard
+from det_native.keras.context import Interception
 from det_native.keras.native import FitCall
+from det_native.tensorboard.place import writing_to
 
 __all__ = ["KerasController", "in_whole_epochs", "load_weights"]
 
@@ -61,15 +67,18 @@ class KerasController(TrainingPort):
         call, schedule = self.call, self.services.schedule
         model_state.build(call, self.feed.first)
         model_state.seed_random_layers(call.model, self.services.environment.trial_seed)
-        with ExitStack() as restored:
+        self._files = self._files_to_keep()
+        with ExitStack() as restored, writing_to(self.services.tensorboard):
             folder = restored.enter_context(self.services.checkpoints.restore())
             if folder is not None:
                 schedule.restore(model_state.progress_of(folder))
                 self.validation_feed.restore(folder)
+            self._restore_files(folder)
             self._callbacks = callbacks = TrainingCallbacks(self, folder, restored)
             try:
                 self._fit()
-            except BaseException:
+            except BaseException as error:
+                name_callback(error)
                 callbacks.broken_off()
                 raise
             finally:
@@ -116,16 +125,44 @@ class KerasController(TrainingPort):
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""
-        schedule = self.services.schedule
+        schedule, hooks = self.services.schedule, self._callbacks.hooks
 
         def write(folder: Path) -> None:
-            callbacks = self._callbacks
-            model_state.save(folder, self.call, schedule.snapshot(), callbacks.callbacks, callbacks.logs)
+            model_state.save(folder, self.call, schedule.snapshot(), self._callbacks.logs)
+            callback_state.save(folder, self.call.model, self._callbacks.callbacks)
             self.feed.save(folder)
             self.validation_feed.save(folder)
+            for files in self._files:
+                files.save(folder)
 
         self._randomness.look(self.call.model)
-        self.services.checkpoints.save(schedule.progress.batches, write)
+        on_saved = hooks.checkpoint_written if hooks.wants_checkpoints else None
+        self.services.checkpoints.save(schedule.progress.batches, write, on_saved=on_saved)
+
+    def restore(self, folder: Path) -> None:
+        """Bring model, files and callbacks to where a checkpoint was taken; ``on_train_begin`` has been called."""
+        model_state.restore(folder, self.call, self.feed.first)
+        files = self.services.files
+        if files is not None:
+            handles.truncate_pending(files.restored())
+            files.restore(folder)
+        callback_state.restore(folder, self.call.model, self._callbacks.callbacks)
+
+    def _files_to_keep(self) -> list[UserFiles]:
+        """Return the folders whose files go into the checkpoints."""
+        files, events = self.services.files, self.services.tensorboard
+        if files is None:
+            return []
+        if events is None or not any(isinstance(each, TensorBoard) for each in self.call.callbacks()):
+            return [files]
+        return [files, files.of_trial(events, "tensorboard")]
+
+    def _restore_files(self, folder: Path | None) -> None:
+        """Let callbacks that look for their files find them."""
+        for files in self._files:
+            if folder is not None:
+                files.restore(folder)
+            files.begin()
 
     def wait(self) -> None:
         """Block until every checkpoint is published."""
@@ -158,12 +195,13 @@ class KerasController(TrainingPort):
             "shuffle": False,  # the feed has shuffled
             "validation_data": self.validation_feed.x,
             "validation_steps": self.validation_feed.steps,
-            "validation_freq": arguments["validation_freq"],
+            "validation_freq": self._validation_frequency(),
             **self.feed.arguments(self.services.schedule.progress.batches),
             **self.call.extra,
         }
         try:
-            self.call.original("fit")(callbacks=self._callbacks, **given)
+            with self._evaluations_apart():
+                self.call.original("fit")(callbacks=self._callbacks, **given)
         except (tf.errors.OpError, StopIteration) as error:
             for theirs in (self.feed.error, self.validation_feed.error):
                 if theirs is not None and not isinstance(theirs, StopIteration):
@@ -172,3 +210,40 @@ class KerasController(TrainingPort):
             if damage is not None:
                 raise damage from error
             raise
+
+    def _validation_frequency(self) -> Any:
+        frequency = self.call.arguments["validation_freq"]
+        if isinstance(frequency, DueValidations):
+            frequency.ask(self._validation_is_due)
+        return frequency
+
+    def _validation_is_due(self) -> bool:
+        """Return whether the schedule wants a validation of what is done, at the end of an epoch."""
+        return self.call.model.stop_training or self.services.schedule.validates_at(self._callbacks.done)
+
+    @contextmanager
+    def _evaluations_apart(self) -> Iterator[None]:
+        """Let ``evaluate`` in callbacks leave the running metrics of the epoch as they are."""
+        model, mine = self.call.model, vars(self.call.model)
+        before = mine.get("evaluate")
+        mine["evaluate"] = Interception(model, "evaluate", _evaluate_apart)
+        try:
+            yield
+        finally:
+            del mine["evaluate"]
+            if before is not None:
+                mine["evaluate"] = before
+
+
+def _evaluate_apart(model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    evaluate = getattr(type(model), method).__get__(model)
+    if "_use_cached_eval_dataset" in kwargs:  # Keras's own validation, at the end of an epoch
+        return evaluate(*args, **kwargs)
+    running = model_state.metric_values(model)
+    try:
+        return evaluate(*args, **kwargs)
+    finally:
+        if len(running) == len(model_state.metric_values(model)):
+            model_state.set_metric_values(model, running)
+        else:  # the evaluation has made them
+            model.reset_metrics()

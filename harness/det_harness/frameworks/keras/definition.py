@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import tensorflow as tf
 
+from det_harness.frameworks.keras.due import DueValidations
 from det_native.errors import InvalidDataError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.caches.decorators import check_after_cache
@@ -16,9 +17,7 @@ from det_native.keras.context import seed_keras
 from det_native.keras.native import FitCall
 from det_native.keras.trial import TFKerasTrial
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.lengths import Length, Unit
 
-_NEVER = 1_000_000_000
 _QUEUE = ("use_multiprocessing", "workers", "max_queue_size")
 
 
@@ -69,19 +68,8 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
     queue = {key: training.pop(key) for key in _QUEUE if key in training}
     data = validation["x"] if "y" not in validation else tuple(validation[key] for key in _parts(validation))
     given = {**queue, **context.fit_arguments, **training, "validation_data": data, "callbacks": callbacks}
-    given["validation_freq"] = _validation_frequency(environment)
+    given["validation_freq"] = DueValidations()
     return FitCall.of(context, model, "fit", (), given)
-
-
-def _validation_frequency(environment: TrialEnvironment) -> int:
-    """Return after how many epochs Keras itself validates; what else is due, the schedule does.
-
-    Keras's own validation is what callbacks such as ``EarlyStopping`` see at the end of an epoch.
-    """
-    written = environment.config.get("min_validation_period")
-    period = Length.model_validate(written) if written else None
-    in_epochs = period is not None and period.units > 0 and period.unit is Unit.EPOCHS
-    return period.units if in_epochs and period is not None else _NEVER
 
 
 def _parts(arguments: dict[str, Any]) -> list[str]:

@@ -20,11 +20,13 @@ from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.batch_values import BatchValues
 from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import Feed
+from det_harness.frameworks.keras.hooks import AddedHooks
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import refuse_too_many, scalar
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
+from det_native.keras.callbacks import Callback
 from det_native.keras.native import FitCall
 from det_native.schema.numbers import shown_number
 
@@ -50,6 +52,9 @@ class Training(Protocol):
 
     def stop_asked(self) -> bool:
         """Return whether the user's code, the master or a signal asks for an early end."""
+
+    def restore(self, folder: Path) -> None:
+        """Bring everything but the progress and the data to where a checkpoint was taken."""
 
 
 class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc]  # TensorFlow has no types
@@ -88,6 +93,12 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         self._train_function: Any = None
         self._values = BatchValues(controller.steps)
         self.logs: dict[str, float] = {} if folder is None else model_state.logs_of(folder)
+        self.hooks = AddedHooks(self.callbacks)
+
+    @property
+    def done(self) -> int:
+        """Batches done so far."""
+        return self._done
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
@@ -106,7 +117,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
     def maybe_load_initial_counters_from_ckpt(self, _: int, initial_epoch: int, mode: Any = None) -> tuple[int, int]:
         """Say where training starts; Keras asks this of ``_training_state`` before its first epoch."""
         epochs, step = divmod(self._done, self._controller.steps)
-        ended = self._done >= self._schedule.periods.length
+        ended = self._done >= self._schedule.periods.length or self._schedule.progress.ended
         if step == 0 or ended:
             self._restore()
             self._act()
@@ -144,6 +155,11 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         super().on_test_batch_end(batch, logs)
         activity.step()
 
+    def on_test_end(self, logs: Any = None) -> None:
+        named = {f"val_{name}": value for name, value in (logs or {}).items()}
+        for callback in self.callbacks:
+            callback.on_test_end(dict(named) if isinstance(callback, Callback) else logs)
+
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         if self._cut:
             return
@@ -154,11 +170,19 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
             print(f"Epoch {epoch + 1}/{self._controller.epochs()}: {said}", flush=True)
         whole = self._done - self._epoch_start >= self._controller.steps
         self._schedule.trained(self._done)
-        if self.model.stop_training and self._done < self._schedule.periods.length:
-            self._schedule.request_stop()
+        self._ended_by_callback()
         if whole:
             self._controller.feed.epoch_ended(epoch + 1 - int(self._controller.call.arguments["initial_epoch"]))
         self._act(validation)
+        if not self._finished and self._ended_by_callback():  # in the hooks of a validation
+            self._act()
+
+    def _ended_by_callback(self) -> bool:
+        """Make what is done the whole training where a callback has set ``stop_training``."""
+        ended = bool(self.model.stop_training) and self._done < self._schedule.periods.length
+        if ended:
+            self._schedule.end_here()
+        return ended
 
     def finish(self) -> None:
         """Save what is unsaved where Keras ended before the schedule did."""
@@ -207,6 +231,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         if self._finished:
             # Stopped inside an epoch: the checkpoint continues there, so the epoch does not end.
             self._cut = True
+        if self.model.stop_training:  # by us, or by a callback that has seen a validation of this very batch
             self.model.__dict__["_should_eval"] = lambda *_: False
 
     def _act(self, validation: dict[str, Any] | None = None) -> None:
@@ -215,11 +240,14 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
         `validation` holds the metrics of Keras's own validation at the end of an epoch.
         """
         self.report()
+        self.hooks.workload_ends(self._done, self.logs)
         if validation:
             self._controller.comparison.validated(validation)
         action = self._controller.driver.advance(validation)
         if isinstance(action, Train):
             self._until = action.until
+            if not self.model.stop_training:
+                self.hooks.workload_begins(self._done, action.until)
             return
         self._finished = True
         # Where Keras ends by itself it is left to: told to stop, it would not end its queues.
@@ -248,8 +276,7 @@ class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc] 
 
     def _restore(self) -> None:
         if self._folder is not None:
-            controller = self._controller
-            model_state.restore(self._folder, controller.call, self.callbacks, controller.feed.first)
+            self._controller.restore(self._folder)
 
 
 def _shown(value: Any) -> str:

@@ -1,8 +1,7 @@
 """The state of a Keras model in training: into a checkpoint, and back.
 
 Files of a checkpoint: ``model.*`` (TensorFlow's format: weights, optimizer, random layers), ``training.*`` (progress
-and the metrics of the epoch so far), ``callbacks.*``, ``rng.npz``, and ``data.*`` and ``data_position.json`` for a
-Dataset.
+and the metrics of the epoch so far), ``rng.npz``, and ``data.*`` and ``data_position.json`` for a Dataset.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import stateful_random_ops
@@ -26,8 +24,7 @@ logger = logging.getLogger("det_native")
 
 _FORMAT = 1
 # Attributes of callbacks that Keras sets itself.
-_OF_KERAS = frozenset({"model", "params", "validation_data", "_supports_tf_logs", "_chief_worker_only"})
-_PLAIN = (bool, int, float, str, bytes, type(None), np.ndarray, np.generic)
+SET_BY_KERAS = frozenset({"model", "params", "validation_data", "_supports_tf_logs", "_chief_worker_only"})
 
 
 def seed_random_layers(model: Any, seed: int) -> None:
@@ -50,17 +47,14 @@ def seed_random_layers(model: Any, seed: int) -> None:
         model.train_function = model.test_function = model.predict_function = None
 
 
-def save(
-    folder: Path, call: FitCall, progress: dict[str, Any], callbacks: Sequence[Any], logs: dict[str, float]
-) -> None:
-    """Write everything but the data's position into a checkpoint's folder; `logs` is what the last batch reported."""
+def save(folder: Path, call: FitCall, progress: dict[str, Any], logs: dict[str, float]) -> None:
+    """Write all but the callbacks and the data's position into a checkpoint; `logs` is what the last batch reported."""
     _trackable(call.model).write(str(folder / "model"))
     training = {"format": _FORMAT, "progress": progress, "metrics": metric_values(call.model)}
     training["train_counter"] = int(call.model._train_counter)
     training["logs"] = logs
     training["optimizer_variables"] = _optimizer_variables(call.model)
     state_files.dump(folder, "training", training)
-    state_files.dump(folder, "callbacks", [_callback_state(each) for each in callbacks])
     rng.save(folder)
 
 
@@ -88,8 +82,8 @@ def logs_of(folder: Path) -> dict[str, float]:
     return logs
 
 
-def restore(folder: Path, call: FitCall, callbacks: Sequence[Any], first_batch: Callable[[], Any]) -> None:
-    """Bring model, metrics, callbacks and random numbers to where :func:`save` found them.
+def restore(folder: Path, call: FitCall, first_batch: Callable[[], Any]) -> None:
+    """Bring model, metrics and random numbers to where :func:`save` found them.
 
     `first_batch` is called if the model's metrics wait for a batch to be made.
     """
@@ -99,8 +93,6 @@ def restore(folder: Path, call: FitCall, callbacks: Sequence[Any], first_batch: 
     read_model(folder, call.model)
     set_metric_values(call.model, training["metrics"])
     call.model._train_counter.assign(training["train_counter"])
-    for callback, saved in zip(callbacks, state_files.load(folder, "callbacks"), strict=False):
-        _restore_callback(callback, saved)
     rng.load(folder)
 
 
@@ -219,68 +211,17 @@ def _random_generators(model: Any) -> list[Any]:
     return [each for each in found if hasattr(each, "_rng_type")]
 
 
-def _callback_state(callback: Any) -> dict[str, Any]:
-    kind = f"{type(callback).__module__}.{type(callback).__qualname__}"
-    state: dict[str, Any] = {"class": kind, "values": {}, "variables": {}}
-    if isinstance(callback, tf.keras.callbacks.ProgbarLogger):
-        return state
-    for name, value in vars(callback).items():
-        if name in _OF_KERAS or callable(value):
-            continue
-        if isinstance(value, tf.Variable):
-            state["variables"][name] = value.numpy()
-        elif not _of_the_model(value):
-            plain = value.numpy() if isinstance(value, tf.Tensor) else value
-            if _is_plain(plain) or _can_be_pickled(plain, f"{kind}.{name}"):
-                state["values"][name] = plain
-    return state
-
-
-def _restore_callback(callback: Any, saved: dict[str, Any]) -> None:
-    kind = f"{type(callback).__module__}.{type(callback).__qualname__}"
-    if saved["class"] != kind:
-        logger.warning("The checkpoint has the state of a callback %s where there is %s now.", saved["class"], kind)
-        return
-    for name, value in saved["variables"].items():
-        vars(callback)[name].assign(value)
-    for name, value in saved["values"].items():
-        current = vars(callback).get(name)
-        # In place, so that names of the user's for the same list or dictionary go on seeing it.
-        if isinstance(current, list) and isinstance(value, list):
-            current[:] = value
-        elif isinstance(current, dict | set) and type(current) is type(value):
-            current.clear()
-            current.update(value)
-        else:
-            vars(callback)[name] = value
-
-
-def _of_the_model(value: Any) -> bool:
-    """Return whether a value is, or holds, a layer, optimizer or the like: the model's state, not a callback's."""
-    if isinstance(value, dict):
-        return any(_of_the_model(part) for part in value.values())
-    if isinstance(value, list | tuple | set):
-        return any(_of_the_model(part) for part in value)
-    return hasattr(value, "_trackable_children")
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(_is_plain(part) for pair in value.items() for part in pair)
-    if isinstance(value, list | tuple):
-        return all(_is_plain(part) for part in value)
-    return isinstance(value, _PLAIN) and not getattr(getattr(value, "dtype", None), "hasobject", False)
-
-
-_reported: set[str] = set()
-
-
-def _can_be_pickled(value: Any, name: str) -> bool:
-    try:
-        cloudpickle.dumps(value)
-    except Exception as error:  # noqa: BLE001 - objects of the user's may raise anything from their __reduce__
-        if not name.startswith(("keras.", "tensorflow.")) and name not in _reported:
-            _reported.add(name)
-            logger.warning("%s does not survive a restart: it cannot be pickled (%s).", name, error)
-        return False
-    return True
+def parts_of(model: Any) -> dict[tuple[str, int], Any]:
+    """Return what belongs to a model that is built, by names that are the same in every process of the trial."""
+    optimizer = model.optimizer
+    variables = getattr(optimizer, "variables", ())
+    groups = {
+        "counter": [model._train_counter, model._test_counter, model._predict_counter],
+        "variable": model.variables,
+        "slot": variables() if callable(variables) else variables,
+        "metric": model.metrics,
+        "layer": model._flatten_layers(include_self=False),
+        "optimizer": [optimizer],
+        "model": [model],
+    }
+    return {(kind, index): part for kind, parts in groups.items() for index, part in enumerate(parts)}

@@ -1,0 +1,255 @@
+"""The state of callbacks, whatever class they are of: what they keep in their attributes, into a checkpoint and back.
+
+Files of a checkpoint: ``callbacks.*``, and ``tracked.*`` (TensorFlow's format) for metrics, models and the like that
+callbacks have of their own. What belongs to the trained model is not saved again: a reference to it stays one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import logging
+import os
+import pickle
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import tensorflow as tf
+
+from det_harness.frameworks.keras import handles
+from det_harness.frameworks.keras.model_state import SET_BY_KERAS, parts_of
+from det_harness.trial import state_files
+from det_native.keras.callbacks import keeps_own_state
+
+logger = logging.getLogger("det_native")
+
+_PLAIN = (bool, int, float, str, bytes, type(None), np.ndarray, np.generic)
+# Parts of the program, which makes them again.
+_CODE = (type, partial, types.ModuleType, tf.types.experimental.GenericFunction)
+# What TensorFlow's own checkpoints save; variables are values here.
+_TRACKED = (
+    tf.Module,
+    tf.keras.layers.Layer,
+    tf.keras.optimizers.Optimizer,
+    tf.keras.optimizers.legacy.Optimizer,
+    tf.random.Generator,
+)
+
+Parts = dict[tuple[str, Any], Any]
+
+
+def save(folder: Path, model: Any, callbacks: Sequence[Any]) -> None:
+    """Write the states into the folder of a checkpoint; who has something buffered is told to write it out."""
+    parts = _parts(model, callbacks)
+    tracked: dict[str, Any] = {}
+    states = []
+    for index, callback in enumerate(callbacks):
+        handles.flush(vars(callback))
+        states.append(_state(callback, parts, f"callback_{index}_", tracked))
+    state_files.dump(folder, "callbacks", {"work": os.getcwd(), "states": states}, _title(callbacks))
+    if tracked:
+        tf.train.Checkpoint(**tracked).write(str(folder / "tracked"))
+
+
+def restore(folder: Path, model: Any, callbacks: Sequence[Any]) -> None:
+    """Bring the callbacks to where :func:`save` found them; their ``on_train_begin`` has been called."""
+    found = state_files.load(folder, "callbacks")
+    parts = _parts(model, callbacks)
+    tracked: dict[str, Any] = {}
+    for index, (callback, saved) in enumerate(zip(callbacks, found["states"], strict=False)):
+        if saved["class"] != _kind(callback):
+            logger.warning(
+                "The checkpoint has the state of a callback %s where there is %s now.", saved["class"], _kind(callback)
+            )
+        elif "own" in saved:
+            callback.load_state(saved["own"])
+        else:
+            _restore(callback, _Moved(found["work"], os.getcwd()), saved, parts)
+            for name in saved["tracked"]:
+                if name in vars(callback):
+                    tracked[f"callback_{index}_{name}"] = vars(callback)[name]
+                else:
+                    logger.warning(
+                        "%s.%s is not restored: it was made while the model trained, and the checkpoint has only its "
+                        "values. Make it in on_train_begin().",
+                        *(_kind(callback), name),
+                    )
+    if tracked:
+        tf.train.Checkpoint(**tracked).read(str(folder / "tracked")).expect_partial()
+
+
+def _kind(callback: Any) -> str:
+    return f"{type(callback).__module__}.{type(callback).__qualname__}"
+
+
+def _title(callbacks: Sequence[Any]) -> Any:
+    def title(path: tuple[Any, ...]) -> str:
+        return f"What {_kind(callbacks[path[1]])}.get_state() returns"
+
+    return title
+
+
+def _parts(model: Any, callbacks: Sequence[Any]) -> Parts:
+    """Return what states only refer to, by names that are the same in every process of the trial."""
+    return {**parts_of(model), **{("callback", index): each for index, each in enumerate(callbacks)}}
+
+
+def _state(callback: Any, parts: Parts, prefix: str, tracked: dict[str, Any]) -> dict[str, Any]:
+    state: dict[str, Any] = {"class": _kind(callback), "values": {}, "tracked": [], "objects": None}
+    if isinstance(callback, tf.keras.callbacks.ProgbarLogger):
+        return state
+    if keeps_own_state(callback):
+        return {"class": _kind(callback), "own": callback.get_state()}
+    objects = {}
+    for name, value in vars(callback).items():
+        if name in SET_BY_KERAS or inspect.isroutine(value) or isinstance(value, _CODE):
+            continue
+        if _is_plain(value):
+            state["values"][name] = value
+        elif _is_tracked(value, {id(part) for part in parts.values()}):
+            state["tracked"].append(name)
+            tracked[prefix + name] = value
+        elif _can_be_pickled(value, parts, f"{_kind(callback)}.{name}"):
+            objects[name] = value
+    if objects:  # in one piece: two attributes may hold the same object
+        state["objects"] = np.frombuffer(_pickled(objects, parts), dtype=np.uint8)
+    return state
+
+
+def _restore(callback: Any, moved: _Moved, saved: dict[str, Any], parts: Parts) -> None:
+    values = {name: moved(value) for name, value in saved["values"].items()}
+    if saved["objects"] is not None:
+        try:
+            values |= _Unpickler(io.BytesIO(saved["objects"].tobytes()), parts).load()
+        except Exception as error:  # noqa: BLE001 - objects of the user's may raise anything
+            logger.warning("Not all of the state of %s can be restored: %s", _kind(callback), error)
+    for name, value in values.items():
+        vars(callback)[name] = _merged(vars(callback).get(name), value)
+
+
+def _merged(current: Any, saved: Any) -> Any:
+    """Return what an attribute is to be: in place where it can, so that other names for it go on seeing it."""
+    if isinstance(current, tf.Variable) and isinstance(saved, tf.Variable):
+        if current is saved:
+            return current
+        if current.shape == saved.shape and current.dtype == saved.dtype:
+            current.assign(saved)
+            return current
+    elif isinstance(current, list) and type(current) is type(saved):
+        before = current if len(current) == len(saved) else [None] * len(saved)
+        current[:] = [_merged(*pair) for pair in zip(before, saved, strict=True)]
+        return current
+    elif isinstance(current, dict) and type(current) is type(saved):
+        merged = {key: _merged(current.get(key), value) for key, value in saved.items()}
+        current.clear()
+        current.update(merged)
+        return current
+    elif isinstance(current, set) and isinstance(saved, set):
+        current.clear()
+        current.update(saved)
+        return current
+    return saved
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for part in value.values():
+            yield from _leaves(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _leaves(part)
+    else:
+        yield value
+
+
+def _is_tracked(value: Any, known: set[int]) -> bool:
+    """Return whether a value is, or consists of, objects with variables that TensorFlow saves and restores."""
+    leaves = list(_leaves(value))
+    return bool(leaves) and all(isinstance(leaf, _TRACKED) and id(leaf) not in known for leaf in leaves)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return type(value) is dict and all(_is_plain(part) for pair in value.items() for part in pair)
+    if isinstance(value, list | tuple):
+        return type(value) in (list, tuple) and all(_is_plain(part) for part in value)
+    return isinstance(value, _PLAIN) and not getattr(getattr(value, "dtype", None), "hasobject", False)
+
+
+_reported: set[str] = set()
+
+
+def _can_be_pickled(value: Any, parts: Parts, name: str) -> bool:
+    try:
+        _pickled(value, parts)
+    except Exception as error:  # noqa: BLE001 - objects of the user's may raise anything from their __reduce__
+        # What Keras's own callbacks lack (writers of event files, say), they make again themselves.
+        if not name.startswith(("keras.", "tensorflow.")) and name not in _reported:
+            _reported.add(name)
+            logger.warning("%s does not survive a restart: it cannot be pickled (%s).", name, error)
+        return False
+    return True
+
+
+def _pickled(value: Any, parts: Parts) -> bytes:
+    stream = io.BytesIO()
+    _Pickler(stream, parts).dump(value)
+    return stream.getvalue()
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+    """Leaves out what the program has anyway: the model, its parts, the callbacks, classes and functions of cells."""
+
+    def __init__(self, stream: io.BytesIO, parts: Parts) -> None:
+        super().__init__(stream)
+        self._names = {id(part): name for name, part in parts.items()}
+
+    def persistent_id(self, value: Any) -> tuple[str, Any] | None:
+        if isinstance(value, type | types.FunctionType) and value.__module__ == "__main__":
+            return ("main", value.__qualname__) if _of_main(value.__qualname__) is value else None
+        return self._names.get(id(value))
+
+    def reducer_override(self, value: Any) -> Any:
+        reduced = handles.reduced(value)
+        return super().reducer_override(value) if reduced is NotImplemented else reduced
+
+
+class _Unpickler(pickle.Unpickler):
+    """Puts back what :class:`_Pickler` left out."""
+
+    def __init__(self, stream: io.BytesIO, parts: Parts) -> None:
+        super().__init__(stream)
+        self._parts = parts
+
+    def persistent_load(self, name: tuple[str, Any]) -> Any:
+        return _of_main(name[1]) if name[0] == "main" else self._parts[name]
+
+
+def _of_main(qualified: str) -> Any:
+    found: Any = sys.modules["__main__"]
+    for name in qualified.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+class _Moved:
+    """Puts the working directory of this run for that of the run that saved, at the beginning of paths."""
+
+    def __init__(self, before: str, now: str) -> None:
+        self._before, self._now = before, now
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, str):
+            inside = value == self._before or value.startswith(self._before + os.sep)
+            return self._now + value[len(self._before) :] if inside else value
+        if isinstance(value, list | tuple):
+            return type(value)(map(self, value))
+        if isinstance(value, dict):
+            return {key: self(part) for key, part in value.items()}
+        return value

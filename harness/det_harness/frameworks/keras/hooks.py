@@ -1,0 +1,69 @@
+"""The hooks that ``det.keras.callbacks.Callback`` adds to Keras's, and who raised what in a hook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from det_native.keras.callbacks import Callback
+
+
+class AddedHooks:
+    """Calls the added hooks of those callbacks that have them.
+
+    Parameters
+    ----------
+    callbacks : iterable
+        All callbacks of a training.
+    """
+
+    def __init__(self, callbacks: Iterable[Any]) -> None:
+        self._callbacks = [each for each in callbacks if isinstance(each, Callback)]
+        self._in_workload = False
+
+    @property
+    def wants_checkpoints(self) -> bool:
+        """Whether anybody wants to add to checkpoints."""
+        return any(type(each).on_checkpoint_end is not Callback.on_checkpoint_end for each in self._callbacks)
+
+    def workload_begins(self, done: int, until: int) -> None:
+        """Batches are trained until `until` are done."""
+        self._in_workload = True
+        for each in self._callbacks:
+            each.on_train_workload_begin(done, until - done, {})
+
+    def workload_ends(self, done: int, logs: Mapping[str, Any]) -> None:
+        """The batches are trained, or as many of them as there were; nothing happens if none had begun."""
+        if not self._in_workload:
+            return
+        self._in_workload = False
+        for each in self._callbacks:
+            each.on_train_workload_end(done, dict(logs))
+
+    def checkpoint_written(self, uuid: str, folder: Path) -> None:
+        """A checkpoint lies in a folder, and is not published yet."""
+        for each in self._callbacks:
+            each.on_checkpoint_end(str(folder))
+
+
+def name_callback(error: BaseException) -> None:
+    """Add to an exception in which hook of which callback it was raised, if it was in one."""
+    traceback, calling = error.__traceback__, None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if isinstance(frame.f_locals.get("self"), tf.keras.callbacks.CallbackList | AddedHooks):
+            calling = traceback
+        traceback = traceback.tb_next
+    if calling is None or calling.tb_next is None:
+        return
+    values = calling.tb_frame.f_locals.values()
+    callback = next((each for each in values if isinstance(each, tf.keras.callbacks.Callback)), None)
+    names = (calling.tb_frame.f_code.co_name, *(each for each in values if isinstance(each, str)))
+    # Our own hooks go by other names than the callbacks' they call: there the callback's function has the name.
+    names = (*names, calling.tb_next.tb_frame.f_code.co_name)
+    hook = next((each for each in names if each.startswith("on_")), None)
+    if callback is not None and hook is not None:
+        error.add_note(f"This was raised in {type(callback).__name__}.{hook}(), a callback of the training.")
