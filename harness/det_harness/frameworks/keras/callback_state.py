@@ -190,7 +190,7 @@ def _can_be_pickled(value: Any, parts: Parts, name: str) -> bool:
         _pickled(value, parts)
     except Exception as error:  # noqa: BLE001 - objects of the user's may raise anything from their __reduce__
         # What Keras's own callbacks lack (writers of event files, say), they make again themselves.
-        if not name.startswith(("keras.", "tensorflow.")) and name not in _reported:
+        if not name.startswith(("keras.", "tensorflow.", "det_native.")) and name not in _reported:
             _reported.add(name)
             logger.warning("%s does not survive a restart: it cannot be pickled (%s).", name, error)
         return False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +33,48 @@ class AddedHooks:
     def workload_begins(self, done: int, until: int) -> None:
         """Batches are trained until `until` are done."""
         self._in_workload = True
-        for each in self._callbacks:
-            each.on_train_workload_begin(done, until - done, {})
+        self._call("on_train_workload_begin", done, until - done, {})
 
     def workload_ends(self, done: int, logs: Mapping[str, Any]) -> None:
         """The batches are trained, or as many of them as there were; nothing happens if none had begun."""
         if not self._in_workload:
             return
         self._in_workload = False
-        for each in self._callbacks:
-            each.on_train_workload_end(done, dict(logs))
+        self._call("on_train_workload_end", done, dict(logs))
 
     def checkpoint_written(self, uuid: str, folder: Path) -> None:
         """A checkpoint lies in a folder, and is not published yet."""
-        for each in self._callbacks:
-            each.on_checkpoint_end(str(folder))
+        self._call("on_checkpoint_end", str(folder))
+
+    def _call(self, hook: str, *arguments: Any) -> None:
+        for callback in self._callbacks:
+            getattr(callback, hook)(*arguments)
+
+
+class NamingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc]  # TensorFlow has no types
+    """Keras's list of callbacks, which says which of them raised an exception, and where.
+
+    It has to be said here: Keras takes its own frames out of a traceback that leaves ``fit``.
+    """
+
+
+def _naming(hook: str) -> Callable[..., None]:
+    original = getattr(tf.keras.callbacks.CallbackList, hook)
+
+    @functools.wraps(original)
+    def call(self: Any, *arguments: Any, **named: Any) -> None:
+        try:
+            original(self, *arguments, **named)
+        except BaseException as error:
+            name_callback(error)
+            raise
+
+    return call
+
+
+for _mode in ("train", "epoch", "train_batch", "test", "test_batch"):
+    for _moment in ("begin", "end"):
+        setattr(NamingCallbacks, f"on_{_mode}_{_moment}", _naming(f"on_{_mode}_{_moment}"))
 
 
 def name_callback(error: BaseException) -> None:
@@ -57,13 +85,11 @@ def name_callback(error: BaseException) -> None:
         if isinstance(frame.f_locals.get("self"), tf.keras.callbacks.CallbackList | AddedHooks):
             calling = traceback
         traceback = traceback.tb_next
-    if calling is None or calling.tb_next is None:
+    if calling is None or calling.tb_next is None or hasattr(error, "__notes__"):
         return
     values = calling.tb_frame.f_locals.values()
     callback = next((each for each in values if isinstance(each, tf.keras.callbacks.Callback)), None)
     names = (calling.tb_frame.f_code.co_name, *(each for each in values if isinstance(each, str)))
-    # Our own hooks go by other names than the callbacks' they call: there the callback's function has the name.
-    names = (*names, calling.tb_next.tb_frame.f_code.co_name)
     hook = next((each for each in names if each.startswith("on_")), None)
     if callback is not None and hook is not None:
         error.add_note(f"This was raised in {type(callback).__name__}.{hook}(), a callback of the training.")

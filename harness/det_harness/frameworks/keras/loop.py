@@ -20,7 +20,7 @@ from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.batch_values import BatchValues
 from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import Feed
-from det_harness.frameworks.keras.hooks import AddedHooks
+from det_harness.frameworks.keras.hooks import AddedHooks, NamingCallbacks
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import refuse_too_many, scalar
@@ -57,7 +57,7 @@ class Training(Protocol):
         """Bring everything but the progress and the data to where a checkpoint was taken."""
 
 
-class TrainingCallbacks(tf.keras.callbacks.CallbackList):  # type: ignore[misc]  # TensorFlow has no types
+class TrainingCallbacks(NamingCallbacks):
     """The user's callbacks, and between them and Keras the place where the schedule is asked.
 
     Attributes
