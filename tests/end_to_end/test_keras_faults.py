@@ -79,6 +79,45 @@ def test_a_killed_trial_of_a_class_goes_on_at_the_very_batch_of_its_dataset(
     assert keras_kernel.end_of(experiment.id) == keras_kernel.end_of(undisturbed.id)
 
 
+OF_KERAS = """[
+    Visit(),
+    tf.keras.callbacks.CSVLogger("log.csv"),
+    tf.keras.callbacks.ModelCheckpoint("best.keras", save_best_only=True),
+    tf.keras.callbacks.EarlyStopping("val_loss", min_delta=9.0, patience=2, restore_best_weights=True),
+]"""
+FIT_WITH_CALLBACKS = KERAS_FIT.replace("[Visit()]", OF_KERAS)
+
+
+# What the callbacks have written, out of the last checkpoint of an experiment.
+KEPT_FILES = """
+def kept_files(number):
+    folder = det.attach(number).trials[0].checkpoints[-1].download(f"kept-{number}")
+    best = tf.keras.models.load_model(f"{folder}/files/best.keras").get_weights()
+    return open(f"{folder}/files/log.csv").read(), [value.tobytes().hex() for value in best]
+"""
+
+
+def test_callbacks_and_the_files_that_they_write_go_on_after_a_killed_worker(
+    keras_kernel: Kernel, keras_cluster: Cluster, gate: Gate
+) -> None:
+    undisturbed = keras_cluster.attach(keras_kernel.submit_with(FIT_WITH_CALLBACKS))
+    ended(undisturbed, ExperimentState.COMPLETED)
+    experiment = keras_cluster.attach(keras_kernel.submit_with(FIT_WITH_CALLBACKS, stops="8", port=gate.port))
+    visitor = gate.next()
+    checkpoint_at(experiment, 6)  # in the middle of the second epoch
+    visitor.die(signal.SIGKILL)
+    gate.next().go()
+    assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
+    assert keras_kernel.end_of(experiment.id) == keras_kernel.end_of(undisturbed.id)
+    keras_kernel.run(KEPT_FILES)
+    log, best = keras_kernel.value(f"kept_files({experiment.id})")
+    assert [line.split(",")[0] for line in log.splitlines()] == ["epoch", "0", "1", "2"]
+    assert [log, best] == keras_kernel.value(f"kept_files({undisturbed.id})")
+    assert "Files that the training has written are kept with its checkpoints: best.keras, log.csv" in str(
+        experiment.logs()
+    )
+
+
 GUESS = """
 class Guess(tf.keras.Sequential):
     def train_step(self, data):
