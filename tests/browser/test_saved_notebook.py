@@ -26,7 +26,7 @@ VIEW = "application/vnd.det-native.view+json"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # What a reader of a notebook must never see: how Python or a widget library speaks of an object.
 REPR = re.compile(r"<(\w+\.)*\w+ object at|<Experiment|<Trial|LiveWidget\(|Loading widget|Error displaying|not found")
-LARGEST_DISPLAY = 150_000
+LARGEST_DISPLAY = 200_000
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

@@ -120,8 +120,8 @@ def between(moment: str) -> list[Cell]:
         "published": """
 from det_native.storage.checkpoints import CheckpointStorage
 publish = CheckpointStorage.publish
-def deadly(storage, folder, manifest, pace):
-    found = publish(storage, folder, manifest, pace)
+def deadly(storage, folder, manifest, *further):
+    found = publish(storage, folder, manifest, *further)
     fate("published", manifest.batch)
     return found
 CheckpointStorage.publish = deadly
