@@ -117,7 +117,6 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
         ["searcher.metric is 'val_acc'", "val_loss, val_mse"],
     ),
     "lengths that differ": ("model_of(init()).fit(x, y[:9])", "InvalidDataError", ["x has 64; y has 9 records"]),
-    "a batch larger than the data": ("model_of(init()).fit(x, y, batch_size=99)", "InvalidDataError", ["only 64"]),
     "half an epoch": (
         "model_of(init()).fit(x, y, epochs=2.5)",
         "ArgumentError",
