@@ -927,6 +927,21 @@ export interface components {
      */
     CheckpointState: 'COMPLETED' | 'DELETED';
     /**
+     * ComparisonReport
+     * @description Trials are compared by this metric: nobody has said by which, and the training has shown its metrics.
+     */
+    ComparisonReport: {
+      /** Name */
+      name: string;
+      /** Seq */
+      seq: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      type: 'comparison';
+    };
+    /**
      * ErrorBody
      * @description Body of every refusal.
      */
@@ -1401,6 +1416,7 @@ export interface components {
         | components['schemas']['MetricsReport']
         | components['schemas']['CheckpointReport']
         | components['schemas']['WarningReport']
+        | components['schemas']['ComparisonReport']
         | components['schemas']['ExitReport']
       )[];
       /** Waiting */
