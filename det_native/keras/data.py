@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from det_native.errors import InvalidDataError
 from det_native.keras.pipelines import batch_size_of_step, steps_up
+from det_native.keras.values import elements_of, number_of
 from det_native.schema.environment import TrialEnvironment
 
 
@@ -159,14 +160,14 @@ def dataset_batch_size(dataset: Any) -> int | None:
         size = batch_size_of_step(step)
         if size is not None:
             return size
-    for element in dataset.take(1):
+    for element in elements_of(dataset.take(1)):
         return int(tf.nest.flatten(element)[0].shape[0])
     return None
 
 
 def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:
     """Return the elements of a Dataset, by reading it once where it does not say; None if it has no end."""
-    cardinality = int(dataset.cardinality())
+    cardinality = number_of(dataset.cardinality())
     if cardinality == tf.data.INFINITE_CARDINALITY:
         return None
     if cardinality == tf.data.UNKNOWN_CARDINALITY:
@@ -176,7 +177,7 @@ def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:
         )
         # AutoGraph would write a source file of the function, and its byte code, into the temporary folder.
         one_more = tf.autograph.experimental.do_not_convert(lambda count, *_: count + 1)
-        cardinality = int(dataset.reduce(np.int64(0), one_more))
+        cardinality = number_of(dataset.reduce(np.int64(0), one_more))
     if cardinality == 0:
         raise InvalidDataError("The training Dataset has no batches.")
     return cardinality

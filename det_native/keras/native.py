@@ -24,6 +24,7 @@ from det_native.keras.data import (
 from det_native.keras.fit_arguments import bind, check_numbers
 from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import GlobalState, ReplayableStream, global_state, seeded_state, swapped_state
+from det_native.keras.values import number_of
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
@@ -89,7 +90,7 @@ class FitCall:
         ArgumentError
             If numbers among the arguments make no sense.
         """
-        if not getattr(model, "_is_compiled", False):
+        if not is_compiled(model):
             raise TrialDefinitionError("The model is not compiled. Call model.compile(...) before fit().")
         arguments, given, extra = bind(model, method, args, kwargs)
         check_numbers(arguments)
@@ -284,8 +285,8 @@ class FitCall:
             return math.ceil(int(data.records or 0) / (batch_size or self._own_batch_size()))
         if data.kind is Kind.SEQUENCE:
             return _positive(len(data.x), data.kind)
-        if data.kind is Kind.DATASET and int(data.x.cardinality()) >= 0:
-            return _positive(int(data.x.cardinality()), data.kind)
+        if data.kind is Kind.DATASET and (cardinality := number_of(data.x.cardinality())) >= 0:
+            return _positive(cardinality, data.kind)
         return None
 
     def _agrees(self, configured: int, own: int, environment: TrialEnvironment) -> bool:
@@ -317,6 +318,11 @@ class FitCall:
         if size is None or not self.training.kind.indexed or size <= int(self.training.records or 0):
             return None
         return f"is {size}, but there are only {self.training.records} records to train on: an epoch is one batch."
+
+
+def is_compiled(model: Any) -> bool:
+    """Whether a model is compiled; one of graph mode says so itself only when it knows its inputs."""
+    return bool(getattr(model, "_is_compiled", False)) or getattr(model, "optimizer", None) is not None
 
 
 def _is_backup(callback: Any) -> bool:

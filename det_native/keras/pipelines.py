@@ -8,6 +8,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.data.ops import repeat_op
 
+from det_native.keras.values import number_of
+
 # Operations of a pipeline that draw seeds anew for each pass over it.
 _RESEEDING = ("ShuffleDatasetV3", "ShuffleAndRepeatDatasetV2", "RandomDatasetV2")
 # Operations that begin a pass over what is below them more than once, or only when it is needed.
@@ -30,7 +32,7 @@ def steps_up(dataset: Any) -> Iterator[Any]:
 def batch_size_of_step(dataset: Any) -> int | None:
     """Return the records per batch if the Dataset is one that ``batch()`` returned."""
     size = getattr(dataset, "_batch_size", None)
-    return None if size is None else int(size)
+    return None if size is None else number_of(size)
 
 
 def is_repeat(dataset: Any) -> bool:

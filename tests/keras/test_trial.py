@@ -165,10 +165,6 @@ def twice_wrapped(trial: Small) -> Any:
     return trial.context.wrap_model(Small.build_model(trial))
 
 
-def graph_mode(trial: Small) -> Any:
-    tf.compat.v1.disable_eager_execution()
-
-
 WRONG: list[tuple[str, Any, type[DetError], str]] = [
     ("build_model", unwrapped_model, TrialDefinitionError, r"a model that is not wrapped: call model = self\.context"),
     ("build_model", uncompiled_model, TrialDefinitionError, r"not compiled: call model\.compile"),
@@ -176,7 +172,6 @@ WRONG: list[tuple[str, Any, type[DetError], str]] = [
     ("build_model", two_models, TrialDefinitionError, "was called for two models"),
     ("build_model", twice_wrapped, TrialDefinitionError, r"called twice for the model 'sequential\w*': call it once"),
     ("build_model", lambda trial: None, TrialDefinitionError, "returned None; return the compiled model"),
-    ("build_model", graph_mode, DetError, "graph mode comes with a later version"),
     ("build_training_data_loader", lambda trial: (X, Y[:9]), InvalidDataError, "x has 40; y has 9 records"),
     ("build_training_data_loader", lambda trial: None, InvalidDataError, "returned None; return the data"),
     ("build_training_data_loader", lambda trial: X, InvalidDataError, "returned ndarray; return"),

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from det_native.client import rendering
 from det_native.client.handles import Experiment
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from det_harness.local.run import LocalRun
 
     from det_native.experimental.origin import Origin
+
+
+# A trial that has begun: as it is recorded, what its reports go to, and its log.
+_Begun: TypeAlias = "tuple[rest.Trial, LocalReporter, LogWriter]"
 
 
 class LocalExperiment:
@@ -76,6 +80,7 @@ class LocalExperiment:
         self._config = config.model_dump(mode="json")
         self._framework: Framework = framework
         self._settings = settings
+        self._needs_processes = False
         self._store = store = LocalStore.create()
         bundle_id = keep_program(store, kind, payload, framework, settings, origin)
         self._record = Record(store, config, framework, bundle_id, whole_epochs=whole_epochs)
@@ -114,7 +119,7 @@ class LocalExperiment:
     @property
     def in_processes(self) -> bool:
         """Whether its trials run in processes of their own."""
-        return wants_processes(self._complete, self._framework)
+        return self._needs_processes or wants_processes(self._complete, self._framework)
 
     def run_trial(self, sample: Sample, steps: int | None = None) -> Any:
         """Run one trial to its end and return what the user's call returns: the handle, from processes of its own.
@@ -126,48 +131,63 @@ class LocalExperiment:
             Batches of an epoch, where the data tell them.
         """
         from det_harness.frameworks.base import harness_of
+        from det_harness.trial.services import OwnProcessNeededError
 
         harness = harness_of(self._framework)
-        if self.in_processes:
-            self._run_in_processes(sample, steps, harness)
-            return self.handle
-        with self.trial(sample, steps) as run:
+        with self._recorded(sample, steps) as begun:
+            if not self.in_processes:
+                try:
+                    return self._run_here(sample, begun, harness)
+                except OwnProcessNeededError as need:
+                    # The trials that follow do the same: they need not be tried here first.
+                    self._needs_processes = True
+                    print(f"{need}: the trial starts over in a process of its own.")
+            self._run_in_processes(begun, harness)
+        return self.handle
+
+    def _run_here(self, sample: Sample, begun: _Begun, harness: FrameworkHarness) -> Any:
+        with self._run_of(sample, begun) as run:
             run.outcome = harness.controller(self._payload, run.services).run()
         return run.outcome.result
 
-    def _run_in_processes(self, sample: Sample, steps: int | None, harness: FrameworkHarness) -> None:
-        with self._recorded(sample, steps) as (trial, reporter, log):
-            test = self._settings.place.test
-            state, batches = train_in_processes(self._store, trial, self._complete, reporter, log, test=test)
-            if reporter.checkpoints and not isinstance(self._payload, type):
-                # After fit() or train() the user's own objects are trained, wherever that was done.
-                harness.bring_back(self._payload, Path(reporter.checkpoints[-1][0]))
-            self._record.end_trial(reporter, state, batches=batches)
+    def _run_in_processes(self, begun: _Begun, harness: FrameworkHarness) -> None:
+        trial, reporter, log = begun
+        test = self._settings.place.test
+        state, batches = train_in_processes(self._store, trial, self._complete, reporter, log, test=test)
+        if reporter.checkpoints and not isinstance(self._payload, type):
+            # After fit() or train() the user's own objects are trained, wherever that was done.
+            harness.bring_back(self._payload, Path(reporter.checkpoints[-1][0]))
+        self._record.end_trial(reporter, state, batches=batches)
 
     @contextmanager
     def trial(self, sample: Sample, steps: int | None = None) -> Iterator[LocalRun]:
         """Record the trial that is run in the block, in this process, which has to say its outcome."""
-        from det_harness.local.run import local_run
-
-        with self._recorded(sample, steps) as (trial, reporter, log):
-            with (
-                copied_output(log),
-                local_run(
-                    config=self._config,
-                    hparams=sample.hparams,
-                    trial_seed=sample.seed,
-                    directory=self._files(trial.id),
-                    framework=self._framework,
-                    test=self._settings.place.test,
-                    reporter=reporter,
-                ) as run,
-            ):
-                yield run
-            assert run.outcome is not None
-            self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
+        with self._recorded(sample, steps) as begun, self._run_of(sample, begun) as run:
+            yield run
 
     @contextmanager
-    def _recorded(self, sample: Sample, steps: int | None) -> Iterator[tuple[rest.Trial, LocalReporter, LogWriter]]:
+    def _run_of(self, sample: Sample, begun: _Begun) -> Iterator[LocalRun]:
+        from det_harness.local.run import local_run
+
+        trial, reporter, log = begun
+        with (
+            copied_output(log),
+            local_run(
+                config=self._config,
+                hparams=sample.hparams,
+                trial_seed=sample.seed,
+                directory=self._files(trial.id),
+                framework=self._framework,
+                test=self._settings.place.test,
+                reporter=reporter,
+            ) as run,
+        ):
+            yield run
+        assert run.outcome is not None
+        self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
+
+    @contextmanager
+    def _recorded(self, sample: Sample, steps: int | None) -> Iterator[_Begun]:
         """Begin a trial and show how far it is; an exception of the block ends it, else the block does."""
         from det_harness.local.report import LocalReporter
 

@@ -131,7 +131,9 @@ def _job(store: LocalStore, trial: rest.Trial, config: ExperimentConfig, *, test
     bundle = kept_bundle(store.folder)
     slots = config.resources.slots_per_trial
     if bundle is None:
-        what = f"resources.slots_per_trial: {slots}" if slots > 1 else f"The framework {store.experiment().framework}"
+        framework = store.experiment().framework
+        own = f"The framework {framework}" if get_framework(framework).own_process else "This trial"
+        what = f"resources.slots_per_trial: {slots}" if slots > 1 else own
         raise UnsupportedFeatureError(
             f"{what} trains in processes of its own, which need the code of this program. It could not be captured: "
             f"{store.why_no_program()}"

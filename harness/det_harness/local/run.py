@@ -107,6 +107,7 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
             stop_requested=interrupted.is_set,
             validation_batches=1 if test else None,
             tensorboard=trial["directory"].parent / "tensorboard",
+            users_process=True,
         )
         rng.seed_all(seed)
         try:

@@ -16,6 +16,13 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
 
 
+class OwnProcessNeededError(BaseException):
+    """What the code of a trial does to its process could not be undone, and the process is the user's.
+
+    It passes through the ``except Exception`` of user code. Its text says what the code does, without a full stop.
+    """
+
+
 class Reporter(Protocol):
     """Where metrics go. Never blocks on the network, never raises for an unreachable master."""
 
@@ -99,6 +106,8 @@ class Services:
         Where event files of TensorBoard go, the same for every run of the trial.
     files : UserFiles or None
         What the user's code writes in its working directory; None where that is the user's own folder.
+    users_process : bool
+        Whether the process goes on after the trial, as the user's own.
     communicator : Communicator
         Connects the ranks of the trial. On other ranks than the first, nothing is reported and nothing published: of
         the checkpoints only ``restore`` is used there.
@@ -112,6 +121,7 @@ class Services:
     validation_batches: int | None = None
     tensorboard: Path | None = None
     files: UserFiles | None = None
+    users_process: bool = False
     communicator: Communicator = field(default_factory=OneProcess)
 
     def compare_by(self, metric: str) -> None:

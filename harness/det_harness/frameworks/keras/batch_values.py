@@ -7,7 +7,7 @@ of a metric that is no mean (an area under a curve, say), only the value of a wh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -24,7 +24,7 @@ _MOST_BATCHES = 50_000
 
 
 @dataclass(frozen=True)
-class _State:
+class MeanState:
     """A mean after some batches of the epoch, as Keras would return it, and the weight of all that is in it."""
 
     mean: float = 0.0
@@ -38,6 +38,8 @@ class BatchValues:
     ----------
     steps : int
         Batches of an epoch.
+    states : callable, optional
+        Returns the states of the means of a model, by name.
 
     Attributes
     ----------
@@ -45,17 +47,18 @@ class BatchValues:
         What a batch weighs is known; until then, each has to be told by itself.
     """
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, states: Callable[[Any], dict[str, MeanState]] | None = None) -> None:
         self._steps = steps
+        self._states = states or (lambda model: states_of(model.metrics))
         self._done = 0
-        self._before: dict[str, _State] = {}
+        self._before: dict[str, MeanState] = {}
         self._sizes: dict[str, float] = {}
         self.settled = False
 
     def begin_epoch(self, model: Any, done: int = 0) -> None:
         """An epoch begins, or goes on after `done` of its batches, as the metrics then are."""
         self._done = done
-        self._before = _states(model) if done else {}
+        self._before = self._states(model) if done else {}
 
     def columns(
         self, model: Any, numbers: Sequence[int], metrics: Mapping[str, Sequence[float | None]]
@@ -71,8 +74,8 @@ class BatchValues:
         metrics : mapping
             Their columns: running means, and whatever else a ``train_step`` returns.
         """
-        states, found = _states(model), {}
-        kinds = {metric.name for metric in model.metrics}
+        states, found = self._states(model), {}
+        kinds = {*states, *(metric.name for metric in model.metrics)}
         for name, column in metrics.items():
             if name not in kinds or PER_BATCH + name in metrics or PER_EPOCH + name in metrics:
                 continue
@@ -85,8 +88,8 @@ class BatchValues:
         self._done, self._before = numbers[-1], states
         return found
 
-    def _undone(self, name: str, numbers: Sequence[int], means: Sequence[float | None], now: _State) -> Column:
-        before = self._before.get(name, _State())
+    def _undone(self, name: str, numbers: Sequence[int], means: Sequence[float | None], now: MeanState) -> Column:
+        before = self._before.get(name, MeanState())
         nothing: Column = [None] * len(means)
         last = means[-1]
         if last is None or not _same(now.mean, last) or (before.weight == 0) != (self._done == 0):
@@ -122,14 +125,14 @@ class BatchValues:
         return [*(size * each for each in batches[:-1]), last]
 
 
-def _states(model: Any) -> dict[str, _State]:
+def states_of(metrics: Iterable[Any]) -> dict[str, MeanState]:
     """Return the states of the metrics that are means, by name."""
     kind = tf.keras.metrics.Mean
     states = {}
-    for metric in model.metrics:
+    for metric in metrics:
         if isinstance(metric, kind) and type(metric).result is kind.result:
-            weight = metric.count.numpy()
-            states[metric.name] = _State(float(metric.total.numpy() / weight) if weight else 0.0, float(weight))
+            total, weight = tf.keras.backend.batch_get_value([metric.total, metric.count])
+            states[metric.name] = MeanState(float(total / weight) if weight else 0.0, float(weight))
     return states
 
 

@@ -56,17 +56,16 @@ class KerasController(TrainingPort):
         self.steps = call.steps_per_epoch(services.environment)
         schedule = services.schedule
         schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
-        self.feed = make_feed(call, services.environment, self.steps)
+        self.feed = self._make_feed()
         self._randomness = RandomnessCheck()
-        self.validation_feed = ValidationFeed(call, services.environment, services.validation_batches)
+        self.validation_feed = self._make_validation_feed()
         self.driver = Driver(services, self)
         self.comparison = Comparison(call, services)
 
     def run(self) -> Outcome:
         """Train to the end; return Keras's ``History`` as the result."""
         call, schedule = self.call, self.services.schedule
-        model_state.build(call, self.feed.first)
-        model_state.seed_random_layers(call.model, self.services.environment.trial_seed)
+        self._prepare_model()
         self._files = self._files_to_keep()
         with ExitStack() as restored, writing_to(self.services.tensorboard):
             folder = restored.enter_context(self.services.checkpoints.restore())
@@ -74,7 +73,7 @@ class KerasController(TrainingPort):
                 schedule.restore(model_state.progress_of(folder))
                 self.validation_feed.restore(folder)
             self._restore_files(folder)
-            self._callbacks = callbacks = TrainingCallbacks(self, folder, restored)
+            self._callbacks = callbacks = self._make_callbacks(folder, restored)
             try:
                 self._fit()
             except BaseException as error:
@@ -128,7 +127,7 @@ class KerasController(TrainingPort):
         schedule, hooks = self.services.schedule, self._callbacks.hooks
 
         def write(folder: Path) -> None:
-            model_state.save(folder, self.call, schedule.snapshot(), self._callbacks.logs)
+            self._save_model(folder, schedule.snapshot())
             callback_state.save(folder, self.call.model, self._callbacks.callbacks)
             self.feed.save(folder)
             self.validation_feed.save(folder)
@@ -141,7 +140,7 @@ class KerasController(TrainingPort):
 
     def restore(self, folder: Path) -> None:
         """Bring model, files and callbacks to where a checkpoint was taken; ``on_train_begin`` has been called."""
-        model_state.restore(folder, self.call, self.feed.first)
+        self._restore_model(folder)
         files = self.services.files
         if files is not None:
             handles.truncate_pending(files.restored())
@@ -167,6 +166,27 @@ class KerasController(TrainingPort):
     def wait(self) -> None:
         """Block until every checkpoint is published."""
         self.services.checkpoints.wait()
+
+    # -- what a model of graphs does in another way
+
+    def _make_feed(self) -> Any:
+        return make_feed(self.call, self.services.environment, self.steps)
+
+    def _make_validation_feed(self) -> Any:
+        return ValidationFeed(self.call, self.services.environment, self.services.validation_batches)
+
+    def _make_callbacks(self, folder: Path | None, restored: ExitStack) -> TrainingCallbacks:
+        return TrainingCallbacks(self, folder, restored)
+
+    def _prepare_model(self) -> None:
+        model_state.build(self.call, self.feed.first)
+        model_state.seed_random_layers(self.call.model, self.services.environment.trial_seed)
+
+    def _save_model(self, folder: Path, progress: dict[str, Any]) -> None:
+        model_state.save(folder, self.call, progress, self._callbacks.logs)
+
+    def _restore_model(self, folder: Path) -> None:
+        model_state.restore(folder, self.call, self.feed.first)
 
     def _evaluate(self) -> dict[str, Any]:
         running = model_state.metric_values(self.call.model)

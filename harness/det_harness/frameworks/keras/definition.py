@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import tensorflow as tf
 
 from det_harness.frameworks.keras.due import DueValidations
-from det_native.errors import InvalidDataError, TrialDefinitionError, UnsupportedFeatureError
+from det_harness.frameworks.keras.switches import needing_own_process, suppressed
+from det_harness.trial.services import Services
+from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.caches.decorators import check_after_cache
 from det_native.keras.context import seed_keras
-from det_native.keras.native import FitCall
+from det_native.keras.native import FitCall, is_compiled
 from det_native.keras.trial import TFKerasTrial
 from det_native.schema.environment import TrialEnvironment
 
@@ -42,6 +42,26 @@ def check_trial_class(trial_class: type) -> None:
             )
 
 
+def call_to_train(trial_class: type[TFKerasTrial], services: Services) -> FitCall:
+    """Make a trial that trains; see :func:`call_of`.
+
+    Raises
+    ------
+    OwnProcessNeededError
+        If it switches eager execution off, and the process is the user's.
+    """
+    if not services.users_process or not tf.executing_eagerly():
+        return call_of(trial_class, services.environment)
+    with needing_own_process(trial_class.__name__):
+        return call_of(trial_class, services.environment)
+
+
+def call_to_load(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> FitCall:
+    """Make a trial whose model takes the weights of a checkpoint, eagerly; see :func:`call_of`."""
+    with suppressed(trial_class.__name__):
+        return call_of(trial_class, environment)
+
+
 def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> FitCall:
     """Make a trial: its data, its model, its callbacks, in this order.
 
@@ -51,20 +71,20 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
         If the model is not wrapped or not compiled.
     InvalidDataError
         If the data are of no kind that can be trained on, or a Dataset is not wrapped.
-    UnsupportedFeatureError
-        If the trial switches eager execution off.
     """
     name = trial_class.__name__
     context = trial_class.trial_context_class(environment)
     if environment.managed:
         seed_keras(environment.trial_seed)
-    with _eager(name):
-        trial = trial_class(context)
-        _apply_session_config(trial)
-        training = _arguments(name, context, trial, "build_training_data_loader")
-        validation = _arguments(name, context, trial, "build_validation_data_loader")
-        model = _model(name, context, trial)
-        callbacks = trial.keras_callbacks()
+    if environment.managed:
+        # Of graph mode; a trial may switch to it, and build parts of its model, in its first line.
+        tf.compat.v1.get_default_graph().seed = environment.trial_seed
+    trial = trial_class(context)
+    _apply_session_config(trial)
+    training = _arguments(name, context, trial, "build_training_data_loader")
+    validation = _arguments(name, context, trial, "build_validation_data_loader")
+    model = _model(name, context, trial)
+    callbacks = trial.keras_callbacks()
     queue = {key: training.pop(key) for key in _QUEUE if key in training}
     data = validation["x"] if "y" not in validation else tuple(validation[key] for key in _parts(validation))
     given = {**queue, **context.fit_arguments, **training, "validation_data": data, "callbacks": callbacks}
@@ -89,7 +109,7 @@ def _model(name: str, context: Any, trial: TFKerasTrial) -> Any:
         raise TrialDefinitionError(
             f"{name}.build_model() returned another model than the one that went through self.context.wrap_model()."
         )
-    if not getattr(model, "_is_compiled", False):
+    if not is_compiled(model):
         raise TrialDefinitionError(
             f"{name}.build_model() returned a model that is not compiled: call model.compile(...) before returning it."
         )
@@ -131,7 +151,11 @@ def _arguments(name: str, context: Any, trial: TFKerasTrial, method: str) -> dic
 
 
 def _apply_session_config(trial: TFKerasTrial) -> None:
-    """Do what a session's configuration says, as far as it concerns eager TensorFlow."""
+    """Give the session its configuration; eager TensorFlow has none, and does what of it concerns it."""
+    if not tf.executing_eagerly():
+        session = tf.compat.v1.Session(config=trial.session_config())
+        tf.compat.v1.keras.backend.set_session(session)
+        return
     if type(trial).session_config is TFKerasTrial.session_config:
         return
     config = trial.session_config()
@@ -141,21 +165,3 @@ def _apply_session_config(trial: TFKerasTrial) -> None:
     if config.gpu_options.allow_growth:
         for gpu in tf.config.list_physical_devices("GPU"):
             tf.config.experimental.set_memory_growth(gpu, True)
-
-
-@contextmanager
-def _eager(name: str) -> Iterator[None]:
-    """Refuse in the block what would switch eager execution off: in a kernel it could never be switched on again."""
-    original = tf.compat.v1.disable_eager_execution
-
-    def refuse() -> NoReturn:
-        raise UnsupportedFeatureError(
-            f"{name} calls tf.compat.v1.disable_eager_execution(): graph mode comes with a later version. Leave the "
-            "call out; the model is trained as a compiled graph anyway (tf.function)."
-        )
-
-    tf.compat.v1.disable_eager_execution = refuse
-    try:
-        yield
-    finally:
-        tf.compat.v1.disable_eager_execution = original

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,20 +33,24 @@ class KerasHarness(FrameworkHarness):
 
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what trains a TFKerasTrial, or a captured call of ``model.fit()``."""
-        from det_harness.frameworks.keras.controller import KerasController
-
         if isinstance(payload, type):
-            from det_harness.frameworks.keras.definition import call_of
+            from det_harness.frameworks.keras.definition import call_to_train
 
-            payload = call_of(payload, services.environment)
-        return KerasController(payload, services)
+            payload = call_to_train(payload, services)
+        if sys.modules["tensorflow"].executing_eagerly():
+            from det_harness.frameworks.keras.controller import KerasController
+
+            return KerasController(payload, services)
+        from det_harness.frameworks.keras.graph.controller import GraphController
+
+        return GraphController(payload, services)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return the model of a trial class or of a captured call, with the weights of a checkpoint."""
         from det_harness.frameworks.keras import model_state
 
         if isinstance(payload, type):
-            from det_harness.frameworks.keras.definition import call_of
+            from det_harness.frameworks.keras.definition import call_to_load
 
-            payload = call_of(payload, environment)
+            payload = call_to_load(payload, environment)
         return model_state.load_weights(payload, directory)

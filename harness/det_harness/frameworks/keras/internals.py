@@ -4,8 +4,60 @@ from __future__ import annotations
 
 from typing import Any
 
+import tensorflow as tf
+
 
 def takes_several_batches(model: Any) -> bool:
     """Return whether one call of the model's training function takes several batches (``steps_per_execution``)."""
     steps = model._steps_per_execution
     return bool(model._autotune_steps_per_execution) or (steps is not None and int(steps) > 1)
+
+
+def use_older_optimizer(model: Any) -> None:
+    """Give a model the form of its optimizer that graphs train with, and whose state their checkpoints have.
+
+    The other form cannot be used in a graph.
+    """
+    from keras.src.optimizers import convert_to_legacy_optimizer
+
+    optimizer = model.optimizer
+    if not isinstance(optimizer, tf.keras.optimizers.Optimizer):
+        return
+    serialized = optimizer._serialize_hyperparameter
+
+    def value(given: Any) -> Any:
+        # In a graph it cannot read the learning rate, and nobody has initialised the variable.
+        if tf.executing_eagerly() or not isinstance(given, tf.Variable):
+            return serialized(given)
+        session = tf.compat.v1.keras.backend.get_session()
+        session.run(given.initializer)
+        return session.run(given)
+
+    optimizer._serialize_hyperparameter = value
+    try:
+        model.optimizer = convert_to_legacy_optimizer(optimizer)
+    finally:
+        optimizer._serialize_hyperparameter = serialized
+
+
+def create_slots(model: Any) -> None:
+    """Create the variables of an optimizer of the older form."""
+    if hasattr(model.optimizer, "_create_all_weights"):
+        model.optimizer._create_all_weights(model.trainable_variables)
+
+
+def metrics_of(model: Any) -> list[Any]:
+    """Return the metrics of a model, with those of the losses of its outputs."""
+    of_graphs = getattr(model, "_get_training_eval_metrics", None)
+    return list(model.metrics if of_graphs is None else of_graphs())
+
+
+def counters_of(model: Any) -> list[Any]:
+    """Return the variables that count the steps of a model; one of graphs has none."""
+    names = ("_train_counter", "_test_counter", "_predict_counter")
+    return [getattr(model, name) for name in names if hasattr(model, name)]
+
+
+def build_training(model: Any) -> None:
+    """Build what trains a model of graphs, with the variables of its optimizer."""
+    model._make_train_function()

@@ -91,7 +91,7 @@ class TrainingCallbacks(NamingCallbacks):
         self._report_at = 0.0
         self._cut = self._finished = False
         self._train_function: Any = None
-        self._values = BatchValues(controller.steps)
+        self._values = self._batch_values()
         self.logs: dict[str, float] = {} if folder is None else model_state.logs_of(folder)
         self.hooks = AddedHooks(self.callbacks)
 
@@ -100,8 +100,15 @@ class TrainingCallbacks(NamingCallbacks):
         """Batches done so far."""
         return self._done
 
+    def _batch_values(self) -> BatchValues:
+        return BatchValues(self._controller.steps)
+
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
+        self._enter_model()
+
+    def _enter_model(self) -> None:
+        """Put into the model what shows us the iterator of its data."""
         model = self.model
         model._training_state = self
         # With the first batch it is known that there is one; from then on the feed's function is called directly.

@@ -7,7 +7,7 @@ and the metrics of the epoch so far), ``rng.npz``, and ``data.*`` and ``data_pos
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import stateful_random_ops
 
+from det_harness.frameworks.keras import internals
 from det_harness.trial import rng, state_files
 from det_native.errors import CheckpointCorruptError, CheckpointError
 from det_native.keras.native import FitCall
@@ -34,7 +35,7 @@ def seed_random_layers(model: Any, seed: int) -> None:
     seed of its own keeps it; the others get seeds that follow from the trial's.
     """
     switched = False
-    for index, random in enumerate(_random_generators(model)):
+    for index, random in enumerate(random_generators(model)):
         if random._rng_type != random.RNG_LEGACY_STATEFUL:
             random._maybe_init()
             continue
@@ -50,10 +51,13 @@ def seed_random_layers(model: Any, seed: int) -> None:
 def save(folder: Path, call: FitCall, progress: dict[str, Any], logs: dict[str, float]) -> None:
     """Write all but the callbacks and the data's position into a checkpoint; `logs` is what the last batch reported."""
     _trackable(call.model).write(str(folder / "model"))
-    training = {"format": _FORMAT, "progress": progress, "metrics": metric_values(call.model)}
-    training["train_counter"] = int(call.model._train_counter)
-    training["logs"] = logs
-    training["optimizer_variables"] = _optimizer_variables(call.model)
+    more = {"train_counter": int(call.model._train_counter), "optimizer_variables": _optimizer_variables(call.model)}
+    save_beside(folder, call.model, progress, {"logs": logs, **more})
+
+
+def save_beside(folder: Path, model: Any, progress: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Write what stands beside the model's own files: progress, metrics and random numbers."""
+    training = {"format": _FORMAT, "progress": progress, "metrics": metric_values(model), **more}
     state_files.dump(folder, "training", training)
     rng.save(folder)
 
@@ -109,16 +113,24 @@ def read_model(folder: Path, model: Any) -> None:
         saved = state_files.load(folder, "training").get("optimizer_variables")
         if saved is None or saved > _optimizer_variables(model):
             model.optimizer.build(model.trainable_variables)
+    elif model.built:
+        # What an optimizer of the older form makes later would be looked for in the folder, which is gone by then.
+        internals.create_slots(model)
     try:
         status = _trackable(model).read(str(folder / "model"))
         if model.built:
             status.assert_existing_objects_matched()
         status.expect_partial()
     except (AssertionError, ValueError, tf.errors.OpError) as error:
-        reason = str(error).splitlines()[0]
-        raise CheckpointError(
-            f"The checkpoint does not fit the model '{model.name}': its layers have changed since. ({reason})"
-        ) from error
+        raise does_not_fit(model, error) from error
+
+
+def does_not_fit(model: Any, error: Exception) -> CheckpointError:
+    """Return the error for a checkpoint of other layers or shapes."""
+    reason = str(error).splitlines()[0]
+    return CheckpointError(
+        f"The checkpoint does not fit the model '{model.name}': its layers have changed since. ({reason})"
+    )
 
 
 def load_weights(call: FitCall, directory: Path) -> Any:
@@ -144,6 +156,8 @@ def load_weights(call: FitCall, directory: Path) -> Any:
     progress_of(directory)
     from det_harness.frameworks.keras.data import make_feed
 
+    if state_files.load(directory, "training").get("graph"):
+        internals.use_older_optimizer(call.model)
     build(call, lambda: make_feed(call, call.context.env, steps=1).first())
     seed_random_layers(call.model, call.context.env.trial_seed)
     read_model(directory, call.model)
@@ -175,17 +189,21 @@ def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
 
 def metric_values(model: Any) -> list[Any]:
     """Return the values of all metric variables: the epoch so far."""
-    return [variable.numpy() for metric in model.metrics for variable in metric.weights]
+    values: list[Any] = tf.keras.backend.batch_get_value(_metric_variables(model))
+    return values
 
 
 def set_metric_values(model: Any, values: Sequence[Any]) -> None:
     """Put back what :func:`metric_values` returned."""
-    variables = [variable for metric in model.metrics for variable in metric.weights]
+    variables = _metric_variables(model)
     if len(variables) != len(values):
         logger.warning("The running metrics of the epoch could not be restored; they start over with the next batch.")
         return
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)
+    tf.keras.backend.batch_set_value(list(zip(variables, values, strict=True)))
+
+
+def _metric_variables(model: Any) -> list[Any]:
+    return [variable for metric in internals.metrics_of(model) for variable in metric.weights]
 
 
 def _build_metrics(model: Any, batch: Any) -> None:
@@ -200,13 +218,14 @@ def _optimizer_variables(model: Any) -> int:
 
 def _trackable(model: Any) -> tf.train.Checkpoint:
     parts: dict[str, Any] = {"model": model}
-    random = [each._generator for each in _random_generators(model) if getattr(each, "_generator", None) is not None]
+    random = [each._generator for each in random_generators(model) if getattr(each, "_generator", None) is not None]
     if stateful_random_ops.global_generator is not None:
         parts["global_random"] = stateful_random_ops.global_generator
     return tf.train.Checkpoint(**parts, random=random)
 
 
-def _random_generators(model: Any) -> list[Any]:
+def random_generators(model: Any) -> list[Any]:
+    """Return what the layers that draw random numbers draw them from."""
     found = (getattr(layer, "_random_generator", None) for layer in model._flatten_layers())
     return [each for each in found if hasattr(each, "_rng_type")]
 
@@ -216,7 +235,7 @@ def parts_of(model: Any) -> dict[tuple[str, int], Any]:
     optimizer = model.optimizer
     variables = getattr(optimizer, "variables", ())
     groups = {
-        "counter": [model._train_counter, model._test_counter, model._predict_counter],
+        "counter": internals.counters_of(model),
         "variable": model.variables,
         "slot": variables() if callable(variables) else variables,
         "metric": model.metrics,

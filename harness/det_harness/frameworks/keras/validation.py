@@ -149,13 +149,18 @@ class _StreamBatches:
         self.taken += self._stream.skip(batches)
 
 
-def _indexed(call: FitCall, data: Data, batch_size: int) -> Any:
-    """Return batches of rows: of the size asked for, or what Keras makes of ``validation_steps``, or as in training."""
-    records, steps = int(data.records or 0), call.arguments["validation_steps"]
-    size = call.arguments["validation_batch_size"]
+def validation_batch_size(call: FitCall, records: int, batch_size: int) -> int:
+    """Return the rows of a batch of arrays: as asked for, or what Keras makes of the steps, or as in training."""
+    steps, size = call.arguments["validation_steps"], call.arguments["validation_batch_size"]
     if size is None and call.arguments["batch_size"] is None and steps is not None:
         size = math.ceil(records / steps)
-    size = size or batch_size
+    return int(size or batch_size)
+
+
+def _indexed(call: FitCall, data: Data, batch_size: int) -> Any:
+    """Return batches of rows: of the size asked for, or what Keras makes of ``validation_steps``, or as in training."""
+    records = int(data.records or 0)
+    size = validation_batch_size(call, records, batch_size)
     batches = math.ceil(records / size)
     if data.kind is Kind.ARRAYS:
         known = tf.data.experimental.assert_cardinality(batches)

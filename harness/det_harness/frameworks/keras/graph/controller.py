@@ -1,0 +1,91 @@
+"""Trains a Keras model where eager execution is switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras.controller import KerasController
+from det_harness.frameworks.keras.graph.data import GraphFeed, GraphValidationFeed
+from det_harness.frameworks.keras.graph.loop import GraphCallbacks, GraphLoop, RunningLoss
+from det_harness.frameworks.keras.graph.state import GraphState
+from det_harness.trial.services import Services
+from det_native.errors import UnsupportedFeatureError
+from det_native.keras.native import FitCall
+
+
+class GraphController(KerasController):
+    """See ``KerasController``; the loop is ours here, since Keras's for graphs begins only at epochs.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If the trial has several processes.
+    """
+
+    def __init__(self, call: FitCall, services: Services) -> None:
+        if services.environment.ranks.size > 1:
+            raise UnsupportedFeatureError(
+                "Graph mode trains on one slot: leave eager execution switched on for "
+                f"resources.slots_per_trial: {services.environment.ranks.size}."
+            )
+        self._loss = RunningLoss()
+        self._state = GraphState(call.model)
+        super().__init__(call, services)
+
+    def _make_feed(self) -> Any:
+        return GraphFeed(self.call, self.services.environment, self.steps)
+
+    def _make_validation_feed(self) -> Any:
+        return GraphValidationFeed(self.call, self.services.environment, self.services.validation_batches)
+
+    def _make_callbacks(self, folder: Path | None, restored: ExitStack) -> GraphCallbacks:
+        return GraphCallbacks(self, folder, restored, self._loss)
+
+    def _prepare_model(self) -> None:
+        self._state.build(self.feed.first())
+
+    def _save_model(self, folder: Path, progress: dict[str, Any]) -> None:
+        more = {"logs": self._callbacks.logs, "loss": [self._loss.total, self._loss.rows]}
+        self._state.save(folder, progress, more)
+
+    def _restore_model(self, folder: Path) -> None:
+        self._loss.reset(*self._state.restore(folder))
+
+    def _evaluate(self) -> dict[str, Any]:
+        model, callbacks = self.call.model, self._callbacks
+        running = model_state.metric_values(model)
+        model.reset_metrics()
+        loss, logs = RunningLoss(), dict[str, Any]()
+        callbacks.on_test_begin()
+        for step, batch in enumerate(self.validation_feed.batches()):
+            x, y, weight = batch
+            callbacks.on_test_batch_begin(step)
+            logs = loss.logs(model, model.test_on_batch(x, y, weight, reset_metrics=False), batch)
+            callbacks.on_test_batch_end(step, logs)
+        callbacks.on_test_end(logs)
+        # The metrics of training are the same objects.
+        model_state.set_metric_values(model, running)
+        return {f"val_{name}": value for name, value in logs.items()}
+
+    def _validate_epoch(self, epoch: int) -> dict[str, Any]:
+        frequency = self._validation_frequency()
+        due = epoch + 1 in frequency if isinstance(frequency, Container) else (epoch + 1) % frequency == 0
+        return self._evaluate() if due and self.validation_feed.x is not None else {}
+
+    def _fit(self) -> None:
+        assert isinstance(self._callbacks, GraphCallbacks)
+        loop = GraphLoop(
+            self.call.model,
+            self._callbacks,
+            self.feed.batches(self.services.schedule.progress.batches),
+            self.steps,
+            self._loss,
+            self.call.arguments["class_weight"],
+            self._validate_epoch,
+        )
+        with self._evaluations_apart():
+            loop.run(int(self.call.arguments["initial_epoch"]), self.epochs())
