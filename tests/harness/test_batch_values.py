@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from det_harness.frameworks.keras.batch_values import BatchValues
 from keras_support import Session, arrays, digits, make_model, validation
 from shared_model import fresh_model
 
@@ -81,3 +83,22 @@ def test_a_loss_that_is_nan_is_told_as_one(tmp_path: Path) -> None:
     assert next(batch for batch, row in rows.items() if np.isnan(row["loss"])) == 6
     assert np.isnan(rows[6]["batch_loss"])
     assert not np.isnan(rows[5]["batch_loss"])
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_smaller_batch_in_the_midst_of_an_epoch_makes_no_wrong_values(together: bool) -> None:
+    loss = tf.keras.metrics.Mean("loss")
+    model: Any = SimpleNamespace(metrics=[loss])
+    values, told, means = BatchValues(4, smaller_last=False), [], []
+    for epoch in range(2):
+        loss.reset_state()
+        values.begin_epoch(model)
+        for batch, (value, size) in enumerate(((1.0, 8), (2.0, 4), (3.0, 8), (4.0, 8)), start=1):
+            loss.update_state([value] * size)
+            means.append(float(loss.result()))
+            if epoch == 0 or not together or batch == 4:
+                numbers = range(batch - len(means) + 1, batch + 1)
+                told += values.columns(model, list(numbers), {"loss": means})["batch_loss"]
+                means = []
+    later = [None, None, None, 72 / 28] if together else [1.0, 2.0, 3.0, 4.0]
+    assert told == pytest.approx([1.0, 2.0, 3.0, 4.0, *later])

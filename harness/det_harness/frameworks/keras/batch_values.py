@@ -40,6 +40,8 @@ class BatchValues:
         Batches of an epoch.
     states : callable, optional
         Returns the states of the means of a model, by name.
+    smaller_last : bool
+        If a batch is smaller than the others, it is the last one of an epoch.
 
     Attributes
     ----------
@@ -47,9 +49,16 @@ class BatchValues:
         What a batch weighs is known; until then, each has to be told by itself.
     """
 
-    def __init__(self, steps: int, states: Callable[[Any], dict[str, MeanState]] | None = None) -> None:
+    def __init__(
+        self,
+        steps: int,
+        states: Callable[[Any], dict[str, MeanState]] | None = None,
+        *,
+        smaller_last: bool = True,
+    ) -> None:
         self._steps = steps
         self._states = states or (lambda model: states_of(model.metrics))
+        self._smaller_last = smaller_last
         self._done = 0
         self._before: dict[str, MeanState] = {}
         self._sizes: dict[str, float] = {}
@@ -115,11 +124,13 @@ class BatchValues:
         ended = numbers[-1] == self._steps
         if len(batches) == 1 and (not ended or self._steps == 1):
             self._sizes.setdefault(name, weight / batches[0])
+        if batches == [1]:
+            return [weight]
         size = self._sizes.get(name)
         if size is None:
             return [weight] if len(batches) == 1 else None
         last = weight - size * sum(batches[:-1])
-        smaller = ended and 0 < last <= size * batches[-1]
+        smaller = self._smaller_last and ended and 0 < last <= size * batches[-1]
         if not smaller and not math.isclose(last, size * batches[-1], rel_tol=_TOLERANCE):
             return None
         return [*(size * each for each in batches[:-1]), last]

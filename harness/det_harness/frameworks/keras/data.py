@@ -7,6 +7,7 @@ The order of arrays and Sequences is a pure function of (trial seed, epoch); a D
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -83,6 +84,16 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
         rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed)
         return _IndexedFeed(call, View(rows, steps))
     return _IndexedFeed(call, view_of_sequence(call, data.x, bool(shuffle), seed, steps))
+
+
+def only_the_last_is_smaller(call: FitCall, environment: TrialEnvironment) -> bool:
+    """Return whether it is known that all batches of an epoch but the last one have one size."""
+    data, steps = call.training, call.steps_per_epoch(environment)
+    if data.kind.indexed:
+        return steps == math.ceil(int(data.records or 0) / call.per_slot_batch_size(environment))
+    if data.kind is Kind.SEQUENCE:
+        return steps == len(data.x) and not call.arguments["shuffle"]
+    return data.kind is Kind.DATASET and steps == int(data.x.cardinality())
 
 
 class _ArrayFeed:

@@ -40,10 +40,11 @@ def use_older_optimizer(model: Any) -> None:
         optimizer._serialize_hyperparameter = serialized
 
 
-def create_slots(model: Any) -> None:
-    """Create the variables of an optimizer of the older form."""
-    if hasattr(model.optimizer, "_create_all_weights"):
-        model.optimizer._create_all_weights(model.trainable_variables)
+def build_optimizer(model: Any) -> None:
+    """Make the variables of the model's optimizer; one of the older form makes them with its first step."""
+    build = getattr(model.optimizer, "build", None) or getattr(model.optimizer, "_create_all_weights", None)
+    if build is not None:
+        build(model.trainable_variables)
 
 
 def metrics_of(model: Any) -> list[Any]:

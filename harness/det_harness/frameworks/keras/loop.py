@@ -19,7 +19,7 @@ import tensorflow as tf
 from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.batch_values import BatchValues
 from det_harness.frameworks.keras.comparison import Comparison
-from det_harness.frameworks.keras.data import Feed
+from det_harness.frameworks.keras.data import Feed, only_the_last_is_smaller
 from det_harness.frameworks.keras.hooks import AddedHooks, NamingCallbacks
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
@@ -101,7 +101,9 @@ class TrainingCallbacks(NamingCallbacks):
         return self._done
 
     def _batch_values(self) -> BatchValues:
-        return BatchValues(self._controller.steps)
+        controller = self._controller
+        smaller_last = only_the_last_is_smaller(controller.call, controller.services.environment)
+        return BatchValues(controller.steps, smaller_last=smaller_last)
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
@@ -116,8 +118,9 @@ class TrainingCallbacks(NamingCallbacks):
 
         def first(iterator: Any) -> Any:
             model.train_function = step = self._controller.feed.attach(train, self._done, self._folder)
-            self._restored.close()
-            return step(iterator)
+            logs = step(iterator)
+            self._restored.close()  # what the step has made first has been read by now
+            return logs
 
         model.train_function = first
 

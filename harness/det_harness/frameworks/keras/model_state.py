@@ -108,14 +108,12 @@ def read_model(folder: Path, model: Any) -> None:
     CheckpointError
         If the model has other layers or shapes than the one that was saved.
     """
-    if model.built and hasattr(model.optimizer, "build"):
+    if model.built:
         # One that was never used has none but its own: of a model, say, whose train_step has other optimizers.
         saved = state_files.load(folder, "training").get("optimizer_variables")
         if saved is None or saved > _optimizer_variables(model):
-            model.optimizer.build(model.trainable_variables)
-    elif model.built:
-        # What an optimizer of the older form makes later would be looked for in the folder, which is gone by then.
-        internals.create_slots(model)
+            # What an optimizer makes later would be looked for in the folder, which is gone by then.
+            internals.build_optimizer(model)
     try:
         status = _trackable(model).read(str(folder / "model"))
         if model.built:

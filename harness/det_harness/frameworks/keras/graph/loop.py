@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.keras.batch_values import BatchValues, MeanState, states_of
+from det_harness.frameworks.keras.data import only_the_last_is_smaller
 from det_harness.frameworks.keras.graph.data import Batch
 from det_harness.frameworks.keras.internals import metrics_of
 from det_harness.frameworks.keras.loop import Training, TrainingCallbacks
@@ -58,7 +59,9 @@ class GraphCallbacks(TrainingCallbacks):
         return self._cut
 
     def _batch_values(self) -> BatchValues:
-        return BatchValues(self._controller.steps, self._loss.states)
+        controller = self._controller
+        smaller_last = only_the_last_is_smaller(controller.call, controller.services.environment)
+        return BatchValues(controller.steps, self._loss.states, smaller_last=smaller_last)
 
     def _enter_model(self) -> None:
         """Nothing to put into the model: the loop is ours."""
