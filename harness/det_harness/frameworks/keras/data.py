@@ -20,6 +20,7 @@ from det_harness.frameworks.keras.internals import takes_several_batches
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
 from det_native.keras.data import Data, Kind
 from det_native.keras.native import FitCall
+from det_native.keras.values import number_of
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
@@ -93,7 +94,7 @@ def only_the_last_is_smaller(call: FitCall, environment: TrialEnvironment) -> bo
         return steps == math.ceil(int(data.records or 0) / call.per_slot_batch_size(environment))
     if data.kind is Kind.SEQUENCE:
         return steps == len(data.x) and not call.arguments["shuffle"]
-    return data.kind is Kind.DATASET and steps == int(data.x.cardinality())
+    return data.kind is Kind.DATASET and steps == number_of(data.x.cardinality())
 
 
 class _ArrayFeed:
