@@ -146,6 +146,15 @@ def create_trial_instance(
         Experiment configuration.
     hparams : dict, optional
         Hyperparameters; one sample of the configuration's by default.
+
+    Raises
+    ------
+    ArgumentError
+        If `hparams` is no dictionary.
+    TrialDefinitionError
+        If `trial_def` is no Trial class, or lacks methods.
+    ConfigurationError
+        Listing everything that is wrong with the configuration.
     """
     warnings.warn(
         "create_trial_instance() is deprecated: make a context with from_config(config), and the trial with that.",
@@ -155,6 +164,7 @@ def create_trial_instance(
     if hparams is not None and not isinstance(hparams, dict):
         raise ArgumentError(f"hparams must be a dictionary of values by name, not {hparams!r}.")
     trial_class = find_trial_class(trial_def, None)
+    _check(trial_class, framework_of(trial_class))
     written = load_config(config, local=True)
     raw = written.model_dump(mode="json")
     if hparams is not None:

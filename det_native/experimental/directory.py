@@ -40,11 +40,14 @@ class WorkingDirectory:
         if folder is None:
             yield
             return
+        before = self._entered
         self.enter(folder)
         try:
             yield
         finally:
             self.leave()
+            if before is not None:
+                self.enter(before)
 
 
 working_directory = WorkingDirectory()

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from det_native.keras.context import TFKerasNativeContext
     from det_native.keras.experimental_context import TFKerasExperimentalContext
     from det_native.keras.native import FitCall
-    from det_native.keras.trial import TFKerasTrial
+    from det_native.keras.trial import InputData, TFKerasTrial
     from det_native.keras.trial_context import TFKerasTrialContext
 
 __all__ = [
     "FitCall",
+    "InputData",
     "SequenceAdapter",
     "TFKerasContext",
     "TFKerasExperimentalContext",
@@ -35,6 +36,7 @@ if find_spec("tensorflow") is None:
 
 _HOMES = {
     "FitCall": "det_native.keras.native",
+    "InputData": "det_native.keras.trial",
     "SequenceAdapter": "det_native.keras.adapter",
     "TFKerasContext": "det_native.keras.base_context",
     "TFKerasExperimentalContext": "det_native.keras.experimental_context",

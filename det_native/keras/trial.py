@@ -2,17 +2,71 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+import functools
+from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Union
 
 import tensorflow as tf
 
+from det_native.errors import ArgumentError
+from det_native.keras.adapter import SequenceAdapter
+from det_native.keras.switches import suppressed
 from det_native.keras.trial_context import TFKerasTrialContext
-from det_native.trial import Trial
+from det_native.trial import Trial, TrialContext
 
 
-class TFKerasTrial(Trial, ABC):
+class _Made(ABCMeta):
+    """Makes trials; one made outside any run never switches the user's process to graph mode."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        contexts = [each for each in (*args, *kwargs.values()) if isinstance(each, TrialContext)]
+        if all(context.env.managed for context in contexts):
+            return super().__call__(*args, **kwargs)
+        with suppressed(cls.__name__):
+            trial = super().__call__(*args, **kwargs)
+        for method in _USERS_METHODS:
+            setattr(trial, method, _suppressing(cls.__name__, getattr(trial, method)))
+        return trial
+
+
+_USERS_METHODS = (
+    "build_model",
+    "build_training_data_loader",
+    "build_validation_data_loader",
+    "session_config",
+    "keras_callbacks",
+)
+
+
+def _suppressing(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        with suppressed(name):
+            return method(*args, **kwargs)
+
+    return call
+
+
+# What a loader returns, for annotations.
+InputData = Union[tf.keras.utils.Sequence, tf.data.Dataset, SequenceAdapter, tuple[Any, ...]]  # noqa: UP007
+
+
+class TFKerasTrial(Trial, metaclass=_Made):
     """A training with tf.keras: a model and its data, without the loop.
+
+    Parameters
+    ----------
+    trial_context : TFKerasTrialContext
+        The context, also by the name `context`. One made by ``TFKerasTrialContext.from_config(config)`` makes a trial
+        outside any run, whose methods can be tried; calls in it that switch eager execution off are passed over.
+
+    Attributes
+    ----------
+    trial_context_class : type
+        What contexts of this class are made by; a subclass of TFKerasTrialContext.
+    context : TFKerasTrialContext
 
     Examples
     --------
@@ -36,9 +90,17 @@ class TFKerasTrial(Trial, ABC):
 
     trial_context_class: ClassVar[type[TFKerasTrialContext]] = TFKerasTrialContext
 
-    def __init__(self, context: TFKerasTrialContext) -> None:
-        """Initialise what the methods share; keep `context`."""
-        self.context = context
+    def __init__(
+        self, trial_context: TFKerasTrialContext | None = None, *, context: TFKerasTrialContext | None = None
+    ) -> None:
+        """Initialise what the methods share; keep the context."""
+        given = [each for each in (trial_context, context) if each is not None]
+        if len(given) != 1:
+            raise ArgumentError(
+                f"{type(self).__name__}: TFKerasTrial.__init__() takes one context, as trial_context or as context; "
+                f"{len(given)} were given."
+            )
+        self.context = given[0]
 
     @abstractmethod
     def build_model(self) -> tf.keras.Model:

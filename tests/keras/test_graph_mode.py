@@ -15,11 +15,12 @@ import pytest
 import tensorflow as tf
 from det_harness.frameworks.keras.definition import call_to_train
 from det_harness.frameworks.keras.model_state import load_weights
-from det_harness.frameworks.keras.switches import needing_own_process, suppressed
+from det_harness.frameworks.keras.switches import needing_own_process
 from det_harness.trial.schedule import Periods, Schedule
 from det_harness.trial.services import OwnProcessNeededError, Services
 from tensorflow.compat.v1 import disable_eager_execution, disable_v2_behavior
 
+from det_native.keras.switches import suppressed
 from det_native.schema.environment import TrialEnvironment
 
 pytestmark = pytest.mark.slow
@@ -156,6 +157,9 @@ def test_a_switch_is_intercepted_however_it_is_named(switch: Any) -> None:
     with suppressed("Trial"):
         switch()
         assert tf.executing_eagerly()
+        with suppressed("Inner"):
+            switch()
+        switch()
     with needing_own_process("Trial"), pytest.raises(OwnProcessNeededError):
         switch()
     assert tf.executing_eagerly()

@@ -84,7 +84,9 @@ class LocalExperiment:
         self._store = store = LocalStore.create()
         bundle_id = keep_program(store, kind, payload, framework, settings, origin)
         self._record = Record(store, config, framework, bundle_id, whole_epochs=whole_epochs)
-        self.handle = Experiment(LocalSource(store, _loader(store, self._config, payload)), store.id)
+        self.handle = Experiment(
+            LocalSource(store, _loader(store, self._config, payload, settings.context_dir)), store.id
+        )
 
     @property
     def interrupted(self) -> bool:
@@ -237,16 +239,18 @@ class LocalExperiment:
         return folder
 
 
-def _loader(store: LocalStore, config: dict[str, Any], payload: Any) -> Callable[[rest.Checkpoint, Path], Any]:
-    """Return what loads a checkpoint by what this process has."""
+def _loader(
+    store: LocalStore, config: dict[str, Any], payload: Any, context_dir: Path | None
+) -> Callable[[rest.Checkpoint, Path], Any]:
+    """Return what loads a checkpoint by what this process has, in the directory that it was trained in."""
 
     def load(checkpoint: rest.Checkpoint, directory: Path) -> Any:
         from det_harness.program.load import load_weights
 
         trial = next(trial for trial in store.trials() if trial.id == checkpoint.trial_id)
-        return load_weights(
-            payload, directory, TrialEnvironment(config=config, hparams=trial.hparams, trial_seed=trial.seed)
-        )
+        environment = TrialEnvironment(config=config, hparams=trial.hparams, trial_seed=trial.seed)
+        with working_directory.inside(context_dir):
+            return load_weights(payload, directory, environment)
 
     return load
 

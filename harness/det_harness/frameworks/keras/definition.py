@@ -8,14 +8,16 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.keras.due import DueValidations
-from det_harness.frameworks.keras.switches import needing_own_process, suppressed
+from det_harness.frameworks.keras.switches import needing_own_process
 from det_harness.trial.services import Services
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.caches.decorators import check_after_cache
 from det_native.keras.context import seed_keras
 from det_native.keras.native import FitCall, is_compiled
+from det_native.keras.switches import suppressed
 from det_native.keras.trial import TFKerasTrial
+from det_native.keras.trial_context import TFKerasTrialContext
 from det_native.schema.environment import TrialEnvironment
 
 _QUEUE = ("use_multiprocessing", "workers", "max_queue_size")
@@ -27,8 +29,14 @@ def check_trial_class(trial_class: type) -> None:
     Raises
     ------
     TrialDefinitionError
-        If methods are missing.
+        If methods are missing, or its `trial_context_class` makes no contexts of tf.keras.
     """
+    contexts = getattr(trial_class, "trial_context_class", None)
+    if not isinstance(contexts, type) or not issubclass(contexts, TFKerasTrialContext):
+        raise TrialDefinitionError(
+            f"{trial_class.__name__}.trial_context_class is {contexts!r}; set it to a subclass of "
+            "det.keras.TFKerasTrialContext, or leave it out."
+        )
     missing = sorted(getattr(trial_class, "__abstractmethods__", ()))
     if missing:
         lacks = ", ".join(f"{one}()" for one in missing)
