@@ -182,7 +182,7 @@ def test_an_instance_of_an_unfinished_class_is_told() -> None:
 def test_a_class_of_a_directory_is_trained_by_its_name_and_by_the_entrypoint(tmp_path: Path) -> None:
     (tmp_path / "keras_definition.py").write_text(
         "from pathlib import Path\n"
-        "from test_trial_calls import Small\n"
+        "from test_keras_trial_calls import Small\n"
         "class Named(Small):\n"
         "    def build_training_data_loader(self):\n"
         "        assert Path('keras_definition.py').exists()\n"
