@@ -9,6 +9,8 @@ import { emptyView, hasEnded, withConnection, withParts } from '../shared/view';
 import type { WidgetState } from './mounted';
 
 const ANSWER_MILLISECONDS = 4000;
+/** A kernel tells of a run every second or two. One that is killed says nothing, and Jupyter does not say so either. */
+const QUIET_MILLISECONDS = 5000;
 /** What a widget model tells when its kernel restarts or closes it. */
 const CLOSING_EVENTS = ['comm_live_update', 'comm:close'];
 /** What changes; the model has all of it, whenever somebody begins to listen. */
@@ -35,6 +37,8 @@ export class KernelFeed implements ExperimentSource {
   private _questions = 0;
   private _lostSince: number | null = null;
   private _other: ExperimentSource | null = null;
+  private _gone = false;
+  private _quiet: ReturnType<typeof setTimeout> | undefined;
   private readonly _answered = (message: unknown) => {
     const { id, error } = message as { id?: number; error?: string };
     this._asked.get(id ?? 0)?.(error ?? '');
@@ -110,7 +114,8 @@ export class KernelFeed implements ExperimentSource {
 
   dispose(): void {
     this._listeners.clear();
-    this._other?.dispose();
+    clearTimeout(this._quiet);
+    this._leave();
     this._model.off('msg:custom', this._answered);
     this._model.off('change', this._changed);
     CLOSING_EVENTS.forEach(event => this._model.off(event, this._closing));
@@ -145,7 +150,25 @@ export class KernelFeed implements ExperimentSource {
       this._lostSince = null;
       const kind = hasEnded(view) ? 'ended' : 'live';
       this._emit(withConnection(view, { kind }));
+      this._listen();
     }
+  }
+
+  /** Wait for what the kernel tells next; where nothing comes, the server may know that the run has ended. */
+  private _listen(): void {
+    clearTimeout(this._quiet);
+    if (this._gone) {
+      return;
+    }
+    this._leave();
+    if (this._away && !hasEnded(this._view)) {
+      this._quiet = setTimeout(() => this._follow(), QUIET_MILLISECONDS);
+    }
+  }
+
+  private _leave(): void {
+    this._other?.dispose();
+    this._other = null;
   }
 
   /** The kernel is gone, or was for a moment: if it still knows this view, its answer says so. */
@@ -159,19 +182,23 @@ export class KernelFeed implements ExperimentSource {
         ? `Run det.attach(${id}) to follow it again.`
         : 'Run its cell again.';
     this._lost('gone', TEXTS.kernelGone, remedy);
-    this._follow();
+    if (!this._gone) {
+      this._gone = true;
+      clearTimeout(this._quiet);
+      this._leave();
+      this._follow();
+    }
     this.retry();
   }
 
   /** What the run was when it ended, and what is kept of it, nobody but the Jupyter server knows now. */
   private _follow(): void {
-    if (this._other) {
-      return;
-    }
     this._other = this._away?.follow() ?? null;
     const created = this._view.experiment?.created;
     this._other?.subscribe(view => {
-      if (view.experiment?.created === created && created) {
+      const same = view.experiment?.created === created && created;
+      // A kernel that is only quiet knows more of a run that goes on.
+      if (same && (this._gone || hasEnded(view))) {
         this._endedElsewhere = hasEnded(view);
         this._emit(view);
       }

@@ -214,6 +214,66 @@ describe('the kernel of a local run that has gone', () => {
   });
 });
 
+describe('the kernel of a local run that tells nothing', () => {
+  const created = '2026-01-01T00:00:00Z';
+  const run = (change = {}) => detail({ id: 'local-3', created, ...change });
+  const ended = {
+    connection: { kind: 'ended' as const },
+    experiment: run({ state: 'CANCELED' })
+  };
+
+  function quiet(experiment = run()) {
+    const model = new FakeModel({ experiment_id: 'local-3', experiment });
+    const other = new FakeSource();
+    const dispose = vi.spyOn(other, 'dispose');
+    const follow = vi.fn(() => other);
+    const interrupt = () => Promise.resolve(true);
+    const feed = new KernelFeed(model.any, { interrupt, follow });
+    return { model, other, dispose, follow, feed };
+  }
+
+  it('may have been killed: the server is asked whether the run has ended', () => {
+    const { model, other, follow, feed } = quiet();
+    vi.advanceTimersByTime(3000);
+    model.change({});
+    vi.advanceTimersByTime(3000);
+    expect(follow).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(3000);
+    expect(follow).toHaveBeenCalledTimes(1);
+    other.show({ connection: { kind: 'live' }, experiment: run() });
+    expect(feed.view.connection.kind).toBe('live');
+    other.show(ended);
+    expect(feed.view).toMatchObject(ended);
+    model.change({});
+    expect(feed.view).toMatchObject(ended);
+  });
+
+  it('tells again by itself when it was busy, and the server is left', () => {
+    const { model, other, dispose, follow, feed } = quiet();
+    vi.advanceTimersByTime(6000);
+    other.show({ connection: { kind: 'missing' } });
+    other.show({ experiment: run({ state: 'PAUSED' }) });
+    expect(feed.view.experiment?.state).toBe(run().state);
+    model.change({ logs: [logLine('one')] });
+    expect(dispose).toHaveBeenCalledTimes(1);
+    expect(feed.view.logs).toEqual([logLine('one')]);
+    vi.advanceTimersByTime(6000);
+    expect(follow).toHaveBeenCalledTimes(2);
+    model.trigger('comm:close');
+    expect(dispose).toHaveBeenCalledTimes(2);
+    expect(follow).toHaveBeenCalledTimes(3);
+  });
+
+  it('is asked after no more once its run has ended, or nobody looks', () => {
+    const { model, follow } = quiet();
+    model.change({ experiment: run({ state: 'COMPLETED' }) });
+    quiet().feed.dispose();
+    vi.advanceTimersByTime(60_000);
+    expect(follow).not.toHaveBeenCalled();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
 describe('an action', () => {
   it('is asked of the kernel, and done when it says so', async () => {
     const { model, feed } = begun();
