@@ -212,6 +212,8 @@ def check_supported(
     UnsupportedFeatureError
         Naming every such field.
     """
+    if settings.place.local:
+        _refuse_source(config)
     one_trial = settings.place.test or (settings.place.local and not searches)
     if one_trial:
         config = config.model_copy(update={"searcher": SingleSearcher(metric=config.searcher.metric)})
@@ -221,6 +223,17 @@ def check_supported(
             "local=True out, or use single, random or grid here."
         )
     refuse_unsupported(config, framework)
+
+
+def _refuse_source(config: ExperimentConfig) -> None:
+    """Refuse what only trials of a cluster begin with: the checkpoints are the master's."""
+    for field in ("source_trial_id", "source_checkpoint_uuid"):
+        value = getattr(config.searcher, field)
+        if value is not None:
+            raise UnsupportedFeatureError(
+                f"searcher.{field}: {value} is a checkpoint of the cluster, and this run is local: leave local=True "
+                "out, or load the weights in your own code with det.attach(...)."
+            )
 
 
 def _snapshot(config: ConfigInput) -> ConfigInput:

@@ -139,13 +139,6 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
 
 
 def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Iterator[str]:
-    searcher = config.searcher
-    if searcher.name == "pbt":
-        yield "searcher.name: pbt (its trials begin with the weights of others; all other searchers run now)"
-    if searcher.source_trial_id is not None:
-        yield f"searcher.source_trial_id: {searcher.source_trial_id} (trials start from scratch now)"
-    if searcher.source_checkpoint_uuid is not None:
-        yield f"searcher.source_checkpoint_uuid: {searcher.source_checkpoint_uuid} (trials start from scratch now)"
     if config.resources.slots_per_trial > 1 and framework is not None and not get_framework(framework).gradient_means:
         slots = config.resources.slots_per_trial
         several = f"a {trial_class_names(several_slots=True)} runs on several"

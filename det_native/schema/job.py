@@ -55,6 +55,13 @@ class Gang(_Model):
     rendezvous: str
 
 
+class WarmStartSource(_Model):
+    """A checkpoint of another trial, and the fsspec URI under which it is published."""
+
+    checkpoints: str
+    manifest: CheckpointManifest
+
+
 class TrialJob(_Model):
     """Run one attempt at a trial.
 
@@ -72,6 +79,8 @@ class TrialJob(_Model):
     manifests : dict of str to str
         SHA-256 of the manifests of the trial's checkpoints, by uuid. What the storage has under these names is used
         only if its manifest has this hash, and nothing else in it is.
+    warm_start : WarmStartSource or None
+        The checkpoint whose weights the trial begins with where it has none of its own.
     master_url : str or None
         None if there is no master: the reports go to ``reports.jsonl`` in `directory`, for the process that started
         this one.
@@ -100,6 +109,7 @@ class TrialJob(_Model):
     checkpoints: str
     resume: CheckpointManifest | None = None
     manifests: dict[str, Sha256] = Field(default_factory=dict)
+    warm_start: WarmStartSource | None = None
     master_url: str | None = None
     starter: int = 0
     token: str = ""

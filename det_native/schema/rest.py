@@ -171,7 +171,8 @@ class Trial(_Answer):
 
     `slots` are those that it holds at the moment: it runs as one process on each. `notice` is what is to be known of it
     beside its state: what it waits for, or that it has continued from an earlier checkpoint than its last one.
-    `warning` is what has happened in its training and is no failure, such as a loss that became NaN.
+    `warning` is what has happened in its training and is no failure, such as a loss that became NaN. `warm_start` is
+    the checkpoint of another trial whose weights it begins with.
     """
 
     id: int
@@ -191,6 +192,7 @@ class Trial(_Answer):
     slots: list[str] = Field(default_factory=list)
     notice: str = ""
     warning: str | None = None
+    warm_start: str | None = None
 
 
 class MetricRow(_Answer):

@@ -11,7 +11,11 @@ def testing_config(config: ExperimentConfig) -> ExperimentConfig:
     """Return the configuration of a quick check: one batch, one validation, one checkpoint, nothing kept."""
     one_batch = Length(unit=Unit.BATCHES, units=1)
     searcher = SingleSearcher(
-        metric=config.searcher.metric, smaller_is_better=config.smaller_is_better, max_length=one_batch
+        metric=config.searcher.metric,
+        smaller_is_better=config.smaller_is_better,
+        max_length=one_batch,
+        source_trial_id=config.searcher.source_trial_id,
+        source_checkpoint_uuid=config.searcher.source_checkpoint_uuid,
     )
     nothing = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}
     return config.model_copy(

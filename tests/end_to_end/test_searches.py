@@ -100,3 +100,53 @@ def test_a_search_goes_on_as_if_the_master_had_not_been_killed(cluster: Cluster,
     for trial in experiment.trials:
         assert trial.detail().restarts == 0
         assert [row["batch"] for row in trial.metrics("training")] == list(range(1, trial.detail().batches + 1))
+
+
+COUNTING = """
+class Counting(Searched):
+    def __init__(self, context):
+        super().__init__(context)
+        self.model.register_buffer("batches", torch.zeros(()))
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        self.model.batches += 1
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+    def evaluate_batch(self, batch):
+        return {"error": self.context.get_hparam("x"), "batches": self.model.batches}
+
+def population():
+    replace, explore = {"truncate_fraction": 0.5}, {"resample_probability": 0.0, "perturb_factor": 0.2}
+    rounds = {"population_size": 2, "num_rounds": 3, "length_per_round": {"batches": 4}}
+    found = searched(name="pbt", replace_function=replace, explore_function=explore, **rounds)
+    del found["searcher"]["max_length"], found["searcher"]["divisor"]
+    return found
+"""
+
+
+@pytest.mark.long
+def test_copies_of_the_best_go_on_with_their_weights(cluster: Cluster, kernel: Kernel) -> None:
+    kernel.run(SEARCHED)
+    kernel.run(COUNTING)
+    number = kernel.submit("experiment = det.experimental.create(Counting, population())")
+    kernel.run("experiment.wait()")
+    experiment = cluster.attach(number)
+    assert experiment.state is ExperimentState.COMPLETED
+    found = experiment.trials
+    assert len(found) == 4
+    begun_with = {}
+    for trial in found:
+        detail = trial.detail()
+        rows = trial.metrics("validation")
+        assert [row["batch"] for row in rows] == list(range(4, detail.batches + 1, 4))
+        before = 0
+        if detail.warm_start is not None:
+            [source] = [each for other in found for each in other.checkpoints if each.uuid == detail.warm_start]
+            begun_with[trial.id] = source.trial_id
+            before = begun_with[source.trial_id, source.batch]
+        for row in rows:
+            assert row["batches"] == before + row["batch"]
+            begun_with[trial.id, row["batch"]] = before + row["batch"]
+    assert sorted(key for key in begun_with if isinstance(key, int)) == [found[2].id, found[3].id]
+    totals = [begun_with[trial.id, trial.detail().batches] for trial in found]
+    assert max(totals) == 12

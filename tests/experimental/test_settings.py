@@ -88,7 +88,7 @@ def test_a_wrong_configuration_lists_everything_before_fit() -> None:
     assert {problem.where for problem in caught.value.problems} == {"sercher", "max_restarts"}
 
 
-LATER: dict[str, Any] = {
+POPULATION: dict[str, Any] = {
     "name": "pbt",
     "metric": "val_loss",
     "population_size": 2,
@@ -100,13 +100,21 @@ LATER: dict[str, Any] = {
 
 
 def test_what_comes_later_is_refused_where_it_would_run() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"searcher\.name: pbt"):
-        check_before_fit(settings({"searcher": LATER}))
+    with pytest.raises(UnsupportedFeatureError, match=r"checkpoint_storage\.type: s3"):
+        check_before_fit(settings({"checkpoint_storage": {"type": "s3", "bucket": "b"}}))
     with pytest.raises(UnsupportedFeatureError, match="slots_per_trial"):
         check_before_fit(settings({"resources": {"slots_per_trial": 2}}))
     # Here, one sample is trained whatever the searcher.
-    assert check_before_fit(settings({"searcher": LATER}, local=True))["searcher"]["name"] == "pbt"
-    assert check_before_fit(settings({"searcher": LATER}, test=True))
+    assert check_before_fit(settings({"searcher": POPULATION}, local=True))["searcher"]["name"] == "pbt"
+    assert check_before_fit(settings({"searcher": POPULATION}, test=True))
+
+
+@pytest.mark.parametrize("source", [{"source_trial_id": 3}, {"source_checkpoint_uuid": "5c1e"}])
+def test_a_local_run_does_not_begin_with_a_checkpoint_of_the_cluster(source: dict[str, Any]) -> None:
+    searcher = {"metric": "val_loss", **source}
+    with pytest.raises(UnsupportedFeatureError, match=r"searcher\.source_\w+: \w+ is a checkpoint of the cluster"):
+        check_before_fit(settings({"searcher": searcher}, local=True))
+    assert check_before_fit(settings({"searcher": searcher}))
 
 
 def test_checking_warns_of_nothing_that_the_call_will_warn_of_again() -> None:

@@ -78,12 +78,16 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
         "UnsupportedFeatureError",
         ["resources.slots_per_trial: 2", "1 slot now"],
     ),
-    "a population": (
-        "init({'searcher': {'name': 'pbt', 'metric': 'val_loss', 'population_size': 2, 'num_rounds': 2,"
-        " 'length_per_round': steps, 'replace_function': {'truncate_fraction': 0.5},"
-        " 'explore_function': {'resample_probability': 0.1, 'perturb_factor': 0.1}}})",
+    "a checkpoint that does not exist": (
+        "model_of(init({'searcher': {'metric': 'val_loss', 'source_checkpoint_uuid': '5c1e'}})).fit(x, y,"
+        " validation_data=(x, y))",
+        "NotFoundError",
+        ["There is no checkpoint 5c1e."],
+    ),
+    "another trial's weights in the kernel": (
+        "init({'searcher': {'metric': 'val_loss', 'source_trial_id': 3}}, local=True)",
         "UnsupportedFeatureError",
-        ["searcher.name: pbt (its trials begin with the weights of others; all other searchers run now)"],
+        ["searcher.source_trial_id: 3 is a checkpoint of the cluster, and this run is local", "leave local=True out"],
     ),
     "a searcher that does not exist": (
         "init({'searcher': {'name': 'singel'}})",

@@ -289,12 +289,10 @@ def manifest(framework: str = "torch") -> BundleManifest:
 
 def configuration(**sections: Any) -> dict[str, Any]:
     """Return a configuration of a single trial over 100 batches."""
-    searcher = {"name": "single", "metric": "loss", "max_length": {"batches": 100}}
-    return {
-        "hyperparameters": {"global_batch_size": 32},
-        **sections,
-        "searcher": {**searcher, **sections.get("searcher", {})},
-    }
+    searcher = {"name": "single", "metric": "loss", "max_length": {"batches": 100}, **sections.get("searcher", {})}
+    if searcher["name"] == "pbt":
+        del searcher["max_length"]
+    return {"hyperparameters": {"global_batch_size": 32}, **sections, "searcher": searcher}
 
 
 @contextmanager

@@ -16,11 +16,13 @@ from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Outcome, Services
+from det_harness.trial.warm_start import WarmStart
 from sklearn.datasets import load_digits
 from torch import nn
 
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.job import WarmStartSource
 from det_native.schema.manifests import CheckpointManifest
 from det_native.storage.checkpoints import CheckpointStorage
 
@@ -171,6 +173,7 @@ class LocalRun:
         resume: CheckpointManifest | None = None,
         stop_at: int | None = None,
         started: Callable[[int], None] | None = None,
+        begins_with: CheckpointManifest | None = None,
     ) -> Outcome:
         DigitsTrial.done = 0
         self.checkpoints = TrialCheckpoints(
@@ -186,6 +189,9 @@ class LocalRun:
             reporter=self.reporter,
             checkpoints=self.checkpoints,
             stop_requested=lambda: stop_at is not None and DigitsTrial.done >= stop_at,
+            warm_start=None
+            if begins_with is None
+            else WarmStart(WarmStartSource(checkpoints=self.storage.uri, manifest=begins_with)),
         )
         return PyTorchTrialController(trial_class, services).run()
 

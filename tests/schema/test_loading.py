@@ -326,25 +326,6 @@ def test_local_run_has_one_slot() -> None:
 
 
 REFUSED = [
-    (
-        {
-            "searcher": {
-                "name": "pbt",
-                "metric": "m",
-                "population_size": 2,
-                "num_rounds": 2,
-                "length_per_round": 5,
-                "replace_function": {"truncate_fraction": 0.5},
-                "explore_function": {"resample_probability": 0.1, "perturb_factor": 0.1},
-            }
-        },
-        "searcher.name: pbt",
-    ),
-    ({"searcher": {"name": "single", "metric": "m", "max_length": 5, "source_trial_id": 2}}, "source_trial_id: 2"),
-    (
-        {"searcher": {"name": "single", "metric": "m", "max_length": 5, "source_checkpoint_uuid": "u"}},
-        "source_checkpoint_uuid: u",
-    ),
     ({"resources": {"slots_per_trial": 2}}, "resources.slots_per_trial: 2"),
     ({"checkpoint_storage": {"type": "gcs", "bucket": "b"}}, "checkpoint_storage.type: gcs"),
     ({"optimizations": {"mixed_precision": "O1"}}, "optimizations.mixed_precision: O1"),

@@ -12,6 +12,7 @@ from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri, stage_of, target_batches
+from det_native.master.flow.warm_start import check_source, weights_for
 from det_native.master.store import bundles, experiments, logs, metrics, trials
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
@@ -67,7 +68,9 @@ def create(
     ProtocolMismatchError
         If the client speaks another protocol.
     NotFoundError
-        If there is no such bundle.
+        If there is no such bundle, or not the checkpoint or trial that its trials are to begin with.
+    CheckpointError
+        If its trials cannot begin with that.
     RequestError
         If the idempotency key came with another body before.
     """
@@ -88,6 +91,7 @@ def create(
         refuse_unsupported(config, bundle.program.framework)
         _refuse_too_large(config, len(context.places.slots))
         check_horovod(config, bundle)
+        check_source(transaction.connection, config, owner, bundle.program.framework)
         new = experiments.NewExperiment(
             owner=owner,
             name=config.title,
@@ -311,6 +315,7 @@ class Experiments:
 
     def _create_trial(self, transaction: Transaction, experiment: rest.Experiment, action: CreateTrial) -> None:
         config = ExperimentConfig.model_validate(experiment.config)
+        weights = weights_for(transaction.connection, experiment, config, action.parent)
         trial_id = trials.create(
             transaction,
             experiment.id,
@@ -321,7 +326,14 @@ class Experiments:
             target_batches=target_batches(
                 config, action.hparams, experiment.framework, stage=stage_of(config, action.units)
             ),
+            warm_start=weights.uuid if weights is not None else None,
         )
+        if weights is not None:
+            text = (
+                f"This trial begins with the weights of trial {weights.trial_id} after its batch {weights.batch:,} "
+                f"(checkpoint {weights.uuid})."
+            )
+            logs.add(transaction, trial_id, "", "system", [text])
         tell_trial(transaction, trial_id)
 
     def _extend_trial(self, transaction: Transaction, experiment: rest.Experiment, request: int, units: int) -> None:

@@ -16,7 +16,7 @@ from det_native.master.launch.slots import device_of
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.job import CheckJob, TrialJob, WarmStartSource
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
 from det_native.schema.resources import Device
@@ -157,6 +157,7 @@ def trial_job(
     resume: CheckpointManifest | None,
     manifests: Mapping[str, Sha256],
     units: int | None = None,
+    warm_start: WarmStartSource | None = None,
 ) -> TrialJob:
     """Return the job of one run of a trial on all its slots, which the launcher divides where there are several."""
     config = ExperimentConfig.model_validate(experiment.config)
@@ -172,6 +173,7 @@ def trial_job(
         checkpoints=checkpoint_uri(config, places),
         resume=resume,
         manifests=dict(manifests),
+        warm_start=warm_start,
         master_url=places.url,
         token=token,
         run_id=run_id,

@@ -17,6 +17,7 @@ from det_native.master.flow.output import OutputStore
 from det_native.master.flow.resume import find_resume
 from det_native.master.flow.room import RoomWaits
 from det_native.master.flow.thread import Waiter
+from det_native.master.flow.warm_start import source_of
 from det_native.master.flow.watching import Watches
 from det_native.master.launch.base import Exit
 from det_native.master.store import bundles, checkpoints, experiments, logs, reports, trials
@@ -115,6 +116,7 @@ class Runs:
             units = trials.units_of(connection, trial_id)
         found = find_resume(self._context, experiment, trial)
         resume = found.checkpoint
+        warm_start = source_of(self._context, trial)
         ranks = ranks_of(ExperimentConfig.model_validate(experiment.config), slots)
         with database.write() as transaction:
             number = run_store.create(
@@ -150,6 +152,7 @@ class Runs:
             resume=resume,
             manifests=found.manifests,
             units=units,
+            warm_start=warm_start,
         )
         try:
             handle = self._context.launcher.start(run_id, job, worker_kind(bundle), ranks=ranks)

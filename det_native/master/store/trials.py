@@ -26,8 +26,13 @@ def create(
     seed: int,
     target_batches: int,
     units: int | None = None,
+    warm_start: str | None = None,
 ) -> int:
-    """Store a queued trial and return its id. `request` is the searcher's name for it, `units` its first stage."""
+    """Store a queued trial and return its id.
+
+    `request` is the searcher's name for it, `units` its first stage, `warm_start` the checkpoint whose weights it
+    begins with.
+    """
     result = transaction.connection.execute(
         insert(trials).values(
             experiment_id=experiment_id,
@@ -38,6 +43,7 @@ def create(
             restarts=0,
             target_batches=target_batches,
             units=units,
+            warm_start=warm_start,
             created=now(),
         )
     )
@@ -187,6 +193,7 @@ def _trial(row: Row[Any]) -> rest.Trial:
         batches=row.batches,
         target_batches=row.target_batches,
         best_validation=row.best_validation,
+        warm_start=row.warm_start,
         error=row.error,
         created=row.created,
         started=row.started,

@@ -12,6 +12,7 @@ from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.throttle import Throttle
 from det_harness.trial.user_files import UserFiles
+from det_harness.trial.warm_start import WarmStart
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
 
@@ -111,6 +112,8 @@ class Services:
     communicator : Communicator
         Connects the ranks of the trial. On other ranks than the first, nothing is reported and nothing published: of
         the checkpoints only ``restore`` is used there.
+    warm_start : WarmStart or None
+        The weights that the trial begins with, where ``checkpoints.restore()`` gives nothing.
     """
 
     environment: TrialEnvironment
@@ -123,6 +126,7 @@ class Services:
     files: UserFiles | None = None
     users_process: bool = False
     communicator: Communicator = field(default_factory=OneProcess)
+    warm_start: WarmStart | None = None
 
     def compare_by(self, metric: str) -> None:
         """Have trials compared by a metric, as if the configuration had named it."""

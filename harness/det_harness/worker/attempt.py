@@ -31,6 +31,7 @@ from det_harness.trial.report import SpoolReporter, open_reporter
 from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Outcome, Services
 from det_harness.trial.user_files import UserFiles
+from det_harness.trial.warm_start import WarmStart
 from det_harness.worker.connection import connection_of
 from det_native.errors import (
     BundleCheckError,
@@ -152,6 +153,7 @@ class TrialRun:
             tensorboard=folder.parent.parent / "tensorboard" / str(job.experiment_id) / str(job.trial_id),
             files=UserFiles(self._work, earlier=checkpoints.earlier),
             communicator=communicator,
+            warm_start=None if job.warm_start is None else WarmStart(job.warm_start),
         )
         self._host = host = WorkerHost(self._environment, runner.calls, services)
         rng.seed_process(job.trial_seed)

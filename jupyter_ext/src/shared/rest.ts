@@ -1481,7 +1481,8 @@ export interface components {
      *
      *     `slots` are those that it holds at the moment: it runs as one process on each. `notice` is what is to be known of it
      *     beside its state: what it waits for, or that it has continued from an earlier checkpoint than its last one.
-     *     `warning` is what has happened in its training and is no failure, such as a loss that became NaN.
+     *     `warning` is what has happened in its training and is no failure, such as a loss that became NaN. `warm_start` is
+     *     the checkpoint of another trial whose weights it begins with.
      */
     Trial: {
       /** Batches */
@@ -1519,6 +1520,8 @@ export interface components {
       state: components['schemas']['TrialState'];
       /** Target Batches */
       target_batches: number;
+      /** Warm Start */
+      warm_start?: string | null;
       /** Warning */
       warning?: string | null;
     };

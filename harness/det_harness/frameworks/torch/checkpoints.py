@@ -48,6 +48,7 @@ class TorchCheckpoints:
         self, services: Services, context: PyTorchTrialContext, hooks: CallbackHooks, reduction: Reduction
     ) -> None:
         self._checkpoints = services.checkpoints
+        self._warm_start = services.warm_start
         self._schedule = services.schedule
         self._communicator = services.communicator
         self._context = context
@@ -69,6 +70,14 @@ class TorchCheckpoints:
         """
         with self._checkpoints.restore() as folder:
             return self._restore(folder)
+
+    def _begin(self) -> str | None:
+        """Give the models the weights that the trial begins with, if they are another's; returns whose."""
+        if self._warm_start is None:
+            return None
+        with self._warm_start.folder() as folder:
+            trial_state.load_models(folder, self._context)
+        return self._warm_start.uuid
 
     def save(self, position: Callable[[], Any]) -> None:
         """Save the present state; a collective call.
@@ -122,7 +131,8 @@ class TorchCheckpoints:
             )
         if folder is not None:
             self._schedule.restore(facts["schedule"])
-        self._hooks.call("on_trial_startup", self._schedule.progress.batches, facts.get("uuid"))
+        uuid = facts.get("uuid") if folder is not None else self._begin()
+        self._hooks.call("on_trial_startup", self._schedule.progress.batches, uuid)
         self._reduction.reset()
         if folder is not None:
             self._restore_state(folder)

@@ -214,7 +214,10 @@ def load_models(folder: Path, context: PyTorchTrialContext) -> None:
     CheckpointError
         If the models do not fit those of the checkpoint.
     """
-    _load_each(wrapper_of(context.owner), "model", context.models, _read_models(folder))
+    mesh = sharded_state.mesh_of(context.models)
+    state = {"models_state_dict": _read_models(folder, mesh), "optimizers_state_dict": [], "gradients": []}
+    sharded_state.fit(state, context)
+    _load_each(wrapper_of(context.owner), "model", context.models, state["models_state_dict"])
 
 
 def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> list[torch.nn.Module]:
@@ -254,10 +257,10 @@ def _read_weights(folder: Path) -> dict[str, Any]:
     return state
 
 
-def _read_models(folder: Path) -> list[Any]:
-    """Return the states of the models, whole."""
+def _read_models(folder: Path, mesh: Any = None) -> list[Any]:
+    """Return the states of the models, whole, or sharded over a mesh."""
     state = _read_weights(folder)
-    sharded_state.put_back(state, folder, only="models_state_dict")
+    sharded_state.put_back(state, folder, mesh, only="models_state_dict")
     models: list[Any] = state["models_state_dict"]
     return models
 

@@ -1,0 +1,82 @@
+"""Trials that begin with the weights of another trial: which checkpoint that is, and where it lies."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from det_native.errors import CheckpointError
+from det_native.master.flow.context import Context
+from det_native.master.flow.resume import storage_of
+from det_native.master.store import checkpoints, experiments, trials
+from det_native.schema import rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.job import WarmStartSource
+from det_native.schema.manifests import Framework
+from det_native.schema.states import CheckpointState
+
+
+def check_source(connection: Connection, config: ExperimentConfig, owner: str, framework: Framework) -> None:
+    """Refuse an experiment whose trials cannot begin with what its configuration names.
+
+    Raises
+    ------
+    NotFoundError
+        If the owner has no such trial or checkpoint.
+    CheckpointError
+        If the checkpoint is gone, or of another framework, or the trial has none.
+    """
+    found = _named(connection, config, owner)
+    if found is None:
+        return
+    field, source = found
+    if source is None:
+        raise CheckpointError(f"{field}: that trial has no checkpoint to begin with. Name another one.")
+    if source.state is not CheckpointState.COMPLETED:
+        raise CheckpointError(f"{field}: checkpoint {source.uuid} has been deleted. Name another one.")
+    if source.manifest.framework != framework:
+        raise CheckpointError(
+            f"{field}: checkpoint {source.uuid} was made by {source.manifest.framework}, this experiment trains with "
+            f"{framework}. Name a checkpoint of the same framework."
+        )
+
+
+def weights_for(
+    connection: Connection, experiment: rest.Experiment, config: ExperimentConfig, parent: int | None
+) -> rest.Checkpoint | None:
+    """Return the checkpoint that a new trial begins with: of its parent in the search, or what is configured."""
+    if parent is not None:
+        return checkpoints.latest(connection, trials.with_request(connection, experiment.id, parent).id)
+    found = _named(connection, config, experiments.owner_of(connection, experiment.id))
+    return None if found is None else found[1]
+
+
+def source_of(context: Context, trial: rest.Trial) -> WarmStartSource | None:
+    """Return what a worker needs to begin a trial with the weights of another one; None if it does not.
+
+    Raises
+    ------
+    CheckpointError
+        If files of the checkpoint are missing.
+    """
+    if trial.warm_start is None:
+        return None
+    with context.database.read() as connection:
+        source = checkpoints.get(connection, trial.warm_start)
+        own = checkpoints.latest(connection, trial.id)
+        experiment = experiments.get(connection, source.experiment_id)
+    storage = storage_of(context.places, experiment)
+    if own is None:  # else it is only needed if all checkpoints of the trial's own are damaged
+        storage.check(source.manifest)
+    return WarmStartSource(checkpoints=storage.uri, manifest=source.manifest)
+
+
+def _named(connection: Connection, config: ExperimentConfig, owner: str) -> tuple[str, rest.Checkpoint | None] | None:
+    """Return the field that names where all trials begin, and the checkpoint; None if none does."""
+    searcher = config.searcher
+    if searcher.source_checkpoint_uuid is not None:
+        field = f"searcher.source_checkpoint_uuid: {searcher.source_checkpoint_uuid}"
+        return field, checkpoints.get(connection, searcher.source_checkpoint_uuid, owner)
+    if searcher.source_trial_id is not None:
+        source = trials.get(connection, searcher.source_trial_id, owner)
+        return f"searcher.source_trial_id: {source.id}", checkpoints.latest(connection, source.id)
+    return None

@@ -1,0 +1,48 @@
+"""What a trial begins with that has no checkpoint of its own: the weights of another trial's."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from det_native.schema.job import WarmStartSource
+from det_native.storage.checkpoints import CheckpointStorage
+
+logger = logging.getLogger("det_harness")
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """The checkpoint of another trial; its optimizers, schedules and place in the data are not taken over.
+
+    Attributes
+    ----------
+    source : WarmStartSource
+    """
+
+    source: WarmStartSource
+
+    @property
+    def uuid(self) -> str:
+        """The checkpoint's name."""
+        return self.source.manifest.uuid
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """Give a verified local copy of the checkpoint.
+
+        Raises
+        ------
+        CheckpointError
+            If it is damaged or gone.
+        """
+        manifest = self.source.manifest
+        with tempfile.TemporaryDirectory(prefix="det-warm-start-") as temporary:
+            folder = Path(temporary) / "checkpoint"
+            CheckpointStorage(self.source.checkpoints).fetch(manifest.uuid, folder, manifest.sha256)
+            logger.info("The weights are those of trial %s at batch %d.", manifest.trial_id, manifest.batch)
+            yield folder
