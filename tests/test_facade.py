@@ -103,7 +103,9 @@ def test_init_without_its_framework_is_one_sentence(framework: str, extra: str) 
     assert 'pip install "det-native[' + extra + ']"' in printed[0]
 
 
-@pytest.mark.parametrize(("room", "name"), [("estimator", "EstimatorTrial"), ("tensorboard", "TensorboardManager")])
+@pytest.mark.parametrize(
+    ("room", "name"), [("estimator", "EstimatorNativeContext"), ("tensorboard", "TensorboardManager")]
+)
 def test_rooms_of_later_versions_say_so(room: str, name: str) -> None:
     module = getattr(det, room)
     with pytest.raises(UnsupportedFeatureError, match=f"{name} comes with a later version"):
@@ -113,7 +115,7 @@ def test_rooms_of_later_versions_say_so(room: str, name: str) -> None:
 
 def test_a_later_name_is_an_import_error_too() -> None:
     with pytest.raises(ImportError, match="later version"):
-        from det_native.estimator import EstimatorTrial  # noqa: F401 (the import is the test)
+        from det_native.estimator import EstimatorNativeContext  # noqa: F401 (the import is the test)
 
 
 def test_a_script_imports_our_rooms_and_the_optimizers_without_a_full_collection(

@@ -1,18 +1,62 @@
-"""Trial API for ``tf.estimator``: comes with a later version; its names say so when they are used."""
+"""Training with ``tf.estimator``: trial classes, contexts and hooks. TensorFlow is imported on the first use."""
 
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from det_native.frameworks import get_framework, missing, translated
 from det_native.unsupported import unsupported_names
 
-__getattr__ = unsupported_names(
+if TYPE_CHECKING:
+    from det_native.estimator.base_context import EstimatorContext
+    from det_native.estimator.experimental_context import EstimatorExperimentalContext
+    from det_native.estimator.hooks import RunHook
+    from det_native.estimator.reducers import MetricReducer, MetricsReducer
+    from det_native.estimator.trial import EstimatorTrial
+    from det_native.estimator.trial_context import EstimatorTrialContext
+
+__all__ = [
+    "EstimatorContext",
+    "EstimatorExperimentalContext",
+    "EstimatorTrial",
+    "EstimatorTrialContext",
+    "MetricReducer",
+    "MetricsReducer",
+    "RunHook",
+]
+
+if find_spec("tensorflow") is None:
+    raise missing(get_framework("estimator"), __name__)
+
+_HOMES = {
+    "EstimatorContext": "det_native.estimator.base_context",
+    "EstimatorExperimentalContext": "det_native.estimator.experimental_context",
+    "EstimatorTrial": "det_native.estimator.trial",
+    "EstimatorTrialContext": "det_native.estimator.trial_context",
+    "MetricReducer": "det_native.estimator.reducers",
+    "MetricsReducer": "det_native.estimator.reducers",
+    "RunHook": "det_native.estimator.hooks",
+}
+
+_unsupported = unsupported_names(
     __name__,
-    frozenset(
-        {
-            "EstimatorExperimentalContext",
-            "EstimatorNativeContext",
-            "EstimatorTrial",
-            "EstimatorTrialContext",
-            "MetricReducer",
-            "RunHook",
-        }
-    ),
-    remedy="Until then use det_native.keras or det_native.pytorch.",
+    frozenset({"EstimatorNativeContext"}),
+    remedy="Now there is EstimatorTrial, which det.experimental.create() trains.",
 )
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        return _unsupported(name)
+    from importlib import import_module
+
+    with translated(__name__):
+        import_module("det_native.estimator.version").check()
+        value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -188,6 +188,70 @@ class KerasTrial(Keras):
         return Small
 
 
+class Estimator(Subject):
+    """An EstimatorTrial with dropout; its graphs are built beside eager code here, so that all share a process."""
+
+    framework = "estimator"
+
+    def payload(self, environment: TrialEnvironment, in_batch: InBatch) -> Any:
+        import numpy as np
+        import tensorflow as tf
+
+        from det_native.estimator import EstimatorTrial
+
+        records = np.random.default_rng(3).normal(size=(RECORDS, 6)).astype("float32")
+        labels = records[:, :3].argmax(1)
+
+        class Visits(tf.estimator.SessionRunHook):  # type: ignore[misc]
+            def __init__(self, context: Any) -> None:
+                self.context = context
+
+            def after_create_session(self, session: Any, coord: Any) -> None:
+                self.begun = int(session.run(tf.compat.v1.train.get_global_step()))
+
+            def before_run(self, run_context: Any) -> None:
+                self.begun += 1
+                in_batch(self.begun, self.context)
+
+        class Small(EstimatorTrial):
+            def build_estimator(self) -> Any:
+                def model_fn(features: Any, labels: Any, mode: str) -> Any:
+                    training = mode == tf.estimator.ModeKeys.TRAIN
+                    hidden = tf.keras.layers.Dropout(0.3)(tf.keras.layers.Dense(8)(features["x"]), training=training)
+                    logits = tf.keras.layers.Dense(3)(hidden)
+                    if mode == tf.estimator.ModeKeys.PREDICT:
+                        return tf.estimator.EstimatorSpec(mode, predictions=logits)
+                    loss = tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, logits)
+                    optimizer = self.context.wrap_optimizer(tf.compat.v1.train.AdamOptimizer())
+                    step = optimizer.minimize(loss, tf.compat.v1.train.get_global_step()) if training else None
+                    metrics = {"val_loss": tf.compat.v1.metrics.mean(loss)}
+                    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step, eval_metric_ops=metrics)
+
+                return tf.estimator.Estimator(model_fn, model_dir="estimator")
+
+            def data(self) -> Any:
+                return self.context.wrap_dataset(tf.data.Dataset.from_tensor_slices(({"x": records}, labels)))
+
+            def build_train_spec(self) -> Any:
+                data = lambda: self.data().shuffle(RECORDS).batch(BATCH_SIZE)  # noqa: E731
+                return tf.estimator.TrainSpec(data, hooks=[Visits(self.context)])
+
+            def build_validation_spec(self) -> Any:
+                return tf.estimator.EvalSpec(lambda: self.data().batch(BATCH_SIZE), steps=None)
+
+            def build_serving_input_receiver_fns(self) -> Any:
+                def receiver() -> Any:
+                    given = {"x": tf.compat.v1.placeholder(tf.float32, [None, 6])}
+                    return tf.estimator.export.ServingInputReceiver(given, given)
+
+                return {"raw": receiver}
+
+        return Small
+
+    def state(self, loaded: Any) -> Any:
+        return {variable.name: variable.numpy().tolist() for variable in loaded.variables}
+
+
 class Toy(Subject):
     """A counter."""
 
@@ -214,7 +278,9 @@ def loaded_frameworks() -> None:
         harness_of(name).warm_up("cpu")
 
 
-@pytest.fixture(params=[Torch, NativeTorch, TorchLoop, Keras, KerasTrial, Toy], ids=lambda kind: kind.__name__)
+@pytest.fixture(
+    params=[Torch, NativeTorch, TorchLoop, Keras, KerasTrial, Estimator, Toy], ids=lambda kind: kind.__name__
+)
 def subject(
     loaded_frameworks: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Subject]:

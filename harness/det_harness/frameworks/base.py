@@ -64,6 +64,9 @@ class FrameworkHarness:
             ``"cuda"`` keeps to what touches no GPU.
         """
 
+    def prepare_process(self) -> None:
+        """Set up the process of a worker for good, before anything of the user's runs; never the user's own process."""
+
     def use_threads(self, threads: int) -> None:
         """Compute with so many threads from now on."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from det_harness.frameworks.base import harness_of
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import describe
 from det_harness.program.values import decode
@@ -44,6 +45,7 @@ def check_bundle(job: CheckJob) -> BundleChecked:
         problems = [*_compile(runner, job.bundle)]
         if not problems:
             importlib.import_module("det_native.compat")  # as on a worker: modules may import `determined`
+            harness_of(job.bundle.program.framework).prepare_process()
             problems += _import_modules(runner, job.bundle, work)
             problems += _decode_values(job.bundle, blobs)
             problems += check_bundle_names(job.bundle.program, {entry.name for entry in job.bundle.values})

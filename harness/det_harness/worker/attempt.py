@@ -15,6 +15,7 @@ from types import FrameType
 
 from pydantic import BaseModel
 
+from det_harness.frameworks.base import harness_of
 from det_harness.program.host import WorkerHost
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import advised, describe, raised_by_user
@@ -134,6 +135,7 @@ class TrialRun:
         unpack_bundle(job.bundle, blobs, self._work)
         importlib.import_module("det_native.compat")
         importlib.import_module(get_framework(job.bundle.program.framework).module)
+        harness_of(job.bundle.program.framework).prepare_process()
         self._runner = runner = ProgramRunner(job.bundle, blobs.read, self._work)
         self._schedule = Schedule(periods_of(self._environment))
         with joined(job.gang, job.bundle.program.framework, job.config, source=runner.source) as communicator:

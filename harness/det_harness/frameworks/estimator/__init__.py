@@ -1,1 +1,1 @@
-"""Training with Estimator: comes with a later version."""
+"""Training with ``tf.estimator``: its own loop, in which a hook asks the schedule between two batches."""

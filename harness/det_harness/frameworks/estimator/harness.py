@@ -1,10 +1,16 @@
-"""What the harness does with Estimator: no more than to have a worker ready."""
+"""What the harness does with Estimator."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from det_harness.frameworks.base import FrameworkHarness
+from det_native.schema.environment import TrialEnvironment
+
+if TYPE_CHECKING:
+    from det_harness.trial.services import Controller, Services
 
 
 class EstimatorHarness(FrameworkHarness):
@@ -16,3 +22,28 @@ class EstimatorHarness(FrameworkHarness):
 
         _ = tf.estimator.Estimator
         import_module("det_native.estimator")
+
+    def prepare_process(self) -> None:
+        """Give TensorFlow the behaviour of its first version, for good."""
+        import tensorflow as tf
+
+        tf.compat.v1.disable_v2_behavior()
+
+    def check(self, trial_class: type) -> None:
+        """Refuse a trial class that cannot be trained."""
+        from det_harness.frameworks.estimator.definition import check_trial_class
+
+        check_trial_class(trial_class)
+
+    def controller(self, payload: Any, services: Services) -> Controller:
+        """Return what trains an EstimatorTrial."""
+        from det_harness.frameworks.estimator.controller import EstimatorController
+        from det_harness.frameworks.estimator.definition import definition_of
+
+        return EstimatorController(definition_of(payload, services.environment), services)
+
+    def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
+        """Return the SavedModel of a checkpoint; of several a dictionary, by name."""
+        from det_harness.frameworks.estimator.saved_models import load_saved_models
+
+        return load_saved_models(directory)

@@ -1,0 +1,30 @@
+"""Private attributes of TensorFlow 2.15 and its estimators, which have no public ones for what is asked here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def warm_start_of(estimator: Any) -> Any:
+    """Return what an estimator's variables start from (``warm_start_from``), as a constructor takes it."""
+    return estimator._warm_start_settings
+
+
+def resource_of(iterator: Any) -> Any:
+    """Return the tensor of a Dataset's iterator that operations on its state take."""
+    return iterator._iterator_resource
+
+
+def graph_of(dataset: Any) -> Any:
+    """Return a tensor of the serialized operations that a Dataset is made of."""
+    return dataset._as_serialized_graph()
+
+
+def is_in_control_flow(operation: Any) -> bool:
+    """Return whether an operation lies in a loop or a branch of a graph."""
+    return operation._get_control_flow_context() is not None
+
+
+def replace_input(operation: Any, index: int, tensor: Any) -> None:
+    """Give an operation, of a graph that is still being built, another tensor as one of its inputs."""
+    operation._update_input(index, tensor)

@@ -1,0 +1,139 @@
+"""The hook inside of Estimator's own training loop, in which the schedule is asked between two batches."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from det_harness.frameworks.estimator.data import TrainingData
+from det_harness.frameworks.estimator.randomness import BatchNumber, replace_random_operations
+from det_harness.trial import activity
+from det_harness.trial.metrics import refuse_too_many, scalar
+from det_harness.trial.services import Services
+from det_native.errors import DetError
+
+# Rows of training metrics wait at most so long (seconds) before they are reported.
+_REPORT_INTERVAL = 0.25
+
+
+class Training(Protocol):
+    """What the hook asks of the controller (an ``EstimatorController``)."""
+
+    services: Services
+    data: TrainingData
+
+    def session_begins(self, session: Any, saver: Callable[[], Any]) -> None:
+        """Take the session of the training, and what returns the saver of its variables."""
+
+    def advance(self) -> bool:
+        """Do all that is due before the next batch; returns whether there is one."""
+
+    def stop_asked(self) -> bool:
+        """Return whether the user's code, the master or a signal asks for an early end."""
+
+
+class NothingToTrainError(Exception):
+    """The training is to end before its first batch; no hook can tell Estimator's loop that but by an exception."""
+
+
+class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow has no types
+    """The last hook of a training: those of the user have seen a batch before the schedule is asked.
+
+    Parameters
+    ----------
+    training : Training
+    spec : tf.estimator.EstimatorSpec
+        What the user's ``model_fn`` has returned.
+    done : int
+        Batches done before.
+
+    Attributes
+    ----------
+    done : int
+        Batches done so far.
+    until : int
+        When the schedule is asked again.
+    """
+
+    def __init__(self, training: Training, spec: Any, done: int, until: int) -> None:
+        self.done = done
+        self.until = until
+        self._training = training
+        self._spec = spec
+        self._begun = False
+        self._rows: list[tuple[int, dict[str, float | None]]] = []
+        self._report_at = 0.0
+
+    def begin(self) -> None:
+        graph = tf.compat.v1.get_default_graph()
+        environment = self._training.services.environment
+        self._batch = BatchNumber()
+        replace_random_operations(graph, self._batch, environment.trial_seed + environment.ranks.rank)
+        self._fetched = {"loss": self._spec.loss, **_scalar_summaries(graph)}
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        if self._begun:
+            raise DetError(
+                "TensorFlow has lost the session of the training, and made another one; the trial is to be restarted "
+                "from its last checkpoint."
+            )
+        self._begun = True
+        self._training.data.begin(session)
+        self._training.session_begins(session, self._saver)
+        if self.until <= self.done and not self._training.advance():
+            raise NothingToTrainError
+
+    def before_run(self, run_context: Any) -> Any:
+        return tf.estimator.SessionRunArgs(self._fetched, feed_dict={self._batch.tensor: self.done})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        activity.step()
+        self.done += 1
+        refuse_too_many(run_values.results, self.done, "The graph of model_fn()")
+        self._rows.append((self.done, {name: scalar(value) for name, value in run_values.results.items()}))
+        stop = run_context.stop_requested or self._training.stop_asked()
+        if stop:
+            self._training.services.schedule.request_stop()
+        if stop or self.done >= self.until:
+            self._training.services.schedule.trained(self.done)
+            if not self._training.advance():
+                run_context.request_stop()
+        elif time.monotonic() >= self._report_at:
+            self.report()
+
+    def report(self) -> None:
+        """Report the rows of the batches that were not reported yet."""
+        self._report_at = time.monotonic() + _REPORT_INTERVAL
+        rows, self._rows = self._rows, []
+        if rows:
+            names = dict.fromkeys(name for _, row in rows for name in row)
+            columns = {name: [row.get(name) for _, row in rows] for name in names}
+            self._training.services.reporter.training([batch for batch, _ in rows], columns)
+
+    def diverged(self) -> None:
+        """Report that the loss of the batch after those that are done is not a number."""
+        self._rows.append((self.done + 1, {"loss": math.nan}))
+        self.report()
+
+    def _saver(self) -> Any:
+        saver = self._spec.scaffold.saver
+        return saver if saver is not None else tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.SAVERS)[0]
+
+
+def _scalar_summaries(graph: Any) -> dict[str, Any]:
+    """Return the values of the scalar summaries of a graph, by their tags."""
+    found: dict[str, Any] = {}
+    for summary in tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.SUMMARIES):
+        operation = getattr(summary, "op", None)
+        if operation is None or operation.type != "ScalarSummary":
+            continue
+        tag, value = operation.inputs
+        name = tf.get_static_value(tag)
+        # Estimator writes the loss by itself, under this name or, where the user's code has it, under another.
+        if name is not None and tf.compat.as_str(name.item()) not in ("loss", "loss_1") and graph.is_fetchable(value):
+            found[tf.compat.as_str(name.item())] = value
+    return found

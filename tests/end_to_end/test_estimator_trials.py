@@ -1,0 +1,144 @@
+"""An EstimatorTrial: in a process beside the kernel and on the cluster, killed, and its SavedModels used elsewhere."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faults import (
+    GATE_CELL,
+    Cluster,
+    Gate,
+    Kernel,
+    assert_complete_rows,
+    checkpoint_at,
+    ended,
+    running_cluster,
+    running_kernel,
+)
+
+from det_native.schema.states import ExperimentState
+
+pytestmark = pytest.mark.slow
+
+BATCHES = 12
+SETUP = """
+import det_native as det
+import numpy as np
+import tensorflow as tf
+
+generator = np.random.default_rng(5)
+records = generator.normal(size=(60, 4)).astype("float32")
+labels = records[:, :3].argmax(1)
+"""
+TRIAL = """
+class Stops(tf.estimator.SessionRunHook):
+    def __init__(self, context):
+        self.context = context
+
+    def after_create_session(self, session, coord):
+        self.batch = int(session.run(tf.compat.v1.train.get_global_step()))
+
+    def before_run(self, run_context):
+        self.batch += 1
+        if str(self.batch) in self.context.get_hparam("stops").split():
+            gate(self.context.get_hparam("port"), self.batch)
+
+
+class Iris(det.estimator.EstimatorTrial):
+    def build_estimator(self):
+        print("eager:", tf.executing_eagerly(), "V2 variables:", tf.compat.v1.resource_variables_enabled())
+        optimizer = self.context.wrap_optimizer(tf.compat.v1.train.AdagradOptimizer(0.1))
+        columns = [tf.compat.v1.feature_column.numeric_column("x", shape=4)]
+        return tf.compat.v1.estimator.DNNClassifier([8], columns, n_classes=3, optimizer=optimizer, dropout=0.2)
+
+    def data(self):
+        return self.context.wrap_dataset(tf.data.Dataset.from_tensor_slices(({"x": records}, labels)))
+
+    def build_train_spec(self):
+        size = self.context.get_per_slot_batch_size()
+        return tf.estimator.TrainSpec(lambda: self.data().shuffle(60).batch(size), hooks=[Stops(self.context)])
+
+    def build_validation_spec(self):
+        return tf.estimator.EvalSpec(lambda: self.data().batch(20), steps=None)
+
+    def build_serving_input_receiver_fns(self):
+        given = {"x": tf.compat.v1.placeholder(tf.float32, [None, 4])}
+        return {"raw": tf.estimator.export.build_raw_serving_input_receiver_fn(given)}
+"""
+CONFIG = f"""
+def configuration(**settings):
+    return {{
+        "hyperparameters": {{"global_batch_size": 10, "stops": "", "port": 0}} | settings,
+        "searcher": {{"name": "single", "metric": "loss", "max_length": {{"batches": {BATCHES}}}}},
+        "scheduling_unit": 1,
+        "checkpoint_policy": "none",
+        "min_validation_period": {{"batches": 5}},
+        "min_checkpoint_period": {{"batches": 3}},
+        "reproducibility": {{"experiment_seed": 11}},
+    }}
+"""
+ANSWERS = """
+def answers(experiment):
+    served = experiment.trials[0].checkpoints[-1].load().signatures["predict"]
+    return served(x=tf.constant(records[:3]))["probabilities"].numpy().tolist()
+"""
+ELSEWHERE = """
+import sys
+import tensorflow as tf
+assert not any(name.startswith(("det_native", "det_harness")) for name in sys.modules)
+served = tf.saved_model.load(sys.argv[1]).signatures["predict"]
+print(served(x=tf.zeros((2, 4)))["class_ids"].shape)
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A master of its own, which is also the one that handles in this process find."""
+    with running_cluster(tmp_path, "estimator") as started:
+        monkeypatch.setenv("DET_HOME", str(started.home.path))
+        yield started
+
+
+@pytest.fixture
+def kernel(cluster: Cluster) -> Iterator[Kernel]:
+    """A kernel beside that master."""
+    with running_kernel(cluster, "notebook", SETUP, GATE_CELL, CONFIG, TRIAL, ANSWERS) as opened:
+        yield opened
+
+
+def test_it_trains_here_and_there_survives_a_kill_and_serves(
+    kernel: Kernel, cluster: Cluster, gate: Gate, tmp_path: Path
+) -> None:
+    done = kernel.run("here = det.experimental.create(Iris, configuration(), local=True)")
+    assert "eager: False V2 variables: False" in done.text
+    assert kernel.value("tf.executing_eagerly()")
+    there = cluster.attach(kernel.submit("experiment = det.experimental.create(Iris, configuration())"))
+    call = f'experiment = det.experimental.create(Iris, configuration(stops="8", port={gate.port}))'
+    killed = cluster.attach(kernel.submit(call))
+    visitor = gate.next()
+    checkpoint_at(killed, 6)
+    visitor.die(signal.SIGKILL)
+    gate.next().go()
+    for experiment, restarts in ((there, 0), (killed, 1)):
+        assert ended(experiment, ExperimentState.COMPLETED).restarts == restarts
+        assert_complete_rows(experiment, BATCHES)
+    rows = kernel.value("here.trials[0].metrics()")
+    assert [row["batch"] for row in rows] == list(range(1, BATCHES + 1))
+    assert [row["loss"] for row in killed.trials[0].metrics()] == [row["loss"] for row in rows]
+
+    expected = kernel.value("answers(here)")
+    assert expected[0] == pytest.approx(kernel.value(f"answers(det.attach({there.id}))")[0], abs=0)
+    assert expected == kernel.value(f"answers(det.attach({killed.id}))")
+    folder = kernel.folder / kernel.value("str(experiment.trials[0].checkpoints[-1].download())")
+    names = {path.name for path in folder.iterdir()}
+    assert {"checkpoint", "graph.pbtxt", f"model.ckpt-{BATCHES}.index"} <= names
+    (saved,) = (folder / "raw").iterdir()
+    command = [sys.executable, "-c", ELSEWHERE, str(saved)]
+    assert subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout.strip() == "(2, 1)"
+    command = [str(Path(sys.executable).with_name("saved_model_cli")), "show", "--dir", str(saved), "--all"]
+    assert "probabilities" in subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
