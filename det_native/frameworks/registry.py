@@ -98,7 +98,8 @@ def _first(matches: Callable[[Description], bool]) -> Description | None:
 def trial_class_names(*, several_slots: bool = False) -> str:
     """Return the names of the trial classes that are trained, or those of them that run on several slots."""
     able = [one for one in known_frameworks() if one.trial_class and (one.gradient_means or not several_slots)]
-    return " or a ".join(one.trial_class.partition(":")[2] for one in able)
+    first, *others = [one.trial_class.partition(":")[2] for one in able]
+    return "".join([first, *(f" or {'an' if name[0] in 'AEIOU' else 'a'} {name}" for name in others)])
 
 
 def trial_class_titles() -> str:

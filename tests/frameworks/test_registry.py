@@ -78,7 +78,9 @@ def test_ours_are_found_without_metadata(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_one_that_is_not_known_is_refused_with_those_that_are() -> None:
     assert find_framework("jax") is None
-    with pytest.raises(MissingDependencyError, match=r"'jax' is no framework .* it knows: estimator, keras, torch\. Install"):
+    with pytest.raises(
+        MissingDependencyError, match=r"'jax' is no framework .* it knows: estimator, keras, torch\. Install"
+    ):
         get_framework("jax")
 
 
@@ -90,7 +92,7 @@ def test_one_that_is_installed_later_is_found(tmp_path: Path) -> None:
         trial_class = resolve(get_framework("toy").trial_class)
         assert isinstance(trial_class, type)
         assert framework_taking(type("Mine", (trial_class,), {})) is get_framework("toy")
-        assert trial_class_names() == "PyTorchTrial or a TFKerasTrial or a ToyTrial"
+        assert trial_class_names() == "PyTorchTrial or a TFKerasTrial or an EstimatorTrial or a ToyTrial"
     assert find_framework("toy") is None
 
 
