@@ -186,6 +186,10 @@ class MasterUnreachableError(MasterError):
     """No master answers at the address."""
 
 
+class NoMasterError(MasterUnreachableError):
+    """The machine answers, and no master runs on it."""
+
+
 class MasterStartError(MasterError):
     """The embedded master did not start; the message carries the end of its log."""
 

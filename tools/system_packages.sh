@@ -19,6 +19,11 @@ fi
 if ! ls /usr/share/fonts/truetype/dejavu >/dev/null 2>&1; then
     missing="$missing fonts-dejavu-core"
 fi
+# Tests of masters that are reached by SSH.
+if ! command -v sshd >/dev/null 2>&1 && [ ! -x /usr/sbin/sshd ]; then
+    missing="$missing openssh-server"
+fi
+command -v ssh >/dev/null 2>&1 || missing="$missing openssh-client"
 [ -z "$missing" ] && exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then

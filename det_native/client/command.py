@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import warnings
 from collections import Counter
@@ -12,13 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from det_native._version import PROTOCOL, __version__
+from det_native.client import remote_commands
 from det_native.client.home import read_token
 from det_native.client.master_commands import master as master_group
+from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
+from det_native.client.stopping import stop_master
 from det_native.client.trial_commands import trial as trial_group
-from det_native.errors import DetError, MasterError, MasterUnreachableError
-from det_native.schema.home import Home, RuntimeFile, read_runtime
-from det_native.schema.processes import is_stopped, wait_until_gone
+from det_native.errors import DetError, MasterUnreachableError
+from det_native.schema.home import Home, read_runtime
+from det_native.schema.processes import is_stopped
 from det_native.schema.states import ExperimentState
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ _SLOTS_HELP = 'Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core
 _FAILED = 1
 _NOT_RUNNING = 3
 _INTERRUPTED = 130
-_STOP_SECONDS = 30.0
 
 
 def main() -> None:
@@ -101,6 +102,9 @@ def up(context: click.Context, /, **options: Any) -> None:
     from det_native.client.session import Session
     from det_native.client.starting import ensure_master
 
+    if context.obj and is_ssh(context.obj):
+        remote_commands.up(context, context.obj, options)
+        return
     if context.obj:
         raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
     home = Home.default()
@@ -126,6 +130,9 @@ def up(context: click.Context, /, **options: Any) -> None:
 @click.pass_context
 def down(context: click.Context, *, kill: bool) -> None:
     """Stop the master."""
+    if context.obj and is_ssh(context.obj):
+        remote_commands.down(context.obj, kill=kill)
+        return
     if context.obj:
         from det_native.client.connect import connect
 
@@ -139,29 +146,8 @@ def down(context: click.Context, *, kill: bool) -> None:
         if kill:
             click.echo("Trials that an earlier master has left go on: `det up`, then `det down --kill` ends them.")
         return
-    _stop(runtime, home, kill=kill)
+    stop_master(runtime, home, kill=kill)
     click.echo("The master has stopped." if kill else "The master has stopped; running trials go on.")
-
-
-def _stop(runtime: RuntimeFile, home: Home, *, kill: bool) -> None:
-    """Stop the master of a home, whatever its version."""
-    from det_native.client.session import Session
-
-    if is_stopped(runtime.pid):
-        raise MasterError(
-            f"The master (process {runtime.pid}) is stopped by a signal and cannot end: `kill -CONT {runtime.pid}` "
-            f"lets it go on, then `det down` works; `kill -9 {runtime.pid}` ends it as it is, and nothing that it has "
-            "acknowledged is lost."
-        )
-    if kill:
-        Session(runtime.url, read_token(home) or "").post("/master/shutdown", params={"kill": True})
-    else:
-        os.kill(runtime.pid, signal.SIGTERM)
-    if not wait_until_gone(runtime.pid, runtime.start, _STOP_SECONDS):
-        raise MasterError(
-            f"The master (process {runtime.pid}) has not stopped after {_STOP_SECONDS:.0f} s. `kill -9 {runtime.pid}` "
-            "ends it; nothing that it has acknowledged is lost."
-        )
 
 
 @cli.command()
@@ -354,10 +340,12 @@ def version(context: click.Context) -> None:
         stopped = f", stopped by a signal (kill -CONT {runtime.pid})" if is_stopped(runtime.pid) else ""
         click.echo(f"master {runtime.version} (protocol {runtime.protocol}) at {runtime.url}{stopped}")
     elif context.obj:
+        from det_native.client.connect import address_of
         from det_native.client.session import Session
 
         try:
-            health = Session(context.obj, "").health()
+            reached = address_of(context.obj, "find") if is_ssh(context.obj) else None
+            health = Session(context.obj if reached is None else reached.url, "").health()
         except MasterUnreachableError as error:
             click.echo(str(error), err=True)
         else:

@@ -6,13 +6,26 @@ import os
 import threading
 import warnings
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from det_native._version import PROTOCOL, __version__
+from det_native.client.addresses import is_loopback, normal_url
 from det_native.client.home import read_token
-from det_native.client.session import Session, is_loopback, normal_url
-from det_native.errors import AuthenticationError, DetError, MasterUnreachableError, ProtocolMismatchError
+from det_native.client.remote.target import Target, is_ssh, parse_target
+from det_native.client.session import Session
+from det_native.errors import (
+    AuthenticationError,
+    DetError,
+    MasterUnreachableError,
+    NoMasterError,
+    ProtocolMismatchError,
+)
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.rest import Health
+
+if TYPE_CHECKING:
+    from det_native.client.remote.asking import Verb
+    from det_native.client.remote.link import Link
 
 # Workers have it in their environment (``master.launch.tree.MARKER_VARIABLE``), and so has what they start.
 _WORKER_VARIABLE = "DET_WORKER"
@@ -32,12 +45,20 @@ class Address:
     token : str
         Never shown.
     incarnation : str
-        Start of its process, of the master of a home folder; empty for one that is named.
+        Start of its process, of the master of a home folder or behind SSH; empty for one that is named by its address.
+    named : str
+        What the user calls it, where that is not its address.
     """
 
     url: str
     token: str = field(repr=False)
     incarnation: str = ""
+    named: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence."""
+        return self.named or self.url
 
 
 def named_master(master_url: str | None = None) -> str | None:
@@ -48,7 +69,7 @@ def named_master(master_url: str | None = None) -> str | None:
 def locate(master_url: str | None = None) -> Address | None:
     """Return the address of the master that is named, else of the one that runs on this machine, else None.
 
-    Nothing is sent.
+    Nothing is sent; a machine that is named by ``ssh://`` and not connected now gives None, too.
 
     Raises
     ------
@@ -59,6 +80,8 @@ def locate(master_url: str | None = None) -> Address | None:
     """
     home = Home.default()
     named = named_master(master_url)
+    if named and is_ssh(named):
+        return address_of(named)
     if named:
         return _named(normal_url(named), home)
     runtime = read_runtime(home)
@@ -73,12 +96,14 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
     2. The master that runs in the home folder (``DET_HOME``).
     3. A new one there, in the background; it outlives this process.
 
+    Of a machine that is named as ``ssh://user@host:port``, it is the master of the user there, started if none runs.
+
     In a worker, which trains a copy of the program, there is none to look for.
 
     Parameters
     ----------
     master_url : str, optional
-        ``https://host:port``, or ``http://127.0.0.1:port`` for one on this machine.
+        ``https://host:port``, ``ssh://user@host:port``, or ``http://127.0.0.1:port`` for one on this machine.
     start : bool
         Whether to start one where none runs.
     framework : str, optional
@@ -105,7 +130,7 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
     with _lock:
         if named:
             try:
-                return _session(_named(normal_url(named), home))
+                return _over_ssh(named, home, start) if is_ssh(named) else _session(_named(normal_url(named), home))
             except (MasterUnreachableError, AuthenticationError) as error:
                 raise _saying_who_names_it(error, named) from error
         runtime = read_runtime(home)
@@ -128,6 +153,67 @@ def _named(url: str, home: Home) -> Address:
     if not token:
         raise AuthenticationError(f"There is no token for the master at {url}: set DET_TOKEN.")
     return Address(url, token)
+
+
+def address_of(named: str, verb: Verb | None = None, doubted: bool = False) -> Address | None:
+    """Return where the master behind SSH is reached on this machine.
+
+    Parameters
+    ----------
+    named : str
+        ``ssh://user@host:port``.
+    verb : str, optional
+        ``find`` connects if need be, ``start`` has a master started there, too. Default: nothing is done, and the
+        answer is None where no connection stands.
+    doubted : bool
+        Whether no answer came from the address that stands.
+    """
+    from det_native.client.remote.link import Connection
+
+    target = parse_target(named)
+    connection = Connection(target, Home.default())
+    link = connection.standing()
+    if verb is not None:
+        link = connection.reach(verb, link if doubted else None)
+    return None if link is None else Address(link.url, link.there.token, link.there.runtime.start, target.name)
+
+
+def _over_ssh(named: str, home: Home, start: bool) -> Session:
+    from det_native.client.remote.link import Connection, Route
+
+    target = parse_target(named)
+    key = (os.getpid(), target.name, str(home.path))
+    connection = Connection(target, home)
+    session = _sessions.get(key)
+    if session is None:
+        link = connection.reach("start" if start else "find")
+        _say_started(target, link)
+        session = Session(link.url, link.there.token, route=Route(connection, link))
+    try:
+        health = session.health()
+    except NoMasterError:
+        if not start or not isinstance(session.route, Route):
+            raise
+        _say_started(target, session.route.start())
+        health = session.health()
+    except MasterUnreachableError as error:
+        if not connection.forbidden:
+            raise
+        raise MasterUnreachableError(
+            f"The SSH server of {target.machine} lets no port be forwarded: its sshd_config needs `AllowTcpForwarding "
+            "local` (or yes)."
+        ) from error
+    check_version(health, target.name)
+    _sessions[key] = session
+    return session
+
+
+def _say_started(target: Target, link: Link) -> None:
+    if link.there.fresh:
+        print(
+            f"Started a master on {target.machine}. It keeps running; `det -m {target.name} down` stops it, "
+            f"`det -m {target.name} status` tells of it."
+        )
 
 
 def _local(runtime: RuntimeFile, home: Home) -> Address:
@@ -172,7 +258,9 @@ def check_version(health: Health, url: str) -> None:
     if health.protocol != PROTOCOL:
         master_is_older = health.protocol < PROTOCOL
         remedy = (
-            "Restart it: `det down` and `det up`; running trials go on."
+            _renewal_there(url, health, master_is_older)
+            if is_ssh(url)
+            else "Restart it: `det down` and `det up`; running trials go on."
             if master_is_older and is_loopback(url)
             else "Have it upgraded."
             if master_is_older
@@ -185,9 +273,19 @@ def check_version(health: Health, url: str) -> None:
     if health.version != __version__ and _number(health.version) < _number(__version__):
         warnings.warn(
             f"The master at {url} is version {health.version}, older than this client ({__version__}); "
-            "`det down` and `det up` renew it.",
+            f"{_renewal_there(url, health, True) if is_ssh(url) else '`det down` and `det up` renew it.'}",
             stacklevel=2,
         )
+
+
+def _renewal_there(name: str, health: Health, master_is_older: bool) -> str:
+    """Return how to make the versions here and behind SSH the same."""
+    if not master_is_older:
+        return f"Upgrade here: pip install det-native=={health.version}"
+    return (
+        f"`det remote setup {name}` brings this version there; `det -m {name} down` ends the older master, running "
+        "trials go on, and the next submit starts the new one."
+    )
 
 
 def _number(version: str) -> tuple[int, ...]:

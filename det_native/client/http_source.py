@@ -10,7 +10,7 @@ from typing import Any
 
 import requests
 
-from det_native.client.events import EventStream
+from det_native.client.events import PATIENCE, EventStream
 from det_native.client.loading import load_checkpoint, receive_file
 from det_native.client.session import Session
 from det_native.client.source import Source
@@ -42,6 +42,11 @@ class HttpSource(Source):
     def url(self) -> str:
         """Address of the master."""
         return self._session.url
+
+    @property
+    def patience(self) -> float:
+        """Seconds that one who waits for an experiment goes on without an answer of the master."""
+        return PATIENCE if self._session.route is None else self._session.route.patience
 
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
         """Return the experiment as it is now."""
@@ -104,6 +109,7 @@ class HttpSource(Source):
             connect=lambda last: _EventConnection(self._session, experiment_id, last),
             has_ended=lambda: self.experiment(experiment_id).state.terminal,
             after=after,
+            patience=self.patience,
         )
 
     def kill(self, experiment_id: int | str) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json as json_text
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
-from urllib.parse import urlsplit
 
 import requests
 from pydantic import ValidationError
@@ -18,9 +16,9 @@ from requests.auth import AuthBase
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client import silence
+from det_native.client.addresses import Route, is_loopback, normal_url
 from det_native.client.silence import reason_of_silence, told_if_silent
 from det_native.errors import (
-    ArgumentError,
     AuthenticationError,
     FencedError,
     MasterError,
@@ -95,6 +93,8 @@ class Session:
         How often a repeatable request is sent at most.
     tell_silence : bool
         Whether to say on standard error within 5 s that the master is silent, while a request waits for it.
+    route : Route, optional
+        How the master is reached, where `url` is only where it is reached now.
 
     Raises
     ------
@@ -102,15 +102,24 @@ class Session:
         If the token would travel to another machine without TLS.
     """
 
-    def __init__(self, url: str, token: str, *, attempts: int = _ATTEMPTS, tell_silence: bool = True) -> None:
-        self.url = normal_url(url)
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        attempts: int = _ATTEMPTS,
+        tell_silence: bool = True,
+        route: Route | None = None,
+    ) -> None:
+        self.url = normal_url(url) if route is None else route.name
+        self.route = route
         self._attempts = attempts
         self._tell_silence = tell_silence
         self._http = requests.Session()
         self._http.auth = _Bearer(token)
         self._http.headers.update({PROTOCOL_HEADER: str(PROTOCOL), "User-Agent": f"det_native/{__version__}"})
         # A proxy cannot reach this machine's loopback for us.
-        self._http.trust_env = not is_loopback(self.url)
+        self._http.trust_env = route is None and not is_loopback(self.url)
         adapter = _Adapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
         self._http.mount("http://", adapter)
         self._http.mount("https://", adapter)
@@ -182,6 +191,7 @@ class Session:
         try:
             yield response
         except requests.RequestException as error:
+            self._doubt_way(error)
             raise self._unreachable(error) from error
         finally:
             response.close()
@@ -227,11 +237,12 @@ class Session:
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
             seconds = silence.QUESTION_SECONDS if question and attempt == 1 else read_timeout
+            base = self._way()
             try:
-                with told_if_silent(self.url) if self._tell_silence else nullcontext():
+                with told_if_silent(base, self.url) if self._tell_silence else nullcontext():
                     response = self._http.request(
                         method,
-                        f"{self.url}{API}{path}",
+                        f"{base}{API}{path}",
                         params=_shown(params or {}),
                         data=body,
                         headers=sent,
@@ -240,9 +251,10 @@ class Session:
                         stream=stream,
                     )
             except requests.RequestException as error:
+                self._doubt_way(error)
                 # One that was silent for so long is not waited for again.
                 silent = isinstance(error, requests.exceptions.ReadTimeout) and (
-                    seconds == read_timeout or silence.is_hung(self.url)
+                    seconds == read_timeout or silence.is_hung(base)
                 )
                 again = (repeatable and not silent) or (resendable and _never_sent(error))
                 if last or not again or isinstance(error, requests.exceptions.SSLError):
@@ -255,6 +267,18 @@ class Session:
                 raise self._refusal(response, path)
             _pause(attempt, response.headers.get("Retry-After"))
         raise AssertionError("every attempt returns, raises or is followed by another")
+
+    def _way(self) -> str:
+        """Return the address to send to now."""
+        if self.route is None:
+            return self.url
+        base, token = self.route.address()
+        self._http.auth = _Bearer(token)
+        return base
+
+    def _doubt_way(self, error: requests.RequestException) -> None:
+        if self.route is not None and not isinstance(error, requests.exceptions.ReadTimeout):
+            self.route.doubt()
 
     @staticmethod
     def _decoded(response: requests.Response) -> Any:
@@ -269,6 +293,11 @@ class Session:
         if isinstance(error, requests.exceptions.Timeout):
             why = reason_of_silence(self.url) or "`det status` shows whether it answers again."
             return MasterUnreachableError(f"The master at {self.url} does not answer in time. {why}")
+        if self.route is not None:
+            return MasterUnreachableError(
+                f"The connection to the master at {self.url} broke off ({_root_cause(error)}). What trains there goes "
+                "on. Do it once more: the connection is made anew by itself."
+            )
         if is_loopback(self.url):
             return MasterUnreachableError(
                 f"No master answers at {self.url} ({_root_cause(error)}). `det status` shows whether one runs on this "
@@ -282,6 +311,11 @@ class Session:
         body = _error_body(response)
         sentence = body.error if body is not None else f"HTTP {response.status_code} {response.reason}"
         status = response.status_code
+        if status == requests.codes.unauthorized and self.route is not None:
+            return AuthenticationError(
+                f"The master at {self.url} refuses the token in its own home there: `det -m {self.url} down` is "
+                "refused, too; end its process there and submit again. Running trials go on."
+            )
         if status == requests.codes.unauthorized:
             return AuthenticationError(
                 f"The master at {self.url} refuses the token. Set DET_TOKEN to that master's own, the content of the "
@@ -303,46 +337,6 @@ class Session:
             error = RequestError(status, sentence)
         error.body = body
         return error
-
-
-def normal_url(url: str) -> str:
-    """Return an address as ``scheme://host:port`` without a path's trailing slash.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no HTTP address, or plain HTTP to another machine.
-    """
-    text = url.strip()
-    if "://" not in text:
-        text = f"{'http' if is_loopback(f'http://{text}') else 'https'}://{text}"
-    text = text.rstrip("/")
-    try:
-        parts = urlsplit(text)
-        complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port or an IPv6 address that is none
-        complete = False
-    if not complete or parts.query or parts.fragment:
-        given = "" if "@" in text else f' "{url}"'  # no password gets into a log
-        raise ArgumentError(f'The master\'s address{given} is not of the form "https://host:port".')
-    if parts.username is not None:
-        raise ArgumentError("The master's address must not hold a name or password; the token goes into DET_TOKEN.")
-    if parts.scheme == "http" and not is_loopback(text):
-        raise ArgumentError(
-            f"The token would travel in the clear to {parts.hostname}: use https://, or an SSH tunnel to this machine."
-        )
-    return text
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether an address is on this machine."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _shown(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ QUESTION_SECONDS = 6.0
 
 
 @contextmanager
-def told_if_silent(url: str) -> Iterator[None]:
+def told_if_silent(url: str, name: str) -> Iterator[None]:
     """While the block waits for an answer: say once on standard error if the master does not even tell its health.
 
     A master that is only busy with this request says nothing and nothing is said.
@@ -31,9 +31,11 @@ def told_if_silent(url: str) -> Iterator[None]:
     ----------
     url : str
         The master's address, without a path.
+    name : str
+        What it is called.
     """
     answered = threading.Event()
-    watcher = threading.Timer(_WAIT_SECONDS, _watch, (url, answered))
+    watcher = threading.Timer(_WAIT_SECONDS, _watch, (url, name, answered))
     watcher.daemon = True
     watcher.name = "det-silence"
     watcher.start()
@@ -68,11 +70,11 @@ def is_hung(url: str) -> bool:
     return not _tells_health(url, QUESTION_SECONDS)
 
 
-def _watch(url: str, answered: threading.Event) -> None:
+def _watch(url: str, name: str, answered: threading.Event) -> None:
     while not answered.is_set():
         if not _tells_health(url):
             if not answered.is_set():
-                text = f"The master at {url} does not answer; still waiting. {reason_of_silence(url)}"
+                text = f"The master at {name} does not answer; still waiting. {reason_of_silence(url)}"
                 print(f"Warning: {text.strip()}", file=sys.stderr, flush=True)
             return
         answered.wait(_WAIT_SECONDS)

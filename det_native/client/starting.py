@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -20,9 +21,10 @@ START_SECONDS = 60.0
 _LOG_LINES = 20
 _LOG_BYTES = 1 << 16
 _LOCK_POLL_SECONDS = 0.02
+_LEAST_ROOM = 1 << 20
 
-# What belongs to the kernel that happens to start the master, not to the master.
-_DROPPED_PREFIXES = ("DET_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
+# What belongs to the kernel, or to the SSH session, that happens to start the master, not to the master.
+_DROPPED_PREFIXES = ("DET_", "SSH_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
 _DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT"}
 _KEPT = {"DET_SLOTS"}
 
@@ -76,6 +78,7 @@ def ensure_master(home: Home, arguments: Sequence[str] = ()) -> Started:
             f"Its log is {home.log}."
         ) from error
     except OSError as error:
+        _refuse_if_full(home)
         raise MasterStartError(
             f"The master's home {home.path} cannot be used: {error.strerror}. Set DET_HOME to a folder of yours."
         ) from error
@@ -110,11 +113,25 @@ def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
     if runtime is None:
         process.kill()
         process.wait()
+        _refuse_if_full(home)
         reason = "did not start" if ready is not None else f"was not ready after {START_SECONDS:.0f} s"
         end = _end_of_log(home.log, log_size)
         raise MasterStartError(f"The master {reason}. The end of its log {home.log}:\n{end}")
     _started.append(process)
     return runtime
+
+
+def _refuse_if_full(home: Home) -> None:
+    """Say that the disk is full, if that is why a master has not started."""
+    try:
+        free = shutil.disk_usage(home.path).free
+    except OSError:
+        return
+    if free < _LEAST_ROOM:
+        raise MasterStartError(
+            f"The master did not start: the disk of its home {home.path} is full ({free / 1024:.0f} KiB are free). "
+            "Make room there, or set DET_HOME to a folder on another disk."
+        )
 
 
 def _read_until_ready(descriptor: int) -> bool | None:

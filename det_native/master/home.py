@@ -7,12 +7,12 @@ import os
 import re
 import secrets
 import stat
-from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from det_native.errors import MasterStartError
 from det_native.schema.home import Home
+from det_native.schema.private_files import write_private
 
 logger = logging.getLogger(__name__)
 
@@ -74,21 +74,6 @@ def token(home: Home) -> str:
         logger.warning("the token file could be read by other users (mode %o): it is replaced by a new one", mode)
         return _new_token(home)
     return text if _TOKEN.fullmatch(text) else _new_token(home)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, complete or not at all."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _new_token(home: Home) -> str:

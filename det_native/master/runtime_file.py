@@ -7,8 +7,8 @@ import sys
 from datetime import UTC, datetime
 
 from det_native._version import PROTOCOL, __version__
-from det_native.master.home import write_private
 from det_native.schema.home import Home, RuntimeFile, read_runtime
+from det_native.schema.private_files import write_private
 from det_native.schema.processes import start_mark
 
 

@@ -16,8 +16,9 @@ from det_jupyter import statuses
 from det_jupyter.start import Starter
 from det_jupyter.statuses import Status, UnavailableError
 from det_native._version import PROTOCOL, __version__
+from det_native.client.addresses import is_loopback
 from det_native.client.connect import Address, locate, named_master
-from det_native.client.session import API, PROTOCOL_HEADER, is_loopback
+from det_native.client.session import API, PROTOCOL_HEADER
 from det_native.errors import ArgumentError, AuthenticationError
 from det_native.schema.home import Home
 from det_native.schema.rest import Health

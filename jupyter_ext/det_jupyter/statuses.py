@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from det_native._version import PROTOCOL, __version__
-from det_native.client.session import is_loopback
+from det_native.client.addresses import is_loopback
 from det_native.schema.rest import Health
 
 State = Literal["running", "none", "starting", "unauthorised", "mismatch", "unreachable"]

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from det_native import PROTOCOL, __version__
+from det_native.client.addresses import is_loopback, normal_url
 from det_native.client.connect import check_version
-from det_native.client.session import Session, is_loopback, normal_url
+from det_native.client.session import Session
 from det_native.errors import (
     ArgumentError,
     AuthenticationError,

@@ -100,7 +100,7 @@ def test_a_master_that_is_busy_with_the_request_is_not_told(
     monkeypatch.setattr(silence, "_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(silence, "_PROBE_SECONDS", PATIENCE)
     monkeypatch.setattr(silence, "_tells_health", lambda url: (probe(url), asked.release())[0])
-    with silence.told_if_silent(runtime.url):
+    with silence.told_if_silent(runtime.url, runtime.url):
         for _ in range(2):
             assert asked.acquire(timeout=PATIENCE)
     assert capsys.readouterr().err == ""

@@ -23,6 +23,7 @@ from det_native.master.logs import set_up_logging
 from det_native.master.runtime_file import announce, last_port, remember_port, withdraw
 from det_native.master.serving import listen, url_of
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.private_files import write_private
 from det_native.schema.processes import start_mark
 
 
@@ -67,7 +68,7 @@ class TestHome:
 
     @pytest.mark.parametrize("left", ["", "short", "with spaces and more than forty-three characters"])
     def test_a_broken_token_is_replaced(self, home: Home, left: str) -> None:
-        home_folder.write_private(home.token, left)
+        write_private(home.token, left)
         assert len(home_folder.token(home)) == 43
 
     def test_a_token_that_others_could_read_is_replaced(self, home: Home) -> None:
@@ -78,9 +79,9 @@ class TestHome:
 
     def test_a_private_file_is_whole_or_not_there(self, home: Home) -> None:
         path = home.path / "file"
-        home_folder.write_private(path, "first")
+        write_private(path, "first")
         with pytest.raises(UnicodeEncodeError):
-            home_folder.write_private(path, "half \ud800")
+            write_private(path, "half \ud800")
         assert path.read_text() == "first"
         assert [entry.name for entry in home.path.iterdir()] == ["file"]
 
@@ -108,7 +109,7 @@ class TestHome:
     def test_the_runtime_file_of_another_master_stays(self, home: Home) -> None:
         other = announce(home, "http://127.0.0.1:5").model_dump() | {"pid": os.getppid(), "start": ""}
         other["start"] = start_mark(os.getppid())
-        home_folder.write_private(home.runtime, json.dumps(other))
+        write_private(home.runtime, json.dumps(other))
         withdraw(home)
         assert home.runtime.exists()
 

@@ -1,0 +1,66 @@
+"""Addresses of masters: what form they have, and ways to a master that has none which lasts."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from det_native.errors import ArgumentError
+
+
+class Route(Protocol):
+    """How a session reaches a master whose address may change, or has to be made first."""
+
+    #: Seconds that one who waits for an experiment goes on while the master is out of reach.
+    patience: float
+
+    @property
+    def name(self) -> str:
+        """What the master is called."""
+
+    def address(self) -> tuple[str, str]:
+        """Return the address to send to now, and the token; raises DetError if there is none."""
+
+    def doubt(self) -> None:
+        """Take note that no answer came from that address."""
+
+
+def normal_url(url: str) -> str:
+    """Return an address as ``scheme://host:port`` without a path's trailing slash.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no HTTP address, or plain HTTP to another machine.
+    """
+    text = url.strip()
+    if "://" not in text:
+        text = f"{'http' if is_loopback(f'http://{text}') else 'https'}://{text}"
+    text = text.rstrip("/")
+    try:
+        parts = urlsplit(text)
+        complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an IPv6 address that is none
+        complete = False
+    if not complete or parts.query or parts.fragment:
+        given = "" if "@" in text else f' "{url}"'  # no password gets into a log
+        raise ArgumentError(f'The master\'s address{given} is not of the form "https://host:port".')
+    if parts.username is not None:
+        raise ArgumentError("The master's address must not hold a name or password; the token goes into DET_TOKEN.")
+    if parts.scheme == "http" and not is_loopback(text):
+        raise ArgumentError(
+            f"The token would travel in the clear to {parts.hostname}: use https://, or an SSH tunnel to this machine."
+        )
+    return text
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address is on this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,189 @@
+"""Asks the other machine for its master: finds a Python with det_native there, which answers with one line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict
+
+from det_native._version import __version__
+from det_native.client.remote.ssh import Line
+from det_native.client.remote.target import Target
+from det_native.client.remote.there import MARK
+from det_native.errors import (
+    AuthenticationError,
+    DetError,
+    MasterError,
+    MasterStartError,
+    MasterUnreachableError,
+    NoMasterError,
+    ProtocolMismatchError,
+    UnsupportedFeatureError,
+    error_class,
+)
+from det_native.schema.home import RuntimeFile
+
+Verb = Literal["find", "start", "stop", "kill"]
+
+# Where `det remote setup` makes the environment, there.
+ENVIRONMENT = '"${XDG_DATA_HOME:-$HOME/.local/share}"/det_native_environment'
+_SECONDS = 120.0
+_NOTHING = 9
+
+# Run by whatever Python there is, so no newer than it must be. It says by its exit code whether another one is tried.
+_CODE = f"""
+import sys
+sys.path[:] = [place for place in sys.path if place]
+import json
+def answer(**facts):
+    print("{MARK}" + json.dumps(dict(facts, python=sys.executable)))
+if sys.version_info < (3, 11):
+    answer(kind="python", found="%d.%d" % sys.version_info[:2])
+    sys.exit(9)
+try:
+    import det_native
+except ImportError:
+    answer(kind="package")
+    sys.exit(9)
+try:
+    from det_native.client.remote import there
+except ImportError:
+    answer(kind="old", version=det_native.__version__)
+else:
+    there.main(sys.argv[1])
+"""
+
+_SCRIPT = """
+code={code}
+ask() {{
+    [ -n "$1" ] && [ -x "$1" ] || return 0
+    "$1" -c "$code" {verb} </dev/null
+    status=$?
+    [ $status = 9 ] || exit $status
+}}
+{candidates}
+exit 9
+"""
+_CANDIDATES = """
+ask {environment}/bin/python
+for name in python3 python python3.13 python3.12 python3.11; do ask "$(command -v $name)"; done
+for name in python3 python; do
+    ask "$("${{SHELL:-/bin/sh}}" -lc "command -v $name" </dev/null 2>/dev/null | tail -n 1)"
+done
+"""
+
+
+class MasterThere(BaseModel):
+    """The master that runs on the other machine."""
+
+    model_config = ConfigDict(frozen=True)
+
+    runtime: RuntimeFile
+    home: str
+    token: str
+    python: str
+    version: str
+    fresh: bool = False
+
+    @property
+    def host_and_port(self) -> tuple[str, int]:
+        """Where it listens, as seen there."""
+        parts = urlsplit(self.runtime.url)
+        host = parts.hostname or "127.0.0.1"
+        return f"[{host}]" if ":" in host else host, parts.port or 80
+
+
+def ask(line: Line, verb: Verb) -> MasterThere:
+    """Return the master of the other machine.
+
+    Parameters
+    ----------
+    line : Line
+    verb : str
+        ``start`` starts one where none runs; ``stop`` and ``kill``, which ends its workers too, say who has ended.
+
+    Raises
+    ------
+    MasterUnreachableError
+        If the connection is lost, no Python or package is there, or no master runs and none is to be started.
+    MasterStartError
+        If it was to be started and did not get ready.
+    DetError
+        What else is wrong there.
+    """
+    target = line.target
+    done = line.run(_script(target, verb), seconds=_SECONDS)
+    answers = _answers(done.printed)
+    answer = next((found for found in answers if found["kind"] not in ("python", "package")), None)
+    if answer is None and done.code != _NOTHING:
+        said = (done.complained.strip() or done.printed.strip() or f"exit code {done.code}").splitlines()[-1]
+        raise MasterStartError(f"det_native does not start on {target.machine}: {said}")
+    if answer is None:
+        raise _nothing_there(target, answers)
+    if answer["kind"] == "old":
+        raise ProtocolMismatchError(
+            f"{target.machine} has det_native {answer['version']}, which cannot be reached by SSH yet; here is "
+            f"{__version__}. `det remote setup {target.name}` brings the same version there."
+        )
+    if answer["kind"] == "failed":
+        raise (error_class(answer["error"]) or MasterStartError)(f"On {target.machine}: {answer['message']}")
+    if answer["kind"] == "none":
+        raise no_master(target, answer["home"])
+    if not answer["token"]:
+        raise AuthenticationError(
+            f"On {target.machine}: the token in {answer['home']} is gone; `det -m {target.name} down` and `up`."
+        )
+    found = MasterThere.model_validate(answer)
+    if urlsplit(found.runtime.url).scheme != "http":
+        raise UnsupportedFeatureError(
+            f"The master on {target.machine} serves TLS at {found.runtime.url}: name that address, with its name for "
+            "the machine, instead of ssh://; or start it there without a certificate."
+        )
+    return found
+
+
+def no_master(target: Target, home: str) -> MasterError:
+    """Return the error for a machine on which no master runs."""
+    return NoMasterError(
+        f"No master runs on {target.machine} in {home}. A submit starts it, or `det -m {target.name} up`."
+    )
+
+
+def _script(target: Target, verb: Verb) -> str:
+    if target.python is None:
+        candidates = _CANDIDATES.format(environment=ENVIRONMENT)
+    elif target.python.startswith("~/"):
+        candidates = f'ask "$HOME"/{shlex.quote(target.python[2:])}'
+    else:
+        candidates = f"ask {shlex.quote(target.python)}"
+    return _SCRIPT.format(code=shlex.quote(_CODE), verb=verb, candidates=candidates)
+
+
+def _answers(printed: str) -> list[dict[str, Any]]:
+    return [json.loads(line.partition(MARK)[2]) for line in printed.splitlines() if MARK in line]
+
+
+def _nothing_there(target: Target, answers: list[dict[str, Any]]) -> DetError:
+    setup = f"`det remote setup {target.name}` makes an environment with it there"
+    without = [answer["python"] for answer in answers if answer["kind"] == "package"]
+    if without:
+        return MasterUnreachableError(
+            f"det_native is not installed on {target.machine} (looked at {', '.join(dict.fromkeys(without))}): "
+            f"{setup}; or name the Python that has it, {_with_python(target)}."
+        )
+    if target.python is not None:
+        return MasterUnreachableError(f"There is no Python {target.python} on {target.machine}: mend the address.")
+    too_old = sorted({answer["found"] for answer in answers})
+    found = f" (found: {', '.join(too_old)})" if too_old else ""
+    return MasterUnreachableError(
+        f"There is no Python 3.11 or newer on {target.machine}{found}: install one there, or name it, "
+        f"{_with_python(target)}."
+    )
+
+
+def _with_python(target: Target) -> str:
+    plain = Target(target.host, target.user, target.port)
+    return f"{plain.name}?python=/path/to/python"

@@ -1,0 +1,263 @@
+"""The way to a master behind SSH: one connection and one forwarded port for all kernels, Jupyter and ``det`` of a user.
+
+What stands is noted in a file of the home folder (``remote/``), and made anew by whoever finds that it stands no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from det_native.client.remote.asking import MasterThere, Verb, ask
+from det_native.client.remote.ssh import Line, answers
+from det_native.client.remote.target import Target
+from det_native.errors import DetError, MasterUnreachableError, NoMasterError
+from det_native.schema.home import Home
+from det_native.schema.private_files import write_private
+from det_native.schema.processes import is_alive, start_mark
+
+_LOCK_SECONDS = 150.0
+_LOCK_POLL_SECONDS = 0.02
+# For so long, nobody tries again what has just failed.
+_FAILURE_SECONDS = 1.0
+
+
+class Link(BaseModel):
+    """A connection that stands, with the master at its other end."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    pid: int
+    start: str
+    port: int
+    there: MasterThere
+    made: str
+
+    @property
+    def url(self) -> str:
+        """Where the master is reached on this machine."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def stands(self) -> bool:
+        """Whether ``ssh`` holds the connection."""
+        return is_alive(self.pid, self.start)
+
+
+class Connection:
+    """The files of the connection to one machine.
+
+    Parameters
+    ----------
+    target : Target
+    home : Home
+        The folder of this user, here.
+    """
+
+    def __init__(self, target: Target, home: Home) -> None:
+        self.target = target
+        key = hashlib.sha256(target.name.encode()).hexdigest()[:16]
+        folder = home.path / "remote"
+        self._file = folder / f"{key}.json"
+        self._lock = FileLock(
+            folder / f"{key}.lock", timeout=_LOCK_SECONDS, mode=0o600, poll_interval=_LOCK_POLL_SECONDS
+        )
+        self.line = Line(target, f"{home.path} {target.name}", folder / f"{key}.log")
+
+    def standing(self) -> Link | None:
+        """Return the connection if it stands; nothing is sent."""
+        found = self._noted()
+        return found if found is not None and found.stands else None
+
+    def reach(self, verb: Verb, doubted: Link | None = None) -> Link:
+        """Return the connection, made if need be.
+
+        Parameters
+        ----------
+        verb : str
+            ``start`` has a master started there if none runs.
+        doubted : Link, optional
+            One over which no master has answered: it is looked at, unless somebody has done so since.
+
+        Raises
+        ------
+        DetError
+            If there is no way to a master there.
+        """
+        found = self.standing()
+        if found is not None and (doubted is None or found.made != doubted.made):
+            return found
+        with self._held():
+            found = self.standing()
+            if found is not None and (doubted is None or found.made != doubted.made):
+                return found
+            return self._made(verb)
+
+    def stop(self, *, kill: bool) -> bool:
+        """Stop the master there; return whether one ran.
+
+        Parameters
+        ----------
+        kill : bool
+            Whether to end its workers, too.
+        """
+        with self._held():
+            if self.line.process() is None:
+                self.line.open()
+            try:
+                ask(self.line, "kill" if kill else "stop")
+            except NoMasterError:
+                return False
+            finally:
+                self._forget()
+        return True
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether the server there does not let a port be forwarded."""
+        return "administratively prohibited" in self.line.said()
+
+    def close(self) -> bool:
+        """End the connection, nothing else; return whether there was one."""
+        with self._held():
+            stood = self.standing() is not None
+            self._forget()
+        return stood
+
+    def _made(self, verb: Verb) -> Link:
+        known = self._noted()
+        if known is not None and known.stands:
+            try:
+                return self._led(ask(self.line, verb), known)
+            except MasterUnreachableError as error:
+                if isinstance(error, NoMasterError) or self.line.process() is None:
+                    self._forget()
+                if self.line.process() is not None or isinstance(error, NoMasterError):
+                    raise  # the machine has answered
+        self.line.open()
+        try:
+            return self._led(ask(self.line, verb), known)
+        except BaseException:
+            self._forget()  # what stands, leads to a master
+            raise
+
+    def _forget(self) -> None:
+        self.line.close()
+        self._file.unlink(missing_ok=True)
+
+    def _led(self, there: MasterThere, known: Link | None) -> Link:
+        """Lead a port to the master there, and note it."""
+        pid = self.line.process()
+        mark = None if pid is None else start_mark(pid)
+        if pid is None or mark is None:
+            raise MasterUnreachableError(f"The connection to {self.target.machine} broke off while it was made.")
+        port = None if known is None else known.port
+        host, number = there.host_and_port
+        same = known is not None and (known.pid, known.start) == (pid, mark)
+        if known is None or port is None or not same or known.there.runtime != there.runtime or not answers(port):
+            if known is not None and same:
+                self.line.forget(known.port, *known.there.host_and_port)
+            port = self.line.forward(host, number, port)
+        link = Link(
+            name=self.target.name, pid=pid, start=mark, port=port, there=there, made=datetime.now(UTC).isoformat()
+        )
+        noted = link.model_copy(update={"there": there.model_copy(update={"fresh": False})})
+        write_private(self._file, noted.model_dump_json(indent=1) + "\n")
+        return link
+
+    def _noted(self) -> Link | None:
+        try:
+            return Link.model_validate_json(self._file.read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the lock."""
+        Path(self._lock.lock_file).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self._lock.acquire()
+        except Timeout as error:
+            raise MasterUnreachableError(
+                f"Another process has been connecting to {self.target.name} for {_LOCK_SECONDS:.0f} s; try again."
+            ) from error
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
+class Route:
+    """How one session reaches a master behind SSH; threads may share it.
+
+    Parameters
+    ----------
+    connection : Connection
+    link : Link
+        As it stands now.
+    """
+
+    #: Seconds that a client goes on waiting for the machine to be reachable again: a night on the road.
+    patience = 86_400.0
+
+    def __init__(self, connection: Connection, link: Link) -> None:
+        self._connection = connection
+        self._link = link
+        self._doubted = False
+        self._failure: DetError | None = None
+        self._failed = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """What the master is called."""
+        return self._connection.target.name
+
+    @property
+    def machine(self) -> str:
+        """What its machine is called."""
+        return self._connection.target.machine
+
+    def address(self) -> tuple[str, str]:
+        """Return the master's address on this machine and its token; the connection is made anew if it is gone.
+
+        Raises
+        ------
+        DetError
+            If that is not possible now.
+        """
+        if self._doubted or not self._link.stands:
+            with self._lock:
+                if self._doubted or not self._link.stands:
+                    self._renew()
+        return self._link.url, self._link.there.token
+
+    def _renew(self) -> None:
+        if self._failure is not None and time.monotonic() - self._failed < _FAILURE_SECONDS:
+            raise self._failure.with_traceback(None)  # of another thread, a moment ago
+        try:
+            self._link = self._connection.reach("find", self._link if self._doubted else None)
+        except DetError as error:
+            self._failure, self._failed = error, time.monotonic()
+            raise
+        self._failure, self._doubted = None, False
+
+    def start(self) -> Link:
+        """Have a master started there, since none has answered; return the way to it."""
+        with self._lock:
+            self._link = self._connection.reach("start", self._link)
+            self._doubted = False
+        return self._link
+
+    def doubt(self) -> None:
+        """Have the connection looked at before it is used again: a request has failed."""
+        self._doubted = True

@@ -1,0 +1,243 @@
+"""One connection of the system's ``ssh`` to a machine, which goes on in the background and is shared by processes.
+
+``ssh`` itself does the sharing (its control socket): commands and forwarded ports go over the connection that stands.
+The user's keys, agent, jump hosts and ``~/.ssh/config`` are used; nothing is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from det_native.client.remote.problems import problem_of
+from det_native.client.remote.target import Target
+from det_native.errors import MasterUnreachableError, MissingDependencyError, UnsupportedFeatureError
+
+# Seconds without any open request after which the connection ends by itself; the next request makes it anew.
+IDLE_SECONDS = 600
+# A line that is silent counts as cut after three times as many seconds.
+_ALIVE_SECONDS = 5
+_CONNECT_SECONDS = 10
+_OPEN_SECONDS = 60.0
+_CONTROL_SECONDS = 10.0
+_SSH_FAILED = 255
+# Unix sockets have short names, and ssh adds 17 letters while it makes one.
+_LONGEST_PATH = 85
+_LOOPBACK = "127.0.0.1"
+_PROCESS = re.compile(r"pid=(\d+)")
+_PORT_TRIES = 5
+
+
+class Done(NamedTuple):
+    """How a script has ended there, and what it has printed."""
+
+    code: int
+    printed: str
+    complained: str
+
+
+class Line:
+    """The shared connection to one machine.
+
+    Whoever opens or closes it holds a lock.
+
+    Parameters
+    ----------
+    target : Target
+    key : str
+        Tells it from other connections of this user.
+    log : Path
+        Where ``ssh`` writes what is wrong.
+    """
+
+    def __init__(self, target: Target, key: str, log: Path) -> None:
+        self.target = target
+        self._log = log
+        self._socket = _socket_folder() / hashlib.sha256(key.encode()).hexdigest()[:16]
+
+    def open(self) -> int:
+        """Connect; returns the process that holds the connection.
+
+        Raises
+        ------
+        MasterUnreachableError, AuthenticationError
+            If that fails, with the reason.
+        """
+        self.close()
+        self._log.unlink(missing_ok=True)
+        options = (
+            *("BatchMode=yes", f"ConnectTimeout={_CONNECT_SECONDS}", "LogLevel=INFO"),
+            *(f"ControlPersist={IDLE_SECONDS}", f"ServerAliveInterval={_ALIVE_SECONDS}", "ServerAliveCountMax=3"),
+            # Of what the user has configured for work in a terminal there.
+            *("ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "RequestTTY=no", "RemoteCommand=none"),
+            *("PermitLocalCommand=no", "Tunnel=no"),
+        )
+        command = [
+            *(_program(), "-M", "-N", "-f", "-S", str(self._socket), "-E", str(self._log)),
+            *(text for option in options for text in ("-o", option)),
+            *self.target.arguments,
+        ]
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_OPEN_SECONDS,
+                start_new_session=True,  # Ctrl-C here ends what is done here, not the connection of others
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise problem_of(f"{self.said()}\nnot connected after {_OPEN_SECONDS:.0f} s", self.target) from error
+        process = self.process() if done.returncode == 0 else None
+        if process is None:
+            raise problem_of(self.said(), self.target)
+        return process
+
+    def said(self) -> str:
+        """Return what ``ssh`` has written about this connection."""
+        try:
+            return self._log.read_text(errors="replace")
+        except OSError:
+            return ""
+
+    def process(self) -> int | None:
+        """Return the process that holds the connection, None if there is none."""
+        match = _PROCESS.search(self._control("check"))
+        return int(match[1]) if match else None
+
+    def run(self, script: str, *, seconds: float) -> Done:
+        """Run a script of the Bourne shell there.
+
+        Raises
+        ------
+        MasterUnreachableError
+            If the connection is lost meanwhile.
+        """
+        command = [*self._shared(), "-T", *self.target.arguments, "sh -s"]
+        try:
+            done = subprocess.run(
+                command,
+                input=script.encode(),
+                capture_output=True,
+                timeout=seconds,
+                start_new_session=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise MasterUnreachableError(
+                f"{self.target.machine} has not answered after {seconds:.0f} s; `{self.target.typed}` in a terminal "
+                "shows what is the matter there."
+            ) from error
+        if done.returncode == _SSH_FAILED:
+            raise problem_of(f"{done.stderr.decode(errors='replace')}\n{self.said()}", self.target)
+        return Done(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def forward(self, host: str, port: int, wish: int | None) -> int:
+        """Forward a port of this machine's loopback to one there; returns it.
+
+        Parameters
+        ----------
+        wish : int or None
+            The port to take, if it is free.
+
+        Raises
+        ------
+        MasterUnreachableError
+            If none can be forwarded.
+        """
+        said = ""
+        for local in [*([wish] if wish else []), *(_free_port() for _ in range(_PORT_TRIES))]:
+            if answers(local):
+                continue
+            said = self._control("forward", "-L", f"{_LOOPBACK}:{local}:{host}:{port}")
+            if answers(local):
+                return local
+        raise MasterUnreachableError(
+            f"No port of this machine could be forwarded to {self.target.machine} ({said.strip() or 'none is free'})."
+        )
+
+    def forget(self, local: int, host: str, port: int) -> None:
+        """Forward a port no more; what goes over it now goes on."""
+        self._control("cancel", "-L", f"{_LOOPBACK}:{local}:{host}:{port}")
+
+    def close(self) -> None:
+        """End the connection, if there is one."""
+        if self._socket.exists():
+            self._control("exit")
+            self._socket.unlink(missing_ok=True)
+
+    def _control(self, verb: str, *options: str) -> str:
+        """Tell the process that holds the connection something; returns what is said about it."""
+        if not self._socket.exists():
+            return ""
+        try:
+            done = subprocess.run(
+                [*self._shared(), "-O", verb, *options, *self.target.arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_CONTROL_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "ssh does not answer"
+        return done.stderr
+
+    def _shared(self) -> list[str]:
+        """Return the beginning of a command that uses this connection and never makes one of its own."""
+        return [_program(), "-F", "none", "-S", str(self._socket), "-o", "ControlMaster=no", "-o", "ProxyCommand=false"]
+
+
+def answers(port: int) -> bool:
+    """Return whether something listens at a port of this machine's loopback."""
+    with closing(socket.socket()) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((_LOOPBACK, port)) == 0
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind((_LOOPBACK, 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+def _program() -> str:
+    if sys.platform == "win32":
+        raise UnsupportedFeatureError(
+            "Windows' own ssh cannot share a connection: work in WSL, or forward the master's port with `ssh -L` and "
+            "set DET_MASTER and DET_TOKEN."
+        )
+    found = shutil.which("ssh")
+    if found is None:
+        raise MissingDependencyError("There is no `ssh` on this machine: install OpenSSH's client (openssh-client).")
+    return found
+
+
+def _socket_folder() -> Path:
+    """Return a folder with a short name that only this user can open."""
+    name = f"det-native-{os.getuid()}"
+    given = [Path(base) / name for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir()) if base]
+    for folder in (*given, Path("/tmp", name)):
+        if len(str(folder)) + 17 + 17 > _LONGEST_PATH:
+            continue
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=False, exist_ok=True)
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077:
+                return folder
+    raise UnsupportedFeatureError(
+        f"There is no folder for the connections of ssh: make {given[0] if given else name} one that only you can open."
+    )

@@ -1,0 +1,54 @@
+"""What is run on the machine that SSH leads to: finds the master of its user, or starts it, and says where it is."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from typing import Any
+
+from det_native._version import PROTOCOL, __version__
+from det_native.client.home import read_token
+from det_native.client.starting import ensure_master
+from det_native.client.stopping import stop_master
+from det_native.errors import DetError
+from det_native.schema.home import Home, read_runtime
+
+# What begins the line of the answer: a shell there may print lines of its own.
+MARK = "det_native answers: "
+
+
+def main(verb: str) -> None:
+    """Print the answer to ``find``, ``start``, ``stop`` or ``kill`` (which ends the workers too), one line."""
+    print(MARK + json.dumps(_answer(verb)), flush=True)
+
+
+def _answer(verb: str) -> dict[str, Any]:
+    home = Home.default()
+    own = {"version": __version__, "protocol": PROTOCOL, "python": sys.executable, "home": str(home.path)}
+    fresh = False
+    try:
+        runtime = read_runtime(home)
+        if verb == "start" and runtime is None:
+            started = ensure_master(home)
+            runtime, fresh = started.runtime, started.fresh
+        elif verb in ("stop", "kill") and runtime is not None:
+            stop_master(runtime, home, kill=verb == "kill")
+        token = read_token(home) if runtime is not None else None
+    except DetError as error:
+        return {**own, "kind": "failed", "error": type(error).__name__, "message": str(error)}
+    except OSError as error:
+        return {**own, "kind": "failed", "error": "MasterStartError", "message": _unusable(home, error)}
+    if runtime is None:
+        return {**own, "kind": "none"}
+    return {**own, "kind": "master", "token": token, "runtime": runtime.model_dump(mode="json"), "fresh": fresh}
+
+
+def _unusable(home: Home, error: OSError) -> str:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"The master's home {home.path} belongs to another user. Set DET_HOME to a folder of yours."
+    return f"The master's home {home.path} cannot be used: {error.strerror}."
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
