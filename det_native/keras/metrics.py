@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 _OVERRIDABLE = ("compute_loss", "compute_metrics", "evaluate", "make_test_function", "test_step")
@@ -31,6 +32,14 @@ def certain_metrics(model: Any) -> list[str] | None:
     given = tf.nest.flatten([compiled._user_metrics, compiled._user_weighted_metrics])
     names = [_name(metric) for metric in given if metric is not None]
     return None if None in names else ["loss", *(name for name in names if name)]
+
+
+def greater_is_better(name: str) -> bool:
+    """Return whether Keras takes greater values of a metric for better, as its callbacks do with ``mode="auto"``.
+
+    Metrics of Keras 2.15 do not say it themselves; its callbacks tell it by their name.
+    """
+    return tf.keras.callbacks.EarlyStopping(monitor=name).monitor_op is np.greater
 
 
 def _name(metric: Any) -> str | None:

@@ -339,6 +339,7 @@ class ComparisonReport(_Model):
     type: Literal["comparison"] = "comparison"
     seq: int = Field(ge=1)
     name: str = Field(min_length=1, max_length=NOTICE_LENGTH)
+    smaller_is_better: bool = True
 
 
 class ExitReport(_Model):

@@ -338,6 +338,25 @@ def test_without_a_loss_the_first_metric_is_taken_after_the_first_batch_and_name
     assert [int(one.iterations) for one in (loaded.d_optimizer, loaded.g_optimizer, loaded.optimizer)] == [10, 10, 0]
 
 
+class Scored(Duel):
+    def test_step(self, data: Any) -> Any:
+        return {"accuracy": tf.cast(self.scored.assign_add(1.0), tf.float32)}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scored = tf.Variable(0.0, trainable=False)
+
+
+def test_greater_values_of_an_accuracy_that_nobody_named_are_better(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.Duel", Scored)
+    experiment = duel(validation_data=(X,)).experiment
+    assert "first metric, 'val_accuracy'; a greater value is better" in caplog.text
+    assert experiment.config["searcher"]["smaller_is_better"] is False
+    assert experiment.top_checkpoint().metrics == {"val_accuracy": max(experiment.history["val_accuracy"])}
+
+
 def test_of_a_validation_too_the_first_metric_is_taken() -> None:
     experiment = duel(validation_data=(X,)).experiment
     assert experiment.config["searcher"]["metric"] == "val_realism"

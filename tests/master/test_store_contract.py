@@ -283,3 +283,15 @@ def test_the_metric_that_the_training_names_is_the_experiments(fixture: Fixture)
         told = events.after(connection, OWNER, 0)
     assert (found.metric, found.config["searcher"]["metric"], found.best_validation) == ("d_loss", "d_loss", 2.0)
     assert [event.data["metric"] for event in told if event.type == "experiment"][-1] == "d_loss"
+
+
+def test_which_values_of_that_metric_are_better_is_the_experiments_too(fixture: Fixture) -> None:
+    run = fixture.run()
+    named = {"type": "comparison", "name": "accuracy", "smaller_is_better": False}
+    run.say(named, metrics_report("validation", [4], accuracy=[0.5]), metrics_report("validation", [8], accuracy=[0.8]))
+    run.say(metrics_report("validation", [12], accuracy=[0.6]))
+    with fixture.database.read() as connection:
+        found = experiments.get(connection, fixture.experiment_id)
+        trial = trials.get(connection, fixture.trial_id)
+    assert (found.smaller_is_better, found.config["searcher"]["smaller_is_better"]) == (False, False)
+    assert (found.best_validation, trial.best_validation) == (0.8, 0.8)

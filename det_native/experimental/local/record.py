@@ -105,7 +105,7 @@ class Record:
 
     def _tell(self, reporter: LocalReporter, batches: int) -> None:
         """Write how far the trial is, and the experiment with it."""
-        self._compare_by(reporter.metric)
+        self._compare_by(reporter)
         trial = self._trials[-1].model_copy(
             update={"batches": batches, "best_validation": reporter.best_metric(), "warning": reporter.told}
         )
@@ -116,13 +116,13 @@ class Record:
         progress = self._progress(part)
         self._update(progress=progress, seconds_left=self._time_left.observe(time.monotonic(), progress))
 
-    def _compare_by(self, metric: str | None) -> None:
+    def _compare_by(self, reporter: LocalReporter) -> None:
         """Keep by which metric trials are compared, which the first batch of a training may have told."""
-        if metric and metric != self._config.searcher.metric:
-            searcher = self._config.searcher.model_copy(update={"metric": metric})
+        if reporter.metric and reporter.metric != self._config.searcher.metric:
+            said = {"metric": reporter.metric, "smaller_is_better": reporter.smaller_is_better}
+            searcher = self._config.searcher.model_copy(update=said)
             self._config = self._config.model_copy(update={"searcher": searcher})
-            changes = {"metric": metric, "config": self._config.model_dump(mode="json")}
-            self._detail = self._detail.model_copy(update=changes)
+            self._detail = self._detail.model_copy(update={**said, "config": self._config.model_dump(mode="json")})
 
     def _progress(self, part: float) -> float:
         """Return how far the experiment is, by how far its last trial is."""
@@ -146,7 +146,7 @@ class Record:
             self._spool.close()
             self._spool = None
         trial = self._trials[-1]
-        self._compare_by(reporter.metric)
+        self._compare_by(reporter)
         self._write_reports(trial.id, reporter)
         reported = (*reporter.training_rows[-1:], *reporter.validation_rows[-1:])
         done = batches or max((row.batch for row in reported), default=0)

@@ -138,7 +138,7 @@ class Experiments:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._searchers: dict[int, Searcher] = {}
+        self._searchers: dict[int, tuple[bool, Searcher]] = {}
         self._time_left: dict[int, TimeLeft] = {}
         self._touched: set[int] = set()
         self._progress_at = 0.0
@@ -260,12 +260,12 @@ class Experiments:
             tell_experiment(transaction, experiment_id)
 
     def _searcher(self, experiment: rest.Experiment) -> Searcher:
-        searcher = self._searchers.get(experiment.id)
-        if searcher is None:
+        smaller, searcher = self._searchers.get(experiment.id, (True, None))
+        if searcher is None or smaller != experiment.smaller_is_better:  # told by the first batch of a training
             with self._context.database.read() as connection:
                 snapshot = experiments.searcher(connection, experiment.id)
             searcher = make_searcher(ExperimentConfig.model_validate(experiment.config), snapshot)
-            self._searchers[experiment.id] = searcher
+            self._searchers[experiment.id] = experiment.smaller_is_better, searcher
         return searcher
 
     @contextmanager

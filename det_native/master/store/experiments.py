@@ -196,11 +196,12 @@ def set_best(transaction: Transaction, experiment_id: int, value: float | None) 
     _update(transaction, experiment_id, best_validation=value)
 
 
-def compare_by(transaction: Transaction, experiment_id: int, metric: str) -> None:
-    """Have trials compared by a metric, as if the configuration had named it."""
+def compare_by(transaction: Transaction, experiment_id: int, metric: str, *, smaller_is_better: bool) -> None:
+    """Have trials compared by a metric, as if the configuration had named it and which of its values are better."""
     config = get(transaction.connection, experiment_id).config
-    searcher = {**config.get("searcher", {}), "metric": metric}
-    _update(transaction, experiment_id, metric=metric, config={**config, "searcher": searcher})
+    said = {"metric": metric, "smaller_is_better": smaller_is_better}
+    searcher = {**config.get("searcher", {}), **said}
+    _update(transaction, experiment_id, **said, config={**config, "searcher": searcher})
 
 
 def set_state(

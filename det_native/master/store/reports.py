@@ -174,7 +174,6 @@ _FACTS = (
         experiments.c.owner,
         experiments.c.state.label("experiment_state"),
         experiments.c.metric,
-        experiments.c.smaller_is_better,
         experiments.c.best_validation.label("experiment_best"),
     )
     .join(trial_table, trial_table.c.id == runs.c.trial_id)
@@ -284,9 +283,14 @@ def _apply_comparison(transaction: Transaction, run: _Run, report: rest.Comparis
     """Keep what the first trial says that has seen its metrics; the others of a search are compared by that."""
     if report.name == run.metric or run.row.experiment_best is not None:
         return
-    experiment_store.compare_by(transaction, run.row.experiment_id, report.name)
+    experiment_store.compare_by(
+        transaction, run.row.experiment_id, report.name, smaller_is_better=report.smaller_is_better
+    )
     run.metric = report.name
-    sentence = f"Trials are compared by {report.name}, the first metric that the training reports."
+    better = "smaller" if report.smaller_is_better else "greater"
+    sentence = (
+        f"Trials are compared by {report.name}, the first metric that the training reports; a {better} value is better."
+    )
     log_store.add(transaction, run.row.trial_id, run.run_id, "system", [sentence])
     experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
     events.experiment_changed(transaction, experiment, run.row.owner)
@@ -316,12 +320,11 @@ def _note_waiting(transaction: Transaction, row: AnyRow, text: str) -> None:
 def _keep_best(transaction: Transaction, run: _Run) -> None:
     if not run.values:
         return
-    choose = min if run.row.smaller_is_better else max
+    experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
+    choose = min if experiment.smaller_is_better else max
     value = choose(run.values)
     trial = trials.get(transaction.connection, run.row.trial_id).best_validation
-    experiment = experiment_store.get(transaction.connection, run.row.experiment_id).best_validation
     best_of_trial = value if trial is None else choose(value, trial)
     trials.update_row(transaction, run.row.trial_id, best_validation=best_of_trial)
-    experiment_store.set_best(
-        transaction, run.row.experiment_id, value if experiment is None else choose(value, experiment)
-    )
+    best = experiment.best_validation
+    experiment_store.set_best(transaction, run.row.experiment_id, value if best is None else choose(value, best))

@@ -244,6 +244,6 @@ def _pass_on(line: bytes, reporter: Reporter) -> None:
     elif isinstance(report, MetricsReport) and report.kind is MetricKind.TRAINING:
         reporter.training(report.batches, report.metrics)
     elif isinstance(report, ComparisonReport):
-        reporter.compare_by(report.name)
+        reporter.compare_by(report.name, smaller_is_better=report.smaller_is_better)
     elif isinstance(report, MetricsReport):
         reporter.validation(report.batches[0], {name: column[0] for name, column in report.metrics.items()})

@@ -35,6 +35,8 @@ class LocalReporter(Reporter):
         The last notice.
     metric : str or None
         By which trials are compared.
+    smaller_is_better : bool
+        Which of its values are better.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class LocalReporter(Reporter):
         observe: Callable[[int, Mapping[str, Any]], None] | None = None,
     ) -> None:
         self.metric = metric
-        self._smaller_is_better = smaller_is_better
+        self.smaller_is_better = smaller_is_better
         self._observe = observe
         # As they were reported: making rows of them would cost the loop more than all else that is kept of a batch.
         self._reported: deque[tuple[list[int], Mapping[str, list[float | None]]]] = deque()
@@ -91,16 +93,16 @@ class LocalReporter(Reporter):
         """Keep what has happened in the training and is no failure."""
         self.told = text
 
-    def compare_by(self, metric: str) -> None:
+    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Keep by which metric trials are compared."""
-        self.metric = metric
+        self.metric, self.smaller_is_better = metric, smaller_is_better
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""
         values = [row.metrics[self.metric] for row in self.validation_rows if self.metric in row.metrics]
         if not values:
             return None
-        best: float = min(values) if self._smaller_is_better else max(values)
+        best: float = min(values) if self.smaller_is_better else max(values)
         return best
 
 
@@ -147,9 +149,9 @@ class _PrintingReporter(Reporter):
         """Pass on what has happened."""
         self._reporter.warning(text)
 
-    def compare_by(self, metric: str) -> None:
+    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Pass on by which metric trials are compared."""
-        self._reporter.compare_by(metric)
+        self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""

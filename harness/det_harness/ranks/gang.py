@@ -102,7 +102,7 @@ class SilentReporter:
     def warning(self, text: str) -> None:
         """Report nothing."""
 
-    def compare_by(self, metric: str) -> None:
+    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report nothing."""
 
     def best_metric(self) -> float | None:

@@ -77,9 +77,9 @@ class LossWatch(Reporter):
         """Pass on a warning."""
         self._reporter.warning(text)
 
-    def compare_by(self, metric: str) -> None:
+    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Pass on by which metric trials are compared."""
-        self._reporter.compare_by(metric)
+        self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
 
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric."""

@@ -175,12 +175,12 @@ class SpoolReporter:
             self._append_rows()
             self._append(WarningReport(seq=self._next(), text=text))
 
-    def compare_by(self, metric: str) -> None:
+    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report by which metric trials are compared."""
         with self._wake:
             self._append_rows()
-            self._metric = metric
-            self._append(ComparisonReport(seq=self._next(), name=metric))
+            self._metric, self._smaller_is_better = metric, smaller_is_better
+            self._append(ComparisonReport(seq=self._next(), name=metric, smaller_is_better=smaller_is_better))
 
     def exit(
         self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None, *, early: bool = False

@@ -43,7 +43,7 @@ class Reporter(Protocol):
     def warning(self, text: str) -> None:
         """Report what has happened in the training and is no failure; the last one counts."""
 
-    def compare_by(self, metric: str) -> None:
+    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report by which metric trials are compared, where nobody has said it and the training has shown it."""
         return
 
@@ -128,12 +128,13 @@ class Services:
     communicator: Communicator = field(default_factory=OneProcess)
     warm_start: WarmStart | None = None
 
-    def compare_by(self, metric: str) -> None:
-        """Have trials compared by a metric, as if the configuration had named it."""
+    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
+        """Have trials compared by a metric, as if the configuration had named it and which of its values are better."""
         environment = self.environment
-        searcher = {**(environment.config.get("searcher") or {}), "metric": metric}
+        said = {"metric": metric, "smaller_is_better": smaller_is_better}
+        searcher = {**(environment.config.get("searcher") or {}), **said}
         self.environment = replace(environment, config={**environment.config, "searcher": searcher})
-        self.reporter.compare_by(metric)
+        self.reporter.compare_by(metric, smaller_is_better=smaller_is_better)
 
 
 @dataclass(frozen=True)

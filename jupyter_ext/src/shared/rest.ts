@@ -936,6 +936,11 @@ export interface components {
       /** Seq */
       seq: number;
       /**
+       * Smaller Is Better
+       * @default true
+       */
+      smaller_is_better: boolean;
+      /**
        * @description discriminator enum property added by openapi-typescript
        * @enum {string}
        */

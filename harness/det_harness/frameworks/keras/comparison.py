@@ -8,7 +8,7 @@ from typing import Any
 
 from det_harness.trial.services import Services
 from det_native.errors import TrialDefinitionError
-from det_native.keras.metrics import certain_metrics
+from det_native.keras.metrics import certain_metrics, greater_is_better
 from det_native.keras.native import FitCall
 from det_native.schema.metric_names import suggestion
 
@@ -69,11 +69,13 @@ class Comparison:
             return
         environment = self._services.environment
         before = environment.metric
-        self._services.compare_by(name)
+        # What the configuration says stays; that smaller is better is what it says of itself.
+        smaller = environment.smaller_is_better and not greater_is_better(name)
+        self._services.compare_by(name, smaller_is_better=smaller)
         logger.warning(
             "fit() reports no '%s': trials are compared by its first metric, '%s'; a %s value is better. Set "
             "searcher.metric (and smaller_is_better) for another.",
             before,
             name,
-            "smaller" if environment.smaller_is_better else "greater",
+            "smaller" if smaller else "greater",
         )
