@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from det_native.errors import ArgumentError, InvalidDataError
+
+GENERATOR_REFUSED = (
+    "a generator, which has no length, cannot be read by several workers and cannot be shared among processes: wrap it "
+    "by tf.data.Dataset.from_generator(), or make a tf.keras.utils.Sequence of it."
+)
 
 
 class SequenceAdapter:
@@ -43,6 +49,8 @@ class SequenceAdapter:
         if data is not None and sequence is not None:
             raise ArgumentError("SequenceAdapter(): data and sequence are the same argument; give one of them.")
         found = sequence if data is None else data
+        if isinstance(found, Iterator):
+            raise InvalidDataError(f"SequenceAdapter() was given {GENERATOR_REFUSED}")
         if not isinstance(found, tf.keras.utils.Sequence):
             raise InvalidDataError(
                 f"SequenceAdapter() takes a tf.keras.utils.Sequence, not {type(found).__name__}; a tf.data.Dataset or "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -11,7 +13,7 @@ from det_harness.frameworks.keras.due import DueValidations
 from det_harness.frameworks.keras.switches import needing_own_process
 from det_harness.trial.services import Services
 from det_native.errors import InvalidDataError, TrialDefinitionError
-from det_native.keras.adapter import SequenceAdapter
+from det_native.keras.adapter import GENERATOR_REFUSED, SequenceAdapter
 from det_native.keras.caches.decorators import check_after_cache
 from det_native.keras.context import seed_keras
 from det_native.keras.native import FitCall, is_compiled
@@ -19,6 +21,8 @@ from det_native.keras.switches import suppressed
 from det_native.keras.trial import TFKerasTrial
 from det_native.keras.trial_context import TFKerasTrialContext
 from det_native.schema.environment import TrialEnvironment
+
+logger = logging.getLogger("det_native")
 
 _QUEUE = ("use_multiprocessing", "workers", "max_queue_size")
 
@@ -93,11 +97,26 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
     validation = _arguments(name, context, trial, "build_validation_data_loader")
     model = _model(name, context, trial)
     callbacks = trial.keras_callbacks()
-    queue = {key: training.pop(key) for key in _QUEUE if key in training}
+    queue = _queue_arguments(name, training, validation)
     data = validation["x"] if "y" not in validation else tuple(validation[key] for key in _parts(validation))
     given = {**queue, **context.fit_arguments, **training, "validation_data": data, "callbacks": callbacks}
     given["validation_freq"] = DueValidations()
     return FitCall.of(context, model, "fit", (), given)
+
+
+def _queue_arguments(name: str, training: dict[str, Any], validation: dict[str, Any]) -> dict[str, Any]:
+    """Take from the arguments how Sequences are read: one way for both."""
+    queue, other = ({key: each.pop(key) for key in _QUEUE if key in each} for each in (training, validation))
+    passed_over = sorted(f"{key}={value}" for key, value in other.items() if queue.get(key, value) != value)
+    if passed_over:
+        logger.warning(
+            "%s.build_validation_data_loader(): %s %s no effect: the validation data are read as the adapter of "
+            "the training data says.",
+            name,
+            ", ".join(passed_over),
+            "has" if len(passed_over) == 1 else "have",
+        )
+    return queue or other
 
 
 def _parts(arguments: dict[str, Any]) -> list[str]:
@@ -149,6 +168,8 @@ def _arguments(name: str, context: Any, trial: TFKerasTrial, method: str) -> dic
         return {"x": data}
     if data is None:
         raise InvalidDataError(f"{where} returned None; return the data.")
+    if isinstance(data, Iterator):
+        raise InvalidDataError(f"{where} returned {GENERATOR_REFUSED}")
     if not isinstance(data, tuple | list) or len(data) not in (2, 3):
         what = f"{type(data).__name__} of {len(data)} parts" if isinstance(data, tuple | list) else type(data).__name__
         raise InvalidDataError(
