@@ -1,0 +1,168 @@
+"""What is wrong with an EstimatorTrial is told with the remedy; and the private attributes of TensorFlow in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+from det_harness.frameworks.estimator import internals
+from estimator_runs import BATCH_SIZE, Run, Small, X, Y, trial
+
+import det_native as det
+from det_native.errors import DetError, InvalidDataError, MissingDependencyError, TrialDefinitionError
+from det_native.estimator import EstimatorTrial, EstimatorTrialContext, version
+
+pytestmark = pytest.mark.slow
+
+
+def unwrapped_dataset() -> Any:
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(BATCH_SIZE)
+
+
+def training(input_fn: Any) -> dict[str, Any]:
+    return {"build_train_spec": lambda self: tf.estimator.TrainSpec(lambda: input_fn(self))}
+
+
+def validation(input_fn: Any) -> dict[str, Any]:
+    return {"build_validation_spec": lambda self: tf.estimator.EvalSpec(lambda: input_fn(self), steps=None)}
+
+
+def distributed(**arguments: Any) -> dict[str, Any]:
+    config = tf.estimator.RunConfig(model_dir="estimator", **arguments)
+    return {"build_estimator": lambda self: tf.estimator.Estimator(self.model_fn, config=config)}
+
+
+def returning(method: str, value: Any) -> dict[str, Any]:
+    return {method: lambda self: value}
+
+
+SPEC = tf.estimator.TrainSpec(unwrapped_dataset)
+WRONG: list[tuple[dict[str, Any], type[DetError], str]] = [
+    (returning("build_estimator", None), TrialDefinitionError, r"build_estimator\(\) returned None; return a tf\.est"),
+    (returning("build_estimator", 1), TrialDefinitionError, "returned a int; return a tf.estimator.Estimator"),
+    (
+        distributed(train_distribute=tf.distribute.MirroredStrategy(["/cpu:0"])),
+        TrialDefinitionError,
+        "RunConfig has train_distribute: leave it out, and set resources.slots_per_trial",
+    ),
+    (
+        distributed(eval_distribute=tf.distribute.MirroredStrategy(["/cpu:0"])),
+        TrialDefinitionError,
+        "RunConfig has eval_distribute",
+    ),
+    (returning("build_train_spec", (X, Y)), TrialDefinitionError, "returned a tuple; return a tf.estimator.TrainSpec"),
+    (returning("build_validation_spec", SPEC), TrialDefinitionError, "returned a TrainSpec; return a tf.estimator.Ev"),
+    (returning("build_validation_spec", None), TrialDefinitionError, "returned None; return a tf.estimator.EvalSpec"),
+    (returning("build_serving_input_receiver_fns", [1]), TrialDefinitionError, "returned a list; return a dictionary"),
+    (
+        returning("build_serving_input_receiver_fns", {"../x": len}),
+        TrialDefinitionError,
+        "the name '../x', which is to be that of a folder",
+    ),
+    (returning("build_serving_input_receiver_fns", {"x": 1}), TrialDefinitionError, "a int for 'x'; give a function"),
+    (
+        training(lambda self: ({"x": tf.constant(X)}, tf.constant(Y))),
+        InvalidDataError,
+        "The input_fn of the TrainSpec returned a tuple of 2 parts; return a tf.data.Dataset",
+    ),
+    (training(lambda self: None), InvalidDataError, "returned None; return a tf.data.Dataset"),
+    (
+        training(lambda self: unwrapped_dataset()),
+        InvalidDataError,
+        r"TrainSpec returned a Dataset that is not wrapped: call dataset = context\.wrap_dataset",
+    ),
+    (
+        training(lambda self: self.context.wrap_dataset(self.data().batch(2))),
+        InvalidDataError,
+        "made of a wrapped one: .* Call it once",
+    ),
+    (training(lambda self: self.context.wrap_dataset([1])), InvalidDataError, "takes a tf.data.Dataset, not list"),
+    (
+        training(lambda self: self.data().take(0).batch(2)),
+        InvalidDataError,
+        "returned a Dataset without batches; give it some",
+    ),
+    (validation(lambda self: unwrapped_dataset()), InvalidDataError, "EvalSpec returned a Dataset that is not wrapped"),
+    (
+        validation(lambda self: self.data().repeat().batch(2)),
+        InvalidDataError,
+        "EvalSpec returned a Dataset without end, which steps=None would read for ever: set steps",
+    ),
+    (
+        {"optimizer": lambda self: tf.compat.v1.train.AdamOptimizer()},
+        TrialDefinitionError,
+        r"optimizer of Changed is not wrapped: call optimizer = context\.wrap_optimizer",
+    ),
+    ({"optimizer": lambda self: self.context.wrap_optimizer("Adam")}, TrialDefinitionError, "not 'Adam': make one"),
+]
+
+
+@pytest.mark.parametrize(("parts", "kind", "told"), WRONG, ids=[str(number) for number in range(len(WRONG))])
+def test_what_is_wrong_is_told(parts: dict[str, Any], kind: type[DetError], told: str, tmp_path: Path) -> None:
+    with pytest.raises(kind, match=told):
+        Run(trial(**parts), tmp_path, batches=1).run()
+
+
+def test_a_class_without_its_methods_is_told_before_anything_runs() -> None:
+    class Empty(EstimatorTrial):
+        pass
+
+    class WithArgument(Small):
+        def build_estimator(self, hparams: Any) -> Any:  # type: ignore[override]
+            return None
+
+    config = {"searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 1}}}
+    with pytest.raises(TrialDefinitionError, match=r"Empty lacks build_estimator\(\), build_train_spec\(\)"):
+        det.experimental.create(Empty, config, local=True)
+    with pytest.raises(TrialDefinitionError, match=r"must take \(self\) only"):
+        det.experimental.create(WithArgument, config, local=True)
+
+
+def test_a_tensorflow_without_estimators_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    version.check()
+    monkeypatch.setattr(version, "tf", type("TensorFlow", (), {"__version__": "2.16.1"}))
+    with pytest.raises(MissingDependencyError, match=r"has TensorFlow 2\.16\.1: run  pip install \"tensorflow>=2\.15"):
+        version.check()
+
+
+def test_outside_a_run_nothing_has_to_be_wrapped() -> None:
+    context = EstimatorTrialContext.from_config({"hyperparameters": {"global_batch_size": 5}})
+    dataset = tf.data.Dataset.range(3)
+    assert context.wrap_dataset(context.wrap_dataset(dataset)) is dataset
+
+
+class TestInternals:
+    """Each private attribute of TensorFlow 2.15 does what it is used for."""
+
+    def test_warm_start_settings(self) -> None:
+        settings = tf.estimator.WarmStartSettings("somewhere")
+        model_fn = lambda features, labels, mode: None  # noqa: E731
+        estimator = tf.estimator.Estimator(model_fn, "estimator", warm_start_from=settings)
+        assert internals.warm_start_of(estimator) == settings
+        assert internals.warm_start_of(tf.estimator.Estimator(model_fn, "estimator")) is None
+
+    def test_iterator_resource_and_as_serialized_graph(self) -> None:
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            dataset = tf.data.Dataset.range(3).shuffle(3)
+            iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
+            assert internals.resource_of(iterator).dtype == tf.resource
+            assert b"ShuffleDataset" in session.run(internals.graph_of(dataset))
+
+    def test_get_control_flow_context(self) -> None:
+        tf.compat.v1.disable_control_flow_v2()
+        try:
+            with tf.Graph().as_default() as graph:
+                tf.while_loop(lambda i: i < 2, lambda i: tf.add(i, 1, "inside"), [tf.constant(0, name="outside")])
+        finally:
+            tf.compat.v1.enable_control_flow_v2()
+        assert not internals.is_in_control_flow(graph.get_operation_by_name("outside"))
+        assert internals.is_in_control_flow(graph.get_operation_by_name("while/inside"))
+
+    def test_update_input(self) -> None:
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            first, second = tf.constant(1.0), tf.constant(2.0)
+            doubled = first * 2.0
+            internals.replace_input(doubled.op, 0, second)
+            assert session.run(doubled) == 4.0
