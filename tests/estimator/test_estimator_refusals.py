@@ -82,7 +82,7 @@ WRONG: list[tuple[dict[str, Any], type[DetError], str]] = [
     (
         training(lambda self: self.data().take(0).batch(2)),
         InvalidDataError,
-        "returned a Dataset without batches; give it some",
+        "a Dataset without batches; nothing to train on",
     ),
     (validation(lambda self: unwrapped_dataset()), InvalidDataError, "EvalSpec returned a Dataset that is not wrapped"),
     (
