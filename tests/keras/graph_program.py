@@ -48,6 +48,9 @@ class Graph(TFKerasTrial):
         tf.compat.v1.disable_eager_execution()
         super().__init__(context)
 
+    def session_config(self) -> Any:
+        return tf.compat.v1.ConfigProto(allow_soft_placement=True, inter_op_parallelism_threads=3)
+
     def build_model(self) -> Any:
         layers = [tf.keras.Input(6), tf.keras.layers.Dense(5, "relu", kernel_initializer="he_normal")]
         model = self.context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
@@ -222,6 +225,7 @@ def train(
     return {
         "eager": tf.executing_eagerly(),
         "controller": type(controller).__name__,
+        "threads": tf.compat.v1.keras.backend.get_session()._config.inter_op_parallelism_threads,
         "optimizer": type(model.optimizer).__module__,
         "batches": outcome.batches,
         "saved": folders.saved,

@@ -49,6 +49,7 @@ def test_each_kind_of_data_trains_and_continues_bit_equal(kind: str, found: Any)
     whole = found[kind]["whole"]
     assert not whole["eager"]
     assert whole["controller"] == "GraphController"
+    assert whole["threads"] == 3, "what session_config() says"
     assert whole["optimizer"].startswith("keras.src.optimizers.legacy")
     assert whole["batches"] == 18
     assert {4, 12} < set(whole["saved"])

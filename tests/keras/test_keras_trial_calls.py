@@ -125,6 +125,45 @@ def test_a_context_of_another_kind_is_told(made: Any) -> None:
         det.experimental.create(wrong, CONFIG, local=True)
 
 
+@pytest.fixture
+def settings_of_tensorflow() -> Any:
+    """Put back what a test sets in the whole process."""
+    soft, logged = tf.config.get_soft_device_placement(), tf.debugging.get_log_device_placement()
+    yield
+    tf.config.set_soft_device_placement(soft)
+    tf.debugging.set_log_device_placement(logged)
+
+
+@pytest.mark.usefixtures("settings_of_tensorflow")
+@pytest.mark.parametrize("soft", [True, False])
+def test_session_config_is_given_to_eager_tensorflow(soft: bool, caplog: pytest.LogCaptureFixture) -> None:
+    tf.zeros(1)  # TensorFlow has begun
+    threads = tf.config.threading.get_intra_op_parallelism_threads()
+    seen = []
+
+    class Trial(Small):
+        def session_config(self) -> Any:
+            config = tf.compat.v1.ConfigProto(allow_soft_placement=soft, operation_timeout_in_ms=9)
+            config.gpu_options.allow_growth = True
+            config.gpu_options.per_process_gpu_memory_fraction = 0.5
+            config.intra_op_parallelism_threads = threads + 1
+            return config
+
+        def build_model(self) -> Any:
+            seen.append(tf.config.get_soft_device_placement())
+            return super().build_model()
+
+    experiment = det.experimental.create(Trial, CONFIG, local=True, test=True)
+    assert str(experiment.state) == "Completed"
+    assert seen == [soft]
+    (said,) = [record.getMessage() for record in caplog.records if "session_config" in record.getMessage()]
+    assert said == (
+        "Trial.session_config(): intra_op_parallelism_threads (TensorFlow has begun already in this process), "
+        "gpu_options.per_process_gpu_memory_fraction, operation_timeout_in_ms without effect, as the trial runs "
+        "eagerly."
+    )
+
+
 def test_one_batch_is_trained_validated_and_saved(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.warns(DeprecationWarning, match=r"create\(trial_class, config, local=True, test=True\)"):
         experiment = det.experimental.test_one_batch(trial_class=Small, config=CONFIG)

@@ -234,6 +234,10 @@ def test_adapters_that_are_to_be_read_in_two_ways_are_told(caplog: pytest.LogCap
         def build_validation_data_loader(self) -> Any:
             return SequenceAdapter(sequence(self.context, X_VAL, Y_VAL), workers=2, max_queue_size=4)
 
+    class Plain(Trial):
+        def build_training_data_loader(self) -> Any:
+            return sequence(self.context, X_TRAIN, Y_TRAIN)
+
     class Validating(Trial):
         def build_training_data_loader(self) -> Any:
             return X_TRAIN, Y_TRAIN
@@ -242,6 +246,9 @@ def test_adapters_that_are_to_be_read_in_two_ways_are_told(caplog: pytest.LogCap
     call = call_of(Trial, environment)
     assert call.arguments["workers"] == 0
     assert "Trial.build_validation_data_loader(): max_queue_size=4, workers=2 have no effect" in caplog.text
+    call = call_of(Plain, environment)
+    assert call.arguments["workers"] == 1
+    assert "Plain.build_validation_data_loader(): max_queue_size=4, workers=2 have no effect" in caplog.text
     caplog.clear()
     call = call_of(Validating, environment)
     assert (call.arguments["workers"], call.arguments["max_queue_size"]) == (2, 4)

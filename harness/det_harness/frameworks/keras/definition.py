@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.keras.due import DueValidations
+from det_harness.frameworks.keras.session import apply_session_config
 from det_harness.frameworks.keras.switches import needing_own_process
 from det_harness.trial.services import Services
 from det_native.errors import InvalidDataError, TrialDefinitionError
@@ -92,31 +93,33 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
         # Of graph mode; a trial may switch to it, and build parts of its model, in its first line.
         tf.compat.v1.get_default_graph().seed = environment.trial_seed
     trial = trial_class(context)
-    _apply_session_config(trial)
+    apply_session_config(trial)
     training = _arguments(name, context, trial, "build_training_data_loader")
     validation = _arguments(name, context, trial, "build_validation_data_loader")
     model = _model(name, context, trial)
     callbacks = trial.keras_callbacks()
-    queue = _queue_arguments(name, training, validation)
+    queue = _queue_arguments(name, context, training, validation)
     data = validation["x"] if "y" not in validation else tuple(validation[key] for key in _parts(validation))
     given = {**queue, **context.fit_arguments, **training, "validation_data": data, "callbacks": callbacks}
     given["validation_freq"] = DueValidations()
     return FitCall.of(context, model, "fit", (), given)
 
 
-def _queue_arguments(name: str, training: dict[str, Any], validation: dict[str, Any]) -> dict[str, Any]:
-    """Take from the arguments how Sequences are read: one way for both."""
+def _queue_arguments(name: str, context: Any, training: dict[str, Any], validation: dict[str, Any]) -> dict[str, Any]:
+    """Take from the arguments how Sequences are read: one way for both, that of the training data if they are one."""
     queue, other = ({key: each.pop(key) for key in _QUEUE if key in each} for each in (training, validation))
-    passed_over = sorted(f"{key}={value}" for key, value in other.items() if queue.get(key, value) != value)
+    if not isinstance(training["x"], tf.keras.utils.Sequence):
+        return other
+    used = {"use_multiprocessing": False, "workers": 1, "max_queue_size": 10} | context.fit_arguments | queue
+    passed_over = sorted(f"{key}={value}" for key, value in other.items() if used[key] != value)
     if passed_over:
         logger.warning(
-            "%s.build_validation_data_loader(): %s %s no effect: the validation data are read as the adapter of "
-            "the training data says.",
+            "%s.build_validation_data_loader(): %s %s no effect: they are read as the training data are.",
             name,
             ", ".join(passed_over),
             "has" if len(passed_over) == 1 else "have",
         )
-    return queue or other
+    return queue
 
 
 def _parts(arguments: dict[str, Any]) -> list[str]:
@@ -177,20 +180,3 @@ def _arguments(name: str, context: Any, trial: TFKerasTrial, method: str) -> dic
             "tf.keras.utils.Sequence or a det.keras.SequenceAdapter."
         )
     return dict(zip(("x", "y", "sample_weight"), data, strict=False))
-
-
-def _apply_session_config(trial: TFKerasTrial) -> None:
-    """Give the session its configuration; eager TensorFlow has none, and does what of it concerns it."""
-    if not tf.executing_eagerly():
-        session = tf.compat.v1.Session(config=trial.session_config())
-        tf.compat.v1.keras.backend.set_session(session)
-        return
-    if type(trial).session_config is TFKerasTrial.session_config:
-        return
-    config = trial.session_config()
-    if config is None:
-        return
-    tf.config.set_soft_device_placement(bool(config.allow_soft_placement))
-    if config.gpu_options.allow_growth:
-        for gpu in tf.config.list_physical_devices("GPU"):
-            tf.config.experimental.set_memory_growth(gpu, True)
