@@ -87,7 +87,12 @@ ALLOWED: dict[str, set[str]] = {
 ALLOWED_IN_CALLS: dict[str, set[str]] = {
     "det_native": set(ALLOWED) - {"det_native.master"},
     "det_native.experimental": {"det_harness", "det_native.pytorch", "det_native.keras", "det_native.estimator"},
-    "det_native.client": {"det_harness.program.load", "det_harness.local.bundle", "det_native.storage"},
+    "det_native.client": {
+        "det_harness.program.load",
+        "det_harness.local.bundle",
+        "det_native.storage",
+        "det_native.experimental.directories",
+    },
     "det_native.local": {"det_harness.local.bundle"},
     "det_native.compat": {"det_native"},
     "det_native.capture": {"det_native", "det_native.client.home"},

@@ -100,6 +100,15 @@ def find_experiments(master_url: str | None, limit: int, state: ExperimentState 
     return Found(newest[:limit], missing, unseen)
 
 
+def local_source_with(uuid: str) -> tuple[Source, rest.Checkpoint] | None:
+    """Return a checkpoint of a run of this machine's own, with its source; None if no such run has it."""
+    for listed in _local():
+        for checkpoint in listed.source.checkpoints(experiment_id=listed.id):
+            if checkpoint.uuid == uuid:
+                return listed.source, checkpoint
+    return None
+
+
 def listing(experiments: Sequence[Listed]) -> str:
     """Return the list as a table."""
     rows = [

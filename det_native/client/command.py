@@ -12,7 +12,14 @@ import click
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client import remote_commands
+from det_native.client.checkpoint_commands import checkpoint as checkpoint_group
+from det_native.client.cluster_commands import queue as queue_group
+from det_native.client.cluster_commands import slot as slot_group
+from det_native.client.experiment_commands import config as config_command
+from det_native.client.experiment_commands import create as create_command
+from det_native.client.experiment_commands import wait as wait_command
 from det_native.client.home import read_token
+from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.master_commands import master as master_group
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
@@ -60,6 +67,9 @@ class _Group(click.Group):
     other_names: ClassVar[dict[str, str]] = {
         "e": "experiment",
         "exp": "experiment",
+        "t": "trial",
+        "c": "checkpoint",
+        "s": "slot",
         "ls": "list",
         "activate": "resume",
         "cancel": "stop",
@@ -151,8 +161,9 @@ def down(context: click.Context, *, kill: bool) -> None:
 
 
 @cli.command()
+@AS_JSON
 @click.pass_context
-def status(context: click.Context) -> None:
+def status(context: click.Context, *, as_json: bool) -> None:
     """Show the master, its slots and what it does."""
     from det_native.client.connect import connect
     from det_native.client.tables import facts
@@ -164,6 +175,9 @@ def status(context: click.Context) -> None:
         context.exit(_NOT_RUNNING)
     session = connect(context.obj, start=False)
     info = MasterInfo.model_validate(session.get("/master"))
+    if as_json:
+        print_json({"url": session.url, **info.model_dump(mode="json")})
+        return
     devices = Counter(slot.device for slot in info.slots)
     busy = sum(slot.trial_id is not None for slot in info.slots)
     standbys = ", ".join(f"{count} {framework}" for framework, count in sorted(info.standbys.items()) if count)
@@ -250,13 +264,16 @@ def experiment() -> None:
 @experiment.command("list")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many.")
 @click.option("--state", callback=_state, help="Only those in this state, such as Running or Stopped.")
+@AS_JSON
 @click.pass_context
-def list_experiments(context: click.Context, *, limit: int, state: str | None) -> None:
+def list_experiments(context: click.Context, *, limit: int, state: str | None, as_json: bool) -> None:
     """Show the experiments, newest first."""
     from det_native.client.catalog import find_experiments, listing
 
     found = find_experiments(context.obj, limit, ExperimentState(state) if state is not None else None)
-    if found.experiments:
+    if as_json:
+        print_json([{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments])
+    elif found.experiments:
         click.echo(listing(found.experiments))
     elif found.missing is None:
         click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
@@ -268,12 +285,13 @@ def list_experiments(context: click.Context, *, limit: int, state: str | None) -
 
 @experiment.command("describe")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@AS_JSON
 @click.pass_context
-def describe_experiment(context: click.Context, experiment_id: int | str) -> None:
+def describe_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
     """Show how an experiment stands, what it waits for, and its trials, best first."""
     from det_native.client.run_commands import describe_experiment
 
-    describe_experiment(experiment_id, context.obj)
+    describe_experiment(experiment_id, context.obj, as_json=as_json)
 
 
 @experiment.command("logs")
@@ -326,7 +344,10 @@ def _change(master: str | None, experiment_id: int | str, verb: str) -> None:
     change(experiment_id, verb, master)
 
 
-cli.add_command(trial_group)
+for _command in (create_command, wait_command, config_command):
+    experiment.add_command(_command)
+for _group in (trial_group, checkpoint_group, slot_group, queue_group):
+    cli.add_command(_group)
 
 
 @cli.command()

@@ -40,7 +40,7 @@ def description(experiment: rest.Experiment, trials: Sequence[rest.Trial], *, sh
     parts = [facts(pairs)]
     if trials:
         ranked = best_first(trials, smaller_is_better=experiment.smaller_is_better)
-        parts.append(_trials(ranked[:MAX_TRIALS], experiment))
+        parts.append(trials_table(ranked[:MAX_TRIALS], experiment))
     if len(trials) > MAX_TRIALS:
         parts.append(f"... and {len(trials) - MAX_TRIALS} more trials")
     return "\n\n".join(parts)
@@ -84,7 +84,8 @@ def _times(experiment: rest.Experiment | rest.Trial) -> Iterable[tuple[str, obje
     return [(name, time) for name, time in known if time]
 
 
-def _trials(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> str:
+def trials_table(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> str:
+    """Return trials, one a line."""
     rows = [
         (
             trial.id,

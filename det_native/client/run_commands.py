@@ -6,26 +6,67 @@ import click
 
 from det_native.client import following
 from det_native.client.catalog import is_local, source_of
-from det_native.client.describing import description, trial_description
+from det_native.client.describing import description, trial_description, trials_table
+from det_native.client.history import as_dictionary
+from det_native.client.json_output import print_json
+from det_native.client.selection import best_first
+from det_native.client.short_forms import format_value
 from det_native.client.source import Source
 from det_native.client.state_words import experiment_word
+from det_native.client.tables import table
 from det_native.errors import ArgumentError
 from det_native.schema.states import ExperimentState
 
 
-def describe_experiment(experiment_id: int | str, master: str | None) -> None:
+def describe_experiment(experiment_id: int | str, master: str | None, *, as_json: bool = False) -> None:
     """Print facts of an experiment and its trials."""
     source = source_of(experiment_id, master)
+    if as_json:
+        known = source.experiment(experiment_id)
+        trials = [each.model_dump(mode="json") for each in source.trials(experiment_id)]
+        print_json({**known.model_dump(mode="json"), "id": experiment_id, "trials": trials})
+        return
     click.echo(description(source.experiment(experiment_id), source.trials(experiment_id), shown_id=experiment_id))
 
 
-def describe_trial(trial: tuple[str | None, int], master: str | None) -> None:
+def list_trials(experiment_id: int | str, master: str | None, *, as_json: bool = False) -> None:
+    """Print the trials of an experiment, best first."""
+    source = source_of(experiment_id, master)
+    experiment = source.experiment(experiment_id)
+    found = best_first(source.trials(experiment_id), smaller_is_better=experiment.smaller_is_better)
+    if as_json:
+        print_json(found)
+    elif found:
+        click.echo(trials_table(found, experiment))
+    else:
+        click.echo(f"Experiment {experiment_id} has no trials yet.")
+
+
+def print_metrics(trial: tuple[str | None, int], kind: str, master: str | None, *, as_json: bool = False) -> None:
+    """Print the rows of metrics of a trial."""
+    local, number = trial
+    rows = [as_dictionary(row) for row in source_of(local or 0, master).metrics(number, kind)]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        click.echo(f"Trial {number} has reported no {kind} metrics.")
+        return
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [["" if row.get(name) is None else format_value(row[name]) for name in names] for row in rows]
+    click.echo(table(names, cells))
+
+
+def describe_trial(trial: tuple[str | None, int], master: str | None, *, as_json: bool = False) -> None:
     """Print facts of a trial and its checkpoints."""
     local, number = trial
     source = source_of(local or 0, master)
     found = source.trial(number)
     experiment = source.experiment(local or found.experiment_id)
     checkpoints = source.checkpoints(trial_id=number)
+    if as_json:
+        print_json({**found.model_dump(mode="json"), "checkpoints": checkpoints})
+        return
     click.echo(trial_description(found, experiment, checkpoints, shown_id=local or experiment.id))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from det_native.client.run_names import TRIAL
+from det_native.client.json_output import AS_JSON
+from det_native.client.run_names import EXPERIMENT, TRIAL
 
 
 @click.group()
@@ -17,12 +18,38 @@ def trial() -> None:
 
 @trial.command("describe")
 @click.argument("trial_id", metavar="ID", type=TRIAL)
+@AS_JSON
 @click.pass_context
-def describe(context: click.Context, trial_id: tuple[str | None, int]) -> None:
+def describe(context: click.Context, trial_id: tuple[str | None, int], *, as_json: bool) -> None:
     """Show how a trial stands, and its checkpoints."""
     from det_native.client.run_commands import describe_trial
 
-    describe_trial(trial_id, context.obj)
+    describe_trial(trial_id, context.obj, as_json=as_json)
+
+
+@trial.command("list")
+@click.argument("experiment_id", metavar="EXPERIMENT", type=EXPERIMENT)
+@AS_JSON
+@click.pass_context
+def list_trials(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
+    """Show the trials of an experiment, best first."""
+    from det_native.client.run_commands import list_trials
+
+    list_trials(experiment_id, context.obj, as_json=as_json)
+
+
+@trial.command("metrics")
+@click.argument("trial_id", metavar="ID", type=TRIAL)
+@click.option(
+    "--kind", type=click.Choice(["training", "validation"]), default="validation", show_default=True, help="Which."
+)
+@AS_JSON
+@click.pass_context
+def metrics(context: click.Context, trial_id: tuple[str | None, int], *, kind: str, as_json: bool) -> None:
+    """Print the metrics of a trial, a row for each time that they were reported."""
+    from det_native.client.run_commands import print_metrics
+
+    print_metrics(trial_id, kind, context.obj, as_json=as_json)
 
 
 @trial.command("logs")

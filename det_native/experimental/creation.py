@@ -77,7 +77,11 @@ def create(
     if other is not None:
         return other
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
-    named = _entrypoint(settings) if trial_def is None else trial_def
+    return train_class(entrypoint_of(settings) if trial_def is None else trial_def, settings, Origin(record))
+
+
+def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) -> Experiment:
+    """Train a Trial class as the settings say; see :func:`create`."""
     trial_class = find_trial_class(named, settings.context_dir)
     framework = framework_of(trial_class)
     _check(trial_class, framework)
@@ -95,16 +99,16 @@ def create(
         from det_native.experimental.local.calls import create_here
 
         try:
-            return document_place.done(create_here(trial_class, framework, loaded, settings, Origin(record)))
+            return document_place.done(create_here(trial_class, framework, loaded, settings, origin))
         except Exception as error:  # noqa: BLE001 (raised again)
             __tracebackhide__ = True
             raise of_the_users(error)
     from det_native.experimental.cluster import submit
 
-    return document_place.done(submit("create", trial_class, loaded, framework, settings, Origin(record)))
+    return document_place.done(submit("create", trial_class, loaded, framework, settings, origin))
 
 
-def _entrypoint(settings: Settings) -> str:
+def entrypoint_of(settings: Settings) -> str:
     """Return what the configuration names to be trained."""
     loaded = load_config(settings.config, local=settings.place.local, warn=False)
     if isinstance(loaded.entrypoint, str) and re.fullmatch(r"[\w.]+:\w+", loaded.entrypoint):

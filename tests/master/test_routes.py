@@ -13,6 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from det_native import PROTOCOL
 from det_native.schema.rest import ErrorBody, MetricSeries
+from det_native.schema.states import ExperimentState
 from det_native.storage.packing import pack
 
 
@@ -259,3 +260,17 @@ def test_shutting_down_is_up_to_the_process(master: Master) -> None:
     master.service.on_shutdown = lambda: asked.append(master.service.kill_workers)
     assert master.client.post("/api/v1/master/shutdown", params={"kill": True}).status_code == 202
     assert asked == [True]
+
+
+def test_experiments_are_listed_by_each_state(master: Master) -> None:
+    running, waiting = master.create({"resources": {"slots_per_trial": 2}}), master.create()
+    master.world.wait_for_jobs(1)
+    master.until(f"/experiments/{running['id']}", lambda found: found["started"] is not None)
+
+    def listed(state: str) -> list[int]:
+        return [one["id"] for one in master.get("/experiments", state=state)]
+
+    assert listed("Running") == listed("ACTIVE") == [running["id"]]
+    assert listed("Queued") == [waiting["id"]]
+    for state in ExperimentState:
+        assert listed(state.value) == listed(state.word)

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, update
+from sqlalchemy import Connection, Row, ScalarSelect, Select, func, insert, select, update
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store.database import WAY_OUT, Transaction
@@ -131,7 +131,7 @@ def listing(
         waits = state is ExperimentState.QUEUED
         query = query.where(experiments.c.state == (ExperimentState.ACTIVE if waits else state).value)
         if waits or state is ExperimentState.ACTIVE:
-            queued = experiments.c.started.is_(None) | experiments.c.waits_for.is_not(None)
+            queued = _started().is_(None) | experiments.c.waits_for.is_not(None)
             query = query.where(queued if waits else ~queued)
     try:
         return [_experiment(row) for row in connection.execute(query)]
@@ -243,6 +243,11 @@ def _update(transaction: Transaction, experiment_id: int, **values: Any) -> None
     transaction.connection.execute(update(experiments).where(experiments.c.id == experiment_id).values(**values))
 
 
+def _started() -> ScalarSelect[Any]:
+    """Return when the first trial of an experiment started."""
+    return select(func.min(trials.c.started)).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
+
+
 def _query(owner: str | None) -> Select[Any]:
     count = select(func.count()).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
     failed = (
@@ -250,7 +255,6 @@ def _query(owner: str | None) -> Select[Any]:
         .where(trials.c.experiment_id == experiments.c.id, trials.c.state == TrialState.ERROR)
         .scalar_subquery()
     )
-    started = select(func.min(trials.c.started)).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
     # Which of several trials' it is, does not matter: each tells its own.
     notice = (
         select(func.max(trials.c.waiting))
@@ -268,7 +272,7 @@ def _query(owner: str | None) -> Select[Any]:
         experiments,
         count.label("trials"),
         failed.label("failed_trials"),
-        started.label("started"),
+        _started().label("started"),
         notice.label("notice"),
         warning.label("warning"),
     )

@@ -1,0 +1,120 @@
+"""``det checkpoint``: those of an experiment, and their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.run_names import EXPERIMENT
+
+if TYPE_CHECKING:
+    from det_native.client.source import Source
+    from det_native.schema.rest import Checkpoint
+
+
+@click.group()
+def checkpoint() -> None:
+    """List and download checkpoints.
+
+    UUID is as ``det checkpoint list`` shows it; of a run of this machine's own, for which no master is needed, too.
+    """
+
+
+@checkpoint.command("list")
+@click.argument("experiment_id", metavar="EXPERIMENT", type=EXPERIMENT)
+@click.option("--best", type=click.IntRange(1), help="The best so many only, by the searcher's metric, best first.")
+@AS_JSON
+@click.pass_context
+def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: int | None, as_json: bool) -> None:
+    """Show the checkpoints of an experiment that exist, oldest first."""
+    from det_native.client.catalog import source_of
+    from det_native.client.selection import best_checkpoints
+    from det_native.client.tables import table
+    from det_native.schema.numbers import shown_number
+    from det_native.schema.states import CheckpointState
+
+    source = source_of(experiment_id, context.obj)
+    experiment = source.experiment(experiment_id)
+    found = [one for one in source.checkpoints(experiment_id=experiment_id) if one.state is CheckpointState.COMPLETED]
+    if best is not None:
+        owner = f"Experiment {experiment_id}"
+        found = best_checkpoints(
+            found, experiment, owner=owner, sort_by=None, smaller_is_better=None, limit=best, per_trial=False
+        )
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo(f"Experiment {experiment_id} has no checkpoints.")
+        return
+    rows = []
+    for one in found:
+        value = one.metrics.get(experiment.metric)
+        shown = shown_number(value) if isinstance(value, int | float) else "" if value is None else str(value)
+        rows.append((one.uuid, one.trial_id, one.batch, shown, one.size))
+    click.echo(table(("checkpoint", "trial", "batch", experiment.metric, "bytes"), rows))
+
+
+@checkpoint.command("describe")
+@click.argument("uuid")
+@AS_JSON
+@click.pass_context
+def describe(context: click.Context, uuid: str, *, as_json: bool) -> None:
+    """Show what a checkpoint is of, and its files."""
+    import json
+
+    from det_native.client.tables import facts, table
+
+    _, found = _find(uuid, context.obj)
+    if as_json:
+        print_json(found)
+        return
+    manifest = found.manifest
+    pairs = [
+        ("checkpoint", found.uuid),
+        ("state", found.state.value),
+        ("trial", f"{found.trial_id}, batch {found.batch}"),
+        ("metrics", json.dumps(found.metrics, sort_keys=True)),
+        ("hyperparameters", json.dumps(manifest.hparams, sort_keys=True)),
+        ("framework", f"{manifest.framework} {manifest.framework_version}"),
+        ("created", found.created),
+        ("location", found.location),
+        ("bytes", found.size),
+    ]
+    files = table(("file", "bytes"), [(file.path, file.size) for file in manifest.files])
+    click.echo(f"{facts(pairs)}\n\n{files}")
+
+
+@checkpoint.command("download")
+@click.argument("uuid")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Folder; checkpoints/UUID by default."
+)
+@AS_JSON
+@click.pass_context
+def download(context: click.Context, uuid: str, *, output: Path | None, as_json: bool) -> None:
+    """Copy the files of a checkpoint into a folder of its own, verified."""
+    from det_native.client.checkpoint import Checkpoint as Handle
+
+    source, found = _find(uuid, context.obj)
+    folder = Handle(source, found).download(output)
+    if as_json:
+        print_json({"uuid": found.uuid, "path": str(folder.absolute())})
+        return
+    click.echo(f"The checkpoint's {len(found.manifest.files)} files are in {folder}.")
+
+
+def _find(uuid: str, master: str | None) -> tuple[Source, Checkpoint]:
+    """Return a checkpoint, and where it is known: a run of this machine's own is looked for first."""
+    from det_native.client.catalog import local_source_with
+    from det_native.client.connect import connect
+    from det_native.client.http_source import HttpSource
+
+    local = local_source_with(uuid)
+    if local is not None:
+        return local
+    source = HttpSource(connect(master, start=False))
+    return source, source.checkpoint(uuid)

@@ -1,0 +1,105 @@
+"""``det slot`` and ``det queue``: what the cluster has, who has it, and who waits for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from det_native.client.json_output import AS_JSON, print_json
+
+if TYPE_CHECKING:
+    from det_native.client.http_source import HttpSource
+    from det_native.schema.rest import Experiment, Trial
+
+#: Of so many experiments that go on, the trials are looked at.
+_MOST = 1000
+
+
+@click.group()
+def slot() -> None:
+    """Look at the slots of the cluster."""
+
+
+@slot.command("list")
+@AS_JSON
+@click.pass_context
+def list_slots(context: click.Context, *, as_json: bool) -> None:
+    """Show each slot, and the trial that holds it."""
+    from det_native.client.connect import connect
+    from det_native.client.http_source import HttpSource
+    from det_native.client.tables import table
+    from det_native.schema.rest import MasterInfo
+
+    session = connect(context.obj, start=False)
+    source = HttpSource(session)
+    slots = MasterInfo.model_validate(session.get("/master")).slots
+    holders = {held.trial_id for held in slots if held.trial_id is not None}
+    experiments = {trial: source.trial(trial).experiment_id for trial in sorted(holders)}
+    rows = [
+        {
+            "id": one.id,
+            "device": one.device,
+            "trial": one.trial_id,
+            "experiment": None if one.trial_id is None else experiments[one.trial_id],
+        }
+        for one in slots
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    cells = [["free" if value is None else value for value in row.values()] for row in rows]
+    click.echo(table(("slot", "device", "trial", "experiment"), [[str(cell) for cell in row] for row in cells]))
+
+
+@click.group()
+def queue() -> None:
+    """Look at what runs and what waits."""
+
+
+@queue.command("list")
+@AS_JSON
+@click.pass_context
+def list_queue(context: click.Context, *, as_json: bool) -> None:
+    """Show the trials that run, then those that wait, in the order in which they get slots, and for what they wait."""
+    from det_native.client.connect import connect
+    from det_native.client.http_source import HttpSource
+    from det_native.client.tables import table
+
+    rows = _rows(HttpSource(connect(context.obj, start=False)))
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        click.echo("Nothing runs, and nothing waits.")
+        return
+    head = ("trial", "experiment", "state", "slots", "waits for")
+    cells = [(row["trial"], row["experiment"], row["state"], row["slots"], row["notice"]) for row in rows]
+    click.echo(table(head, cells))
+
+
+def _rows(source: HttpSource) -> list[dict[str, Any]]:
+    from det_native.client.state_words import trial_word
+    from det_native.schema.states import ExperimentState, TrialState
+
+    open_states = [state for state in ExperimentState if not state.terminal]
+    going_on = [one for state in open_states for one in source.experiments(_MOST, state)]
+    found: list[tuple[Experiment, Trial]] = [
+        (experiment, trial)
+        for experiment in sorted(going_on, key=lambda one: one.id)
+        for trial in source.trials(experiment.id)
+        if not trial.state.terminal
+    ]
+    found.sort(key=lambda pair: pair[1].state is not TrialState.RUNNING)
+    return [
+        {
+            "trial": trial.id,
+            "experiment": experiment.id,
+            "name": experiment.name,
+            "state": trial_word(trial, experiment.state),
+            "slots": int((experiment.config.get("resources") or {}).get("slots_per_trial", 1)),
+            "held": list(trial.slots),
+            "notice": trial.notice or experiment.waits_for or "",
+        }
+        for experiment, trial in found
+    ]

@@ -1,0 +1,120 @@
+"""``det experiment create``, ``wait`` and ``config``."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.run_names import EXPERIMENT
+
+if TYPE_CHECKING:
+    from det_native.client.source import Source
+
+#: The experiment that was waited for was stopped; or it goes on, and the time is over.
+STOPPED, TIME_IS_OVER = 4, 5
+
+
+@click.command("create")
+@click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.option("-f", "--follow", is_flag=True, help="Print the logs, and wait for the end.")
+@click.option("--test", is_flag=True, help="One minimal loop of training, validation and checkpointing only.")
+@click.option("--local", is_flag=True, help="Train here, in this process, and wait for the end.")
+@click.option("--config", "changes", multiple=True, metavar="PATH=VALUE", help="Set a field, such as max_restarts=0.")
+@AS_JSON
+@click.pass_context
+def create(
+    context: click.Context,
+    config: Path,
+    directory: Path,
+    *,
+    follow: bool,
+    test: bool,
+    local: bool,
+    changes: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Train what the configuration file CONFIG names as ``entrypoint`` (model_def:MyTrial) in DIRECTORY.
+
+    All of the directory is sent, but for what ``.detignore`` names. Code that imports ``determined`` runs as it is.
+    """
+    from det_native.experimental.directories import create_from_directory
+
+    if as_json and (follow or local):
+        raise click.UsageError("--json prints what was submitted; it does not go with --follow and --local.")
+    # What is sent is told beside it: standard output is for what another program reads.
+    with redirect_stdout(sys.stderr if as_json else sys.stdout):
+        experiment = create_from_directory(
+            config, directory, changes=changes, local=local, test=test, master_url=context.obj
+        )
+    if as_json:
+        print_json(experiment.detail())
+        return
+    click.echo(f"Experiment {experiment.id}" + (" has ended." if local else " is submitted."))
+    if follow and not local:
+        from det_native.client import following
+
+        following.print_logs(experiment.source, experiment.id, None, lines=None, follow=True)
+    if follow or local:
+        context.exit(_end(experiment.source, experiment.id))
+
+
+@click.command("wait")
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="No longer than this.")
+@AS_JSON
+@click.pass_context
+def wait(context: click.Context, experiment_id: int | str, *, timeout: float | None, as_json: bool) -> None:
+    """Wait for the end of an experiment.
+
+    The exit code is 0 if it has completed, 1 if it has failed, 4 if it was stopped, 5 if it goes on after --timeout.
+    """
+    from det_native.client.catalog import source_of
+    from det_native.client.handles import Experiment
+    from det_native.errors import ExperimentFailedError
+
+    source = source_of(experiment_id, context.obj)
+    try:
+        Experiment(source, experiment_id).wait(timeout, show="none")
+    except TimeoutError as error:
+        click.echo(str(error), err=True)
+        context.exit(TIME_IS_OVER)
+    except ExperimentFailedError:
+        if not as_json:
+            raise
+    if as_json:
+        print_json(source.experiment(experiment_id))
+    context.exit(_end(source, experiment_id, quiet=as_json))
+
+
+@click.command("config")
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@AS_JSON
+@click.pass_context
+def config(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
+    """Print the configuration of an experiment, complete, as YAML."""
+    import yaml
+
+    from det_native.client.catalog import source_of
+
+    found: dict[str, Any] = source_of(experiment_id, context.obj).experiment(experiment_id).config
+    if as_json:
+        print_json(found)
+        return
+    click.echo(yaml.safe_dump(found, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def _end(source: Source, experiment_id: int | str, *, quiet: bool = False) -> int:
+    """Say how an experiment has ended; return the exit code."""
+    from det_native.client.state_words import experiment_word
+    from det_native.schema.states import ExperimentState
+
+    found = source.experiment(experiment_id)
+    if not quiet:
+        click.echo(f"Experiment {experiment_id} is {experiment_word(found)}.")
+    return {ExperimentState.COMPLETED: 0, ExperimentState.CANCELED: STOPPED}.get(found.state, 1)

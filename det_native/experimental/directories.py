@@ -1,0 +1,110 @@
+"""A directory with an ``entrypoint``, trained from the command line: no cell and no script makes the call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from det_native.client.handles import Experiment
+from det_native.errors import ArgumentError
+from det_native.experimental.creation import entrypoint_of, train_class
+from det_native.experimental.origin import Origin
+from det_native.experimental.settings import ConfigInput, Settings, check_settings
+from det_native.schema.manifests import CallKind, Cell, Framework, Program
+
+if TYPE_CHECKING:
+    from det_native.capture.model import Capture
+
+
+@dataclass(frozen=True)
+class DirectoryOrigin(Origin):
+    """A call that no code of the user's makes: the worker is given a program of one cell, and the directory.
+
+    Attributes
+    ----------
+    entrypoint : str
+        ``"module:Class"``.
+    """
+
+    entrypoint: str = ""
+
+    def capture(self, kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
+        """Return the program; the files are those of the context directory."""
+        from det_native.capture.model import Capture
+
+        source = f"import det_native as det\n\ndet.experimental.create({self.entrypoint!r})\n"
+        cell = Cell(number=1, cell_id=None, source=source, reason="trains the entrypoint of the configuration")
+        return Capture(Program(kind="cells", framework=framework, cells=(cell,), prompts=False))
+
+
+def create_from_directory(
+    config: Path,
+    directory: Path,
+    *,
+    changes: Sequence[str] = (),
+    local: bool = False,
+    test: bool = False,
+    master_url: str | None = None,
+) -> Experiment:
+    """Train the ``entrypoint`` of a configuration file.
+
+    Parameters
+    ----------
+    config : Path
+        YAML or JSON.
+    directory : Path
+        Working directory of the code, sent whole.
+    changes : sequence of str
+        Fields that differ from the file, as ``"dotted.path=value"``; the value is YAML.
+    local, test, master_url
+        See ``det.experimental.create()``.
+
+    Returns
+    -------
+    Experiment
+        At once for the cluster, after the training for a local one.
+
+    Raises
+    ------
+    ArgumentError
+        If a change cannot be read, or the configuration names no Trial class.
+    """
+    given: ConfigInput = changed(config, changes) if changes else config
+    settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
+    named = entrypoint_of(settings)
+    return train_class(named, settings, DirectoryOrigin(None, entrypoint=named))
+
+
+def changed(config: Path, changes: Sequence[str]) -> dict[str, Any]:
+    """Return the configuration of a file with some fields set.
+
+    Raises
+    ------
+    ArgumentError
+        If one is not of the form ``path=value``, or lies in what is no section.
+    """
+    try:
+        found = yaml.safe_load(config.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"{config} cannot be read as YAML: {error}") from error
+    if not isinstance(found, dict):
+        raise ArgumentError(f"{config} must hold a mapping of fields, not {type(found).__name__}.")
+    for change in changes:
+        path, separator, text = change.partition("=")
+        if not separator or not path:
+            raise ArgumentError(f"--config {change}: write PATH=VALUE, such as searcher.max_trials=4.")
+        *sections, name = path.split(".")
+        section = found
+        for each in sections:
+            section = section.setdefault(each, {})
+            if not isinstance(section, dict):
+                raise ArgumentError(f"--config {change}: {each} is no section of {config}.")
+        try:
+            section[name] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ArgumentError(f"--config {change}: the value is no YAML: {error}") from error
+    return found
