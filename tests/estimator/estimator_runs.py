@@ -15,9 +15,11 @@ from det_harness.trial.divergence import LossWatch
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Outcome, Services
+from det_harness.trial.warm_start import WarmStart
 
 from det_native.estimator import EstimatorTrial
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.job import WarmStartSource
 from det_native.schema.manifests import CheckpointManifest
 from det_native.storage.checkpoints import CheckpointStorage
 
@@ -86,6 +88,12 @@ class Run:
             trial_seed=7,
         )
         self.reporter = LocalReporter("loss")
+        self.warm_start: WarmStart | None = None
+
+    def begin_with(self, other: Run) -> None:
+        """Begin with the weights of another run's last checkpoint."""
+        source = WarmStartSource(checkpoints=str(other.directory), manifest=other.reporter.checkpoints[-1][1])
+        self.warm_start = WarmStart(source)
 
     def run(self, stop_after: int | None = None) -> Outcome:
         """Run, at most to the batch `stop_after`."""
@@ -101,7 +109,7 @@ class Run:
             return stop_after is not None and done >= stop_after
 
         reporter = LossWatch(self.reporter, self.environment)
-        services = Services(self.environment, schedule, reporter, checkpoints, stop)
+        services = Services(self.environment, schedule, reporter, checkpoints, stop, warm_start=self.warm_start)
         with rng.preserved():
             try:
                 self.controller: Any = harness_for(self.trial_class).controller(self.trial_class, services)

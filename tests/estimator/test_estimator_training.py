@@ -294,3 +294,27 @@ def test_contexts_take_an_environment_and_how_gradients_are_exchanged(tmp_path: 
     assert isinstance(context.experimental, EstimatorExperimentalContext)
     assert context.distributed.get_size() == 1
     assert det.estimator.MetricsReducer is MetricReducer
+
+
+def test_it_begins_with_the_weights_of_another_trial_and_nothing_else(tmp_path: Path) -> None:
+    first = Run(Small, tmp_path / "first", batches=6)
+    first.run()
+    begun: list[Any] = []
+
+    class Look(tf.estimator.SessionRunHook):  # type: ignore[misc]
+        def after_create_session(self, session: Any, coord: Any) -> None:
+            variables = tf.compat.v1.global_variables()
+            begun.append({variable.name: session.run(variable) for variable in variables})
+
+    second = Run(trial(hooks=lambda self: [Look()]), tmp_path / "second", batches=2)
+    second.begin_with(first)
+    second.run(stop_after=1)
+    [at_first] = begun
+    saved = tf.train.load_checkpoint(str(first.folder))
+    assert np.array_equal(at_first["answer/kernel:0"], saved.get_tensor("answer/kernel"))
+    assert at_first["global_step:0"] == 0
+    assert not at_first["answer/kernel/Adam:0"].any()
+    assert saved.get_tensor("answer/kernel/Adam").any()
+    second.run()  # goes on from its own checkpoint
+    assert begun[1]["global_step:0"] == 1
+    assert [row.batch for row in second.reporter.training_rows] == [1, 2]

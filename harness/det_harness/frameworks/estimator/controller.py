@@ -74,8 +74,12 @@ class EstimatorController(TrainingPort):
             )
         with tempfile.TemporaryDirectory(prefix="det-estimator-") as folder, self._closing():
             self._model_dir = Path(folder)
-            self._estimator = self._rebuilt()
-            with self.services.checkpoints.restore() as restored, writing_to(self.services.tensorboard):
+            with (
+                self.services.checkpoints.restore() as restored,
+                self._weights_of_another(restored) as weights,
+                writing_to(self.services.tensorboard),
+            ):
+                self._estimator = self._rebuilt(weights)
                 self._restore(restored)
                 try:
                     self._train()
@@ -158,7 +162,16 @@ class EstimatorController(TrainingPort):
 
     # -- the training
 
-    def _rebuilt(self) -> Any:
+    @contextmanager
+    def _weights_of_another(self, own: Path | None) -> Iterator[str | None]:
+        """Give the files of the variables that a trial without a checkpoint begins with, if they are another's."""
+        if own is not None or self.services.warm_start is None:
+            yield None
+            return
+        with self.services.warm_start.folder() as folder:
+            yield tf.train.latest_checkpoint(str(folder))
+
+    def _rebuilt(self, weights: str | None) -> Any:
         """Return the user's estimator with a folder, a seed and a ``model_fn`` of ours around its own."""
         users = self.definition.estimator
         config = users.config.replace(
@@ -178,7 +191,9 @@ class EstimatorController(TrainingPort):
             self._hook = TrainingHook(self, spec, schedule.progress.batches, self._until)
             return spec._replace(training_hooks=[*spec.training_hooks, self._hook])
 
-        return tf.estimator.Estimator(model_fn, config=config, warm_start_from=internals.warm_start_of(users))
+        # Of files that are named, TensorFlow takes the trainable variables, as far as the model has them.
+        warm_start_from = weights or internals.warm_start_of(users)
+        return tf.estimator.Estimator(model_fn, config=config, warm_start_from=warm_start_from)
 
     def _check_optimizer(self) -> None:
         context = self.definition.context
@@ -228,7 +243,7 @@ class EstimatorController(TrainingPort):
                 "The loss became NaN", f", with which tf.estimator ends a training. {CAUSES}", self._hook.done + 1
             ) from error
         except (ValueError, tf.errors.OpError) as error:
-            if self._written >= 0 and self._session is None:
+            if (self._written >= 0 or self.services.warm_start is not None) and self._session is None:
                 raise CheckpointError(
                     f"The checkpoint does not fit the estimator of {self.definition.name}: its variables have changed "
                     f"since. ({str(error).splitlines()[0]})"
