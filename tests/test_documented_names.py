@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -28,7 +29,14 @@ def test_every_name_has_a_test(source: Path) -> None:
     assert [problem for problem in map(unproved, listed) if problem] == []
 
 
+@pytest.fixture(scope="module")
+def frameworks() -> None:
+    """What the names need, imported before a test does: TensorFlow sets variables of the environment for good."""
+    importlib.import_module("tensorflow")
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("frameworks")
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 def test_every_name_is_there_with_its_parameters(source: Path) -> None:
     listed = [entry for entry in entries(source) if entry.is_looked_up]
@@ -42,3 +50,8 @@ def test_names_are_found_in_a_document() -> None:
         "class StepMode\nwrap_model(model: nn.Module) → nn.Module\nGradient Clipping\n"
     )
     assert list(names_of_document(text)) == ["Reducer", "AVG", "reset", "StepMode", "wrap_model"]
+    text = (
+        "determined.keras.TFKerasTrial\n¶\n-\nclass\ndetermined.keras.\nTFKerasTrial\n(trial_context: Any)¶ trials\n"
+        "abstract\nbuild_model\n() → tf.keras.Model¶ Defines\nUsage Examples\nDisregard\n"
+    )
+    assert list(names_of_document(text)) == ["TFKerasTrial", "build_model"]

@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +24,7 @@ TESTS = ROOT / "tests"
 _ENTRY = re.compile(r"(?P<path>[\w.]+)(?:\((?P<parameters>[\w, ]*)\))?")
 _SIGNATURE = re.compile(r"^(?:abstract |static |classmethod )?(?P<name>[a-z_]\w*)\(.*\) → ")
 _CLASS = re.compile(r"^class (?:determined\.[\w.]*\.)?(?P<name>[A-Z]\w*)(?:\((?!.*:$)|$)")
+_ALONE = re.compile(r"^(?P<name>[A-Za-z_]\w*)(?:\(\))?$")
 _CONSTANT = re.compile(r"^(?P<name>[A-Z][A-Z_]+)$")
 
 
@@ -106,12 +108,17 @@ def table(source: Path) -> str:
 
 
 def names_of_document(text: str) -> Iterator[str]:
-    """Yield the names that a seed document defines."""
-    for line in text.splitlines():
-        for pattern in (_SIGNATURE, _CLASS, _CONSTANT):
+    """Yield the names that a seed document defines; its signature may begin on the line after the name."""
+    lines = [*text.splitlines(), ""]
+    for line, following in pairwise(lines):
+        patterns = [_SIGNATURE, _CLASS, _CONSTANT]
+        if following.startswith(("(", "¶")):
+            patterns.append(_ALONE)
+        for pattern in patterns:
             match = pattern.match(line.strip())
             if match and line.strip() == line.rstrip():
                 yield match["name"]
+                break
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Union
@@ -28,6 +29,12 @@ class _Made(ABCMeta):
         for method in _USERS_METHODS:
             setattr(trial, method, _suppressing(cls.__name__, getattr(trial, method)))
         return trial
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of ``__init__``, as without this class."""
+        found = inspect.signature(cls.__init__)  # type: ignore[misc]  # the class's own
+        return found.replace(parameters=list(found.parameters.values())[1:])
 
 
 _USERS_METHODS = (

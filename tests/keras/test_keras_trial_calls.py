@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ class Inheriting(Small):
 def test_the_constructor_takes_the_context_by_both_names(trial_class: type[TFKerasTrial]) -> None:
     experiment = det.experimental.create(trial_class, CONFIG, local=True, test=True)
     assert str(experiment.state) == "Completed"
+    assert [*inspect.signature(ByContext).parameters] == ["context"]
+    assert [*inspect.signature(TFKerasTrial).parameters] == ["trial_context", "context"]
 
 
 @pytest.mark.parametrize(("given", "count"), [((), 0), (("trial_context", "context"), 2)])
