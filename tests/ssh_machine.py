@@ -73,15 +73,9 @@ class SshMachine:
         self.other_user = other
         self.home_there = Home(folder / "there" / "det")
         self.python = folder / "there" / ".local/share/det_native_environment/bin/python"
-        with contextlib.closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
+        self.address = f"ssh://{user.pw_name}@127.0.0.1:{self.port}"
         self._sshd: subprocess.Popen[bytes] | None = None
-
-    @property
-    def address(self) -> str:
-        """What DET_MASTER is."""
-        return f"ssh://{self.user.pw_name}@127.0.0.1:{self.port}"
 
     @property
     def variables(self) -> dict[str, str]:
@@ -175,19 +169,32 @@ class SshMachine:
 
     def cut(self) -> int:
         """Kill what serves the connections that stand; return how many processes that were."""
-        found = self._serving()
+        found = self.serving()
         for process in found:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(found, timeout=PATIENCE)
         return len(found)
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Let nothing answer at its port for the block, and cut the connections that stood."""
+        port, self.port = self.port, free_port()
+        try:
+            with self.configured():
+                self.cut()
+                yield
+                self.port = port
+        finally:
+            self.port = port
+
     def freeze(self, number: signal.Signals = signal.SIGSTOP) -> None:
         """Let the connections be silent (SIGSTOP), or speak again (SIGCONT)."""
-        for process in self._serving():
+        for process in self.serving():
             process.send_signal(number)
 
-    def _serving(self) -> list[psutil.Process]:
+    def serving(self) -> list[psutil.Process]:
+        """Return the processes that serve connections."""
         assert self._sshd is not None
         found = []
         for process in psutil.Process(self._sshd.pid).children(recursive=True):
@@ -277,6 +284,14 @@ def _furnish(machine: SshMachine, import_path: tuple[Path, ...]) -> None:
     [packages] = environment.glob("lib/python3*/site-packages")
     places = [*_own_packages(), str(folder / "packages")]
     (packages / "all.pth").write_text("".join(f"import site; site.addsitedir({place!r})\n" for place in places))
+
+
+def free_port() -> int:
+    """Return a port on which nothing listens."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
 
 
 def _own_packages() -> list[str]:

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
-from det_native.client.source import Source
-from det_native.errors import MasterUnreachableError
+from det_native.client.source import PATIENCE, Source
+from det_native.errors import MasterUnreachableError, NoMasterError
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
-PATIENCE = 60.0
 
 
 @dataclass
@@ -122,6 +121,8 @@ class EventStream(Iterator[rest.Event]):
         self._frames: Iterator[Frame] | None = None
         self._finished = self._silent = False
         self._failing_since: float | None = None
+        #: Why no event can come now, and since when (of ``time.monotonic``); None while a connection stands.
+        self.out_of_touch: tuple[float, MasterUnreachableError] | None = None
         self._first_pause = self._pause = pause
 
     def __next__(self) -> rest.Event:
@@ -148,6 +149,7 @@ class EventStream(Iterator[rest.Event]):
         if self._frames is None:
             self._connection = self._connect(self._last)
             self._frames = parse_frames(self._connection.lines())
+            self.out_of_touch = None
         frame = next(self._frames, None)
         if frame is None:
             self._drop()
@@ -172,9 +174,13 @@ class EventStream(Iterator[rest.Event]):
     def _wait_before_retry(self, error: MasterUnreachableError) -> None:
         if self._closed.is_set():
             return
+        now = time.monotonic()
         if self._failing_since is None:
-            self._failing_since = time.monotonic()
-        if time.monotonic() - self._failing_since >= self._patience:
+            self._failing_since = now
+        self.out_of_touch = (now if self.out_of_touch is None else self.out_of_touch[0], error)
+        # One whose machine answers, without it, is not waited for as one that cannot be reached.
+        patience = min(self._patience, PATIENCE) if isinstance(error, NoMasterError) else self._patience
+        if now - self._failing_since >= patience:
             raise error
         self._closed.wait(self._pause)
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
@@ -214,6 +220,11 @@ class EventFeed:
             with suppress(ValueError):
                 close()
         self._thread.join()
+
+    @property
+    def out_of_touch(self) -> tuple[float, MasterUnreachableError] | None:
+        """Why no event can come now, and since when (of ``time.monotonic``); None while a connection stands."""
+        return getattr(self._events, "out_of_touch", None)
 
     def next(self, timeout: float | None = None) -> rest.Event | None:
         """Return the next event, None after the last one.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,12 +150,13 @@ class Experiment:
         """
         shown: set[str] = set()
         self._wait(timeout, shown, checked_show(show))
-        waiting.raise_failure(self._source, self._id, self.detail(), shown)
+        detail = waiting.patiently(self._source, self.detail)
+        waiting.raise_failure(self._source, self._id, detail, shown)
         return self
 
     def _wait(self, timeout: float | None, shown: set[str], show: Show) -> None:
         try:
-            if self.detail().state.terminal:
+            if waiting.patiently(self._source, self.detail, partial(print, file=sys.stderr)).state.terminal:
                 return
             view = rendering.current().follow(self, show)
             self._last_event = waiting.wait(

@@ -5,18 +5,20 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import requests
 
-from det_native.client.events import PATIENCE, EventStream
+from det_native.client.events import EventStream
 from det_native.client.loading import load_checkpoint, receive_file
+from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
-from det_native.client.source import Source
+from det_native.client.source import PATIENCE, Source
 from det_native.errors import CheckpointCorruptError, NotFoundError, RequestError
 from det_native.schema import rest
-from det_native.schema.manifests import BundleManifest
+from det_native.schema.manifests import BundleManifest, CheckpointFile
 from det_native.schema.states import ExperimentState
 
 _PAGE = 10_000  # what the master gives at most for logs
@@ -138,8 +140,7 @@ class HttpSource(Source):
         """
         try:
             for file in checkpoint.manifest.files:
-                with self._session.stream(f"/checkpoints/{checkpoint.uuid}/files/{file.path}") as response:
-                    receive_file(checkpoint.uuid, file, response.iter_content(_FILE_CHUNK), directory)
+                over_cuts(self._session, partial(self._download_file, checkpoint.uuid, file, directory))
         except (CheckpointCorruptError, RequestError) as error:
             if isinstance(error, RequestError) and error.status != requests.codes.conflict:
                 raise
@@ -147,6 +148,10 @@ class HttpSource(Source):
                 shutil.rmtree(child) if child.is_dir() else child.unlink()
             raise CheckpointCorruptError(str(error)) from None
         (directory / "manifest.json").write_text(checkpoint.manifest.model_dump_json(indent=1))
+
+    def _download_file(self, uuid: str, file: CheckpointFile, directory: Path) -> None:
+        with self._session.stream(f"/checkpoints/{uuid}/files/{file.path}") as response:
+            receive_file(uuid, file, response.iter_content(_FILE_CHUNK), directory)
 
     def instead(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint | None:
         """Return the checkpoint that can be had instead of a damaged one, verified; None if there is none."""

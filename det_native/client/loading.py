@@ -25,10 +25,14 @@ def receive_file(uuid: str, file: CheckpointFile, chunks: Iterable[bytes], direc
     target.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     with target.open("xb") as stream:
-        for chunk in chunks:
-            digest.update(chunk)
-            size += len(chunk)
-            stream.write(chunk)
+        try:
+            for chunk in chunks:
+                digest.update(chunk)
+                size += len(chunk)
+                stream.write(chunk)
+        except BaseException:
+            target.unlink()  # half of it is nothing
+            raise
     if size != file.size or digest.hexdigest() != file.sha256:
         raise CheckpointCorruptError(f"Checkpoint {uuid}: the content of the file {file.path!r} is not what was saved.")
 

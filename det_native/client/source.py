@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from det_native.schema import rest
 
+PATIENCE = 60.0
+
 
 class Source(Protocol):
     """Everything that ``Experiment``, ``Trial`` and ``Checkpoint`` handles ask for.
@@ -19,6 +21,11 @@ class Source(Protocol):
     """
 
     without_logs: str = ""
+
+    @property
+    def patience(self) -> float:
+        """Seconds that one who waits for an experiment goes on without an answer of the master."""
+        return PATIENCE
 
     @property
     def url(self) -> str:

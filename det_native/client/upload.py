@@ -7,12 +7,14 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from det_native.capture.model import Bundle, BundleRow
 from det_native.client.changed_files import with_files_read
+from det_native.client.persistence import over_cuts
 from det_native.errors import MasterError, RequestError, StorageError
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.manifests import BundleManifest, Sha256
@@ -79,7 +81,7 @@ def upload_bundle(session: Session, bundle: Bundle) -> BundleCreated:
     earlier: dict[Sha256, Sha256] = {}
     for left in reversed(range(_ROUNDS)):
         try:
-            created, sent = _upload(session, current)
+            created, sent = over_cuts(session, partial(_upload, session, current))
             break
         except _FilesChangedError as error:
             current, renewed = with_files_read(current, error.hashes)

@@ -6,14 +6,15 @@ import math
 import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import closing
+from typing import TypeVar
 
-from det_native.client.events import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE, EventFeed
+from det_native.client.events import FIRST_PAUSE, LONGEST_PAUSE, EventFeed
 from det_native.client.logs import Logs
 from det_native.client.progress import ExperimentProgress
 from det_native.client.rendering import ProgressView
-from det_native.client.source import Source
+from det_native.client.source import PATIENCE, Source
 from det_native.client.travel_hints import travel_hint
-from det_native.errors import ExperimentFailedError, MasterUnreachableError, UserCodeError
+from det_native.errors import ExperimentFailedError, MasterUnreachableError, NoMasterError, UserCodeError
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
 from det_native.schema.states import ExperimentState, TrialState
@@ -21,6 +22,10 @@ from det_native.schema.states import ExperimentState, TrialState
 LOG_TAIL = 20
 # Seconds without an event after which the view shows what it held back.
 SETTLED = 0.3
+# Seconds out of touch after which that is said.
+TOUCH_SECONDS = 1.0
+
+Answer = TypeVar("Answer")
 
 
 class WaitInterrupt(KeyboardInterrupt):
@@ -89,14 +94,14 @@ def _follow(
     """Show events until the experiment has ended; return the id of the last one."""
     last = after
     with EventFeed(source, experiment_id, after) as feed:
-        progress = _first_look(source, experiment_id)
+        progress = _first_look(source, experiment_id, view.message)
         for warning in progress.new_warnings():
             view.message(warning)
         view.update(progress.fraction, progress.text)
         if progress.ended:
             return last
         failed: set[int | None] = set()
-        for event in _until(feed, timeout, view.flush):
+        for event in _until(feed, timeout, view.flush, Touch(feed, view)):
             last = max(last, event.id)
             error = progress.apply(event)
             if error is not None:
@@ -113,20 +118,66 @@ def _follow(
     return last
 
 
-def _first_look(source: Source, experiment_id: int | str) -> ExperimentProgress:
-    """Return how the experiment stands; a master that has just gone away is waited for, as later in the stream."""
-    deadline, pause = time.monotonic() + PATIENCE, FIRST_PAUSE
+def _first_look(source: Source, experiment_id: int | str, say: Callable[[str], None]) -> ExperimentProgress:
+    """Return how the experiment stands."""
+
+    def look() -> ExperimentProgress:
+        progress = ExperimentProgress(source.experiment(experiment_id))
+        progress.update_trials(source.trials(experiment_id))
+        return progress
+
+    return patiently(source, look, say)
+
+
+def patiently(source: Source, question: Callable[[], Answer], say: Callable[[str], None] | None = None) -> Answer:
+    """Ask something; a master that has just gone away is waited for, as in the stream of events.
+
+    Parameters
+    ----------
+    source : Source
+    question : callable
+    say : callable, optional
+        Takes what is to be told if that lasts.
+    """
+    begun, pause = time.monotonic(), FIRST_PAUSE
     while True:
         try:
-            progress = ExperimentProgress(source.experiment(experiment_id))
-            progress.update_trials(source.trials(experiment_id))
-        except MasterUnreachableError:
-            if time.monotonic() >= deadline:
+            return question()
+        except MasterUnreachableError as error:
+            patience = min(PATIENCE, source.patience) if isinstance(error, NoMasterError) else source.patience
+            waited = time.monotonic() - begun
+            if waited >= patience:
                 raise
-        else:
-            return progress
+            if say is not None and waited >= TOUCH_SECONDS:
+                say(str(error))
+                say = None
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class Touch:
+    """Says when the master is out of reach, and when it is back.
+
+    Parameters
+    ----------
+    feed : EventFeed
+    view : ProgressView
+    """
+
+    def __init__(self, feed: EventFeed, view: ProgressView) -> None:
+        self._feed = feed
+        self._view = view
+        self._told = False
+
+    def look(self) -> None:
+        """Say what has changed; a moment without connection is nothing to be told."""
+        trouble = self._feed.out_of_touch
+        if trouble is None and self._told:
+            self._view.message("In touch again.")
+            self._told = False
+        elif trouble is not None and not self._told and time.monotonic() - trouble[0] >= TOUCH_SECONDS:
+            self._view.message(str(trouble[1]))
+            self._told = True
 
 
 def raise_failure(
@@ -204,7 +255,7 @@ def _not_ended(source: Source, experiment_id: int | str, timeout: float | None) 
     return f"{started}it goes on. experiment.wait() waits again, experiment.stop() ends it."
 
 
-def _until(feed: EventFeed, timeout: float | None, settled: Callable[[], None]) -> Iterator[rest.Event]:
+def _until(feed: EventFeed, timeout: float | None, settled: Callable[[], None], touch: Touch) -> Iterator[rest.Event]:
     """Yield events for so many seconds; call `settled` whenever none has come for a while."""
     deadline = math.inf if timeout is None else time.monotonic() + timeout
 
@@ -212,12 +263,22 @@ def _until(feed: EventFeed, timeout: float | None, settled: Callable[[], None]) 
         remaining = max(min(deadline - time.monotonic(), seconds), 0.0)
         return feed.next(None if remaining == math.inf else remaining)
 
+    def waited_for() -> rest.Event | None:
+        while True:
+            try:
+                return next_within(TOUCH_SECONDS)
+            except TimeoutError:
+                if time.monotonic() >= deadline:
+                    raise
+                touch.look()
+
     while True:
         try:
             event = next_within(SETTLED)
         except TimeoutError:
             settled()
-            event = next_within(math.inf)
+            event = waited_for()
+        touch.look()
         if event is None:
             return
         yield event
@@ -225,7 +286,7 @@ def _until(feed: EventFeed, timeout: float | None, settled: Callable[[], None]) 
 
 def _truly_ended(source: Source, experiment_id: int | str) -> bool:
     """Ask again: a replayed event may tell of an end that was not the last one (a resumed experiment)."""
-    return source.experiment(experiment_id).state.terminal
+    return patiently(source, lambda: source.experiment(experiment_id).state.terminal)
 
 
 def _log_tail(source: Source, experiment_id: int | str) -> str:

@@ -16,6 +16,7 @@ from det_native.client import rendering
 from det_native.client.connect import connect, locate, named_master
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
+from det_native.client.persistence import over_cuts
 from det_native.client.session import IDEMPOTENCY_HEADER, Session
 from det_native.client.upload import forget_bundle, note_checked, upload_bundle
 from det_native.display.environment import in_notebook
@@ -149,7 +150,8 @@ def _check(session: Session, bundle_id: str) -> None:
     BundleCheckError
         Listing what is missing there.
     """
-    checked = rest.BundleChecked.model_validate(session.post(f"/bundles/{bundle_id}/check", timeout=CHECK_SECONDS))
+    path = f"/bundles/{bundle_id}/check"
+    checked = rest.BundleChecked.model_validate(over_cuts(session, lambda: session.post(path, timeout=CHECK_SECONDS)))
     for notice in checked.notices:
         print(notice)
     if not checked.ok:

@@ -215,6 +215,7 @@ class Route:
         self._doubted = False
         self._failure: DetError | None = None
         self._failed = 0.0
+        self._since: datetime | None = None
         self._lock = threading.Lock()
 
     @property
@@ -247,9 +248,19 @@ class Route:
         try:
             self._link = self._connection.reach("find", self._link if self._doubted else None)
         except DetError as error:
-            self._failure, self._failed = error, time.monotonic()
-            raise
-        self._failure, self._doubted = None, False
+            self._failure, self._failed = self._dated(error), time.monotonic()
+            raise self._failure from error
+        self._failure, self._since, self._doubted = None, None, False
+
+    def _dated(self, error: DetError) -> DetError:
+        """Return the error with since when the machine cannot be reached."""
+        if not isinstance(error, MasterUnreachableError) or isinstance(error, NoMasterError):
+            return error
+        self._since = self._since or datetime.now(UTC).astimezone()
+        return MasterUnreachableError(
+            f"Out of touch with {self.name} since {self._since:%H:%M:%S}: what trains there goes on, and this is made "
+            f"good by itself once the machine can be reached. {error}"
+        )
 
     def start(self) -> Link:
         """Have a master started there, since none has answered; return the way to it."""

@@ -1,0 +1,233 @@
+"""A notebook here, training on a machine that is reached by SSH, and the connection killed at every kind of moment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from faults import GATE_CELL, PATIENCE, Cluster, Gate, Kernel, assert_complete_rows, ended, running_kernel
+from installed_toy import install_toy
+from ssh_machine import SshMachine, running_machine
+
+from det_native.client.connect import connect
+from det_native.client.events import EventFeed
+from det_native.client.handles import Experiment
+from det_native.client.http_source import HttpSource
+from det_native.schema.home import read_runtime
+from det_native.schema.states import ExperimentState
+
+pytestmark = pytest.mark.slow
+
+BATCHES = 12
+CELL = """
+import random
+import det_native as det
+from toy_framework.trial import ToyTrial
+
+class Counting(ToyTrial):
+    def train_batch(self, batch_idx):
+        if str(batch_idx + 1) in self.context.get_hparam("stops").split():
+            gate(self.context.get_hparam("port"), batch_idx + 1)
+        metrics = super().train_batch(batch_idx)
+        self.steps += [0] * self.context.get_hparam("size")
+        return metrics
+
+def configuration(**settings):
+    return {
+        "hyperparameters": {"global_batch_size": 1, "stops": "", "port": 0, "size": 0} | settings,
+        "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": %d}},
+        "scheduling_unit": 1,
+        "checkpoint_policy": "none",
+        "min_validation_period": {"batches": 5},
+        "min_checkpoint_period": {"batches": 6},
+    }
+"""
+
+SUBMIT_OR_SAY = """
+from det_native.errors import MasterUnreachableError
+try:
+    %s
+except MasterUnreachableError as error:
+    print(error)
+else:
+    print("NUMBER", experiment.id)
+"""
+
+
+class Laptop(Cluster):
+    """The side of the notebook: a home in which no master runs, and the way to the machine."""
+
+    def __init__(self, folder: Path, machine: SshMachine) -> None:
+        super().__init__(folder)
+        self.machine = machine
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of kernel and command."""
+        return super().environment | self.machine.variables | {"DET_MASTER": self.machine.address}
+
+    def attach(self, number: int) -> Experiment:
+        """Return the handle of an experiment there; this process reaches the machine as the kernel does."""
+        return Experiment(HttpSource(connect(self.machine.address, start=False)), number)
+
+
+@pytest.fixture(scope="module")
+def shared_laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
+    """The laptop and the machine."""
+    packages = install_toy(tmp_path_factory.mktemp("toy"))
+    with pytest.MonkeyPatch.context() as patch, running_machine(packages) as machine:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(packages), os.environ.get("PYTHONPATH", "")]).rstrip(":"))
+        laptop = Laptop(tmp_path_factory.mktemp("laptop"), machine)
+        yield laptop
+
+
+@pytest.fixture(scope="module")
+def kernel(shared_laptop: Laptop) -> Iterator[Kernel]:
+    """A kernel of the laptop."""
+    with running_kernel(shared_laptop, "notebook", GATE_CELL, CELL % BATCHES) as opened:
+        yield opened
+
+
+@pytest.fixture
+def laptop(shared_laptop: Laptop, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Laptop]:
+    """The laptop, with this process as another client of its user; the connection is closed afterwards."""
+    monkeypatch.setenv("DET_HOME", str(shared_laptop.home.path))
+    with shared_laptop.machine.as_seen_here(monkeypatch):
+        yield shared_laptop
+
+
+def create(**settings: object) -> str:
+    """Return the cell that submits."""
+    given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    return f"experiment = det.experimental.create(Counting, configuration({given}))"
+
+
+def test_it_trains_there_though_the_connection_is_killed(laptop: Laptop, kernel: Kernel, gate: Gate) -> None:
+    machine = laptop.machine
+    number = kernel.submit(create(stops="4 8", port=gate.port))
+    first = gate.next()
+    assert psutil.Process(first.pid).uids().real == machine.user.pw_uid
+    waiting = kernel.begin("experiment.wait(show='bar')")
+    with EventFeed(laptop.attach(number).source, number) as feed:
+        seen = [feed.next(PATIENCE)]
+        for visitor in (first, None):
+            visitor = visitor or gate.next()
+            assert machine.cut()
+            visitor.go()
+        while (event := feed.next(PATIENCE)) is not None:
+            seen.append(event)
+    kernel.finish(waiting)
+    experiment = laptop.attach(number)
+    assert ended(experiment, ExperimentState.COMPLETED).restarts == 0
+    assert_complete_rows(experiment, BATCHES)
+    ids = [event.id for event in seen if event is not None]
+    with EventFeed(experiment.source, number) as again:
+        known = [event.id for event in iter(lambda: again.next(PATIENCE), None)]
+    assert ids == known, "no gap, no repeat"
+    steps = kernel.value("sum(experiment.trials[0].checkpoints[-1].load().steps)")
+    assert steps > 0
+    assert read_runtime(laptop.home) is None, "no master runs here"
+
+
+@pytest.mark.long
+def test_the_view_says_since_when_it_is_out_of_touch(laptop: Laptop, kernel: Kernel, gate: Gate) -> None:
+    number = kernel.submit(create(stops="4", port=gate.port))
+    visitor = gate.next()
+    waiting = kernel.begin("experiment.wait(show='none')")
+    with EventFeed(laptop.attach(number).source, number) as feed:
+        assert feed.next(PATIENCE) is not None
+    with laptop.machine.configured("DenyUsers *"):
+        laptop.machine.cut()
+        kernel.shows(waiting, "accepts none of your SSH keys")
+    kernel.clear()
+    visitor.go()
+    experiment = laptop.attach(number)
+    ended(experiment, ExperimentState.COMPLETED)
+    assert_complete_rows(experiment, BATCHES)
+
+
+@pytest.mark.long
+def test_a_machine_that_is_away_for_a_while_is_waited_for(laptop: Laptop, kernel: Kernel, gate: Gate) -> None:
+    number = kernel.submit(create(stops="4", port=gate.port))
+    visitor = gate.next()
+    waiting = kernel.begin("experiment.wait(show='none')")
+    with laptop.machine.away():
+        kernel.shows(waiting, f"Out of touch with {laptop.machine.address} since ")
+        visitor.go()
+    kernel.finish(waiting)
+    experiment = laptop.attach(number)
+    assert experiment.state is ExperimentState.COMPLETED
+    assert_complete_rows(experiment, BATCHES)
+
+
+@pytest.mark.long
+def test_the_connection_is_killed_at_drawn_moments(laptop: Laptop, kernel: Kernel) -> None:
+    machine, chance = laptop.machine, random.Random(20)
+    over = threading.Event()
+    cuts: list[int] = []
+
+    def cut_now_and_then() -> None:
+        while not over.wait(chance.uniform(0.5, 4.0)):
+            cuts.append(machine.cut())
+
+    cutter = threading.Thread(target=cut_now_and_then)
+    cutter.start()
+    try:
+        numbers = []
+        for _ in range(3):
+            for attempt in range(20):
+                # A cut may come between any two requests of a submit; what it says then, is to do it once more.
+                text = kernel.run(SUBMIT_OR_SAY % create()).text
+                if "NUMBER" in text:
+                    break
+                assert "ssh://" in text
+                assert attempt < 19
+            numbers.append(int(text.split("NUMBER")[1].split()[0]))
+            kernel.run("experiment.wait(show='none')")
+    finally:
+        over.set()
+        cutter.join()
+    assert any(cuts)
+    assert len(set(numbers)) == 3
+    for number in numbers:
+        experiment = laptop.attach(number)
+        assert experiment.state is ExperimentState.COMPLETED
+        assert_complete_rows(experiment, BATCHES)
+
+
+@pytest.mark.long
+def test_a_cut_in_mid_upload_and_mid_download(laptop: Laptop, kernel: Kernel) -> None:
+    machine = laptop.machine
+    kernel.run("import os\nopen('large.bin', 'wb').write(os.urandom(60_000_000))\nblob = 'large.bin'")
+    submitting = kernel.begin(
+        "experiment = det.experimental.create(Counting, configuration(size=200_000), include=['large.bin'])"
+    )
+    cut_while_moving(machine)
+    kernel.finish(submitting)
+    kernel.run("experiment.wait(show='none')")
+    loading = kernel.begin("folder = experiment.trials[0].checkpoints[-1].download('got')")
+    kernel.finish(loading)
+    assert kernel.value("len(experiment.trials[0].checkpoints[-1].load().steps)") > 200_000
+
+
+def cut_while_moving(machine: SshMachine, amount: int = 5_000_000) -> None:
+    """Cut the connection once so many bytes have gone over it."""
+    before: dict[int, int] = {}
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        for process in machine.serving():
+            with contextlib.suppress(psutil.Error):
+                counters = process.io_counters()
+                moved = counters.read_chars + counters.write_chars
+                if moved - before.setdefault(process.pid, moved) > amount:
+                    machine.cut()
+                    return
+        time.sleep(0.01)
+    raise AssertionError("nothing was moved")
