@@ -108,6 +108,21 @@ class FromDataset(Graph):
         return self.context.wrap_dataset(tf.data.Dataset.from_tensor_slices((X, Y))).batch(BATCH)
 
 
+class Cached(FromDataset):
+    """Records that are written once and read by every later run."""
+
+    def build_training_data_loader(self) -> Any:
+        make = self.context.experimental.cache_train_dataset("rows", "v1", shuffle=True)(rows)
+        return make().map(lambda x, y: (x * 2.0, y)).batch(BATCH)
+
+    def build_validation_data_loader(self) -> Any:
+        return self.context.experimental.cache_validation_dataset("rows", "v1")(rows)().batch(BATCH)
+
+
+def rows() -> Any:
+    return tf.data.Dataset.from_tensor_slices((X, Y))
+
+
 class FromSequence(Graph):
     records = STEPS * BATCH
 
@@ -203,7 +218,7 @@ class Dropping(Graph):
         return model
 
 
-KINDS = {kind.__name__: kind for kind in (Graph, Weighted, FromDataset, FromSequence, Several, Subclassed)}
+KINDS = {kind.__name__: kind for kind in (Graph, Weighted, FromDataset, Cached, FromSequence, Several, Subclassed)}
 
 
 def train(

@@ -33,6 +33,7 @@ import tensorflow as tf
 
 from det_native.errors import DiskFullError, InvalidDataError, StorageError
 from det_native.keras.caches.records import spec_of, structure_of, to_record
+from det_native.keras.values import elements_of, number_of
 
 logger = logging.getLogger("det_native")
 
@@ -230,7 +231,7 @@ class CacheFolder:
                 f"The {self._name}: the decorated function returned {type(dataset).__name__}; return a "
                 "tf.data.Dataset of single records."
             )
-        if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
+        if number_of(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
             raise InvalidDataError(
                 f"The {self._name}: the decorated function returned a Dataset without end, which cannot be "
                 "written. Leave dataset.repeat() out: training repeats it by itself."
@@ -243,7 +244,8 @@ class CacheFolder:
         logger.info("Writing the %s: this trial and the next ones read it from there.", self._name)
         serialized = dataset.map(tf.autograph.experimental.do_not_convert(to_record), tf.data.AUTOTUNE)
         with tf.io.TFRecordWriter(str(path)) as writer:
-            for record in serialized.prefetch(tf.data.AUTOTUNE).as_numpy_iterator():
+            for tensor in elements_of(serialized.prefetch(tf.data.AUTOTUNE)):
+                record = tensor.numpy() if tf.is_tensor(tensor) else tensor
                 writer.write(record)
                 offsets.append(position)
                 position += len(record) + _FRAME
