@@ -75,6 +75,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "det_jupyter": {
         "det_native.client.addresses",
+        "det_native.client.remote.target",
         "det_native.client.session",
         "det_native.client.connect",
         "det_native.client.starting",

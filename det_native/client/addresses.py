@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from det_native.errors import ArgumentError
+
+#: What is asked of a machine behind SSH: its master, the same and started if need be, or to end it (and its workers).
+Verb = Literal["find", "start", "stop", "kill"]
 
 
 class Route(Protocol):

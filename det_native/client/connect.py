@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from det_native._version import PROTOCOL, __version__
-from det_native.client.addresses import is_loopback, normal_url
+from det_native.client.addresses import Verb, is_loopback, normal_url
 from det_native.client.home import read_token
 from det_native.client.remote.target import Target, is_ssh, parse_target
 from det_native.client.session import Session
@@ -24,7 +24,6 @@ from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.rest import Health
 
 if TYPE_CHECKING:
-    from det_native.client.remote.asking import Verb
     from det_native.client.remote.link import Link
 
 # Workers have it in their environment (``master.launch.tree.MARKER_VARIABLE``), and so has what they start.

@@ -3,7 +3,8 @@
 Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's XSRF check:
 
 * ``GET status`` -> ``statuses.Status``, always 200.
-* ``POST start`` -> ``Status``; begins to start the master of this machine. 409 where ``DET_MASTER`` names another.
+* ``POST start`` -> ``Status``; begins to start the master of this machine, or of the one that ``DET_MASTER`` names as ``ssh://``.
+  409 where it names another one.
 * ``GET|POST master/<path>`` -> the master's ``/api/v1/<path>``, for the paths that ``routes`` lists (404 for others),
   with the master's own status and body, streams included; 503 with a ``Status`` where there is no master to answer.
 * ``POST document/inspect|submit`` (``documents.DocumentRequest``) -> what ``det_native.experimental.document`` answers;
@@ -22,10 +23,11 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar
 
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Float, TraitError, validate
+from traitlets import Float, TraitError, Unicode, validate
 
 from det_jupyter.document_handlers import DocumentHandler
 from det_jupyter.forward_handlers import ForwardHandler
@@ -42,8 +44,12 @@ from det_jupyter.local_runs import Curves
 from det_jupyter.master import Master
 from det_jupyter.master_handlers import StartHandler, StatusHandler
 from det_jupyter.saved_handlers import SavedHandler
+from det_native.client.addresses import normal_url
+from det_native.client.remote.target import is_ssh, parse_target
+from det_native.errors import ArgumentError
 
 BASE = r"/det-native/api"
+_VARIABLE = "DET_MASTER"
 NUMBER = r"[0-9]{1,18}"
 
 
@@ -69,6 +75,11 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/saved/(local)/([0-9]{{1,18}}(?:/[0-9]{{1,18}})?)", SavedHandler),
     ]
 
+    master = Unicode(
+        "",
+        help="The master of this server and its kernels, as DET_MASTER names it: https://host:port or "
+        "ssh://user@host:port. Empty: what DET_MASTER says, else the one of this machine.",
+    ).tag(config=True)
     status_seconds = Float(5.0, help="Seconds after which a master that does not answer counts as unreachable.").tag(
         config=True
     )
@@ -76,6 +87,16 @@ class DetJupyter(ExtensionApp):
         config=True
     )
     document_seconds = Float(600.0, help="Seconds that inspecting or submitting a notebook may take.").tag(config=True)
+
+    @validate("master")
+    def _address(self, proposal: dict[str, Any]) -> str:
+        address = str(proposal["value"]).strip()
+        try:
+            if address:
+                parse_target(address) if is_ssh(address) else normal_url(address)
+        except ArgumentError as error:
+            raise TraitError(f"DetJupyter.master: {error}") from error
+        return address
 
     @validate("status_seconds", "answer_seconds", "document_seconds")
     def _positive(self, proposal: dict[str, Any]) -> float:
@@ -86,6 +107,9 @@ class DetJupyter(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Make what the handlers share."""
+        self._before = os.environ.get(_VARIABLE)
+        if self.master:
+            os.environ[_VARIABLE] = self.master  # kernels have the environment of this server
         self._master = Master(status_seconds=self.status_seconds, answer_seconds=self.answer_seconds)
         self.settings[MASTER_SETTING] = self._master
         self.settings[LOCAL_SETTING] = Curves()
@@ -99,4 +123,8 @@ class DetJupyter(ExtensionApp):
 
     async def stop_extension(self) -> None:
         """Close the connections to the master; it runs on."""
+        if self.master and self._before is None:
+            os.environ.pop(_VARIABLE, None)
+        elif self.master and self._before is not None:
+            os.environ[_VARIABLE] = self._before
         await self._master.close()

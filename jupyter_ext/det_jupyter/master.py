@@ -13,11 +13,13 @@ import httpx
 from pydantic import ValidationError
 
 from det_jupyter import statuses
+from det_jupyter.reaching import Reacher
 from det_jupyter.start import Starter
 from det_jupyter.statuses import Status, UnavailableError
 from det_native._version import PROTOCOL, __version__
 from det_native.client.addresses import is_loopback
 from det_native.client.connect import Address, locate, named_master
+from det_native.client.remote.target import is_ssh
 from det_native.client.session import API, PROTOCOL_HEADER
 from det_native.errors import ArgumentError, AuthenticationError
 from det_native.schema.home import Home
@@ -45,6 +47,7 @@ class Master:
         self._status_seconds = status_seconds
         self._answer_seconds = answer_seconds
         self._starter = Starter()
+        self._reacher = Reacher(status_seconds)
         self._clients: dict[bool, httpx.AsyncClient] = {}
         # Whose protocol is known to be ours.
         self._met: Address | None = None
@@ -52,18 +55,22 @@ class Master:
     async def status(self) -> Status:
         """Return how the master is; never raises."""
         try:
-            address = self._locate()
+            address = await self._locate()
             health = await self._meet(address)
             # The public route has told who it is; this one tells whether our token opens it.
             async with self._send(address, "GET", "/master", seconds=self._status_seconds) as answer:
                 await self._read(answer, address)
-            return statuses.running(address.url, health)
+            return statuses.running(address.name, health)
         except UnavailableError as error:
             return error.status
 
     def start(self) -> bool:
-        """Start a master on this machine, in the background; False where the environment names another one."""
-        if named_master() is not None:
+        """Start a master, in the background; False where the environment names one by an address of its own."""
+        named = named_master()
+        if named is not None and is_ssh(named):
+            self._reacher.start(named)
+            return True
+        if named is not None:
             return False
         self._starter.start(Home.default())
         return True
@@ -85,7 +92,7 @@ class Master:
         UnavailableError
             If there is no master to answer, or it cannot be understood.
         """
-        address = self._locate()
+        address = await self._locate()
         if address != self._met:
             await self._meet(address)
         seconds = self._answer_seconds
@@ -95,13 +102,17 @@ class Master:
             yield answer
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; one of SSH stays, for it is not ours alone."""
+        await self._reacher.close()
         clients, self._clients = self._clients, {}
         for client in clients.values():
             await client.aclose()
 
-    def _locate(self) -> Address:
+    async def _locate(self) -> Address:
+        named = named_master()
         try:
+            if named is not None and is_ssh(named):
+                return await self._reacher.address(named)
             address = locate()
         except AuthenticationError as error:
             raise UnavailableError(statuses.without_token(str(error), named=named_master() is not None)) from error
@@ -124,9 +135,9 @@ class Master:
         try:
             health = Health.model_validate_json(body)
         except ValidationError as error:
-            raise UnavailableError(statuses.foreign(address.url, named=named_master() is not None)) from error
+            raise UnavailableError(statuses.foreign(address.name, named=named_master() is not None)) from error
         if health.protocol != PROTOCOL:
-            raise UnavailableError(statuses.mismatch(address.url, health))
+            raise UnavailableError(statuses.mismatch(address.name, health))
         self._met = address
         return health
 
@@ -134,7 +145,7 @@ class Master:
         try:
             return await answer.aread()
         except httpx.TransportError as error:
-            raise self._silent(address, error) from error
+            raise await self._silent(address, error) from error
 
     @asynccontextmanager
     async def _send(
@@ -161,23 +172,25 @@ class Master:
             answer = await client.send(request, stream=True)
         except httpx.TransportError as error:
             self._met = None
-            raise self._silent(address, error) from error
+            raise await self._silent(address, error) from error
         try:
             if answer.status_code == HTTPStatus.UNAUTHORIZED:
-                raise UnavailableError(statuses.token_refused(address.url, named=named_master() is not None))
+                raise UnavailableError(statuses.token_refused(address.name, named=named_master() is not None))
             if answer.is_redirect:
-                raise UnavailableError(statuses.foreign(address.url, named=named_master() is not None))
+                raise UnavailableError(statuses.foreign(address.name, named=named_master() is not None))
             yield answer
         finally:
             await answer.aclose()
 
-    def _silent(self, address: Address, error: httpx.TransportError) -> UnavailableError:
+    async def _silent(self, address: Address, error: httpx.TransportError) -> UnavailableError:
         """Return why nothing came: a local master may just have ended."""
+        if address.named and not isinstance(error, httpx.ReadTimeout):
+            self._reacher.doubt()
         try:
-            self._locate()
+            await self._locate()
         except UnavailableError as gone:
             return gone
-        return UnavailableError(statuses.silent(address.url, _cause(error), named=named_master() is not None))
+        return UnavailableError(statuses.silent(address.name, _cause(error), named=named_master() is not None))
 
     def _client(self, url: str) -> httpx.AsyncClient:
         local = is_loopback(url)

@@ -79,6 +79,26 @@ def starting() -> Status:
     return Status(state="starting", message="The master is starting.", remedy="It is ready in a few seconds.")
 
 
+def none_there(reason: str) -> Status:
+    """Return that no master runs on the machine behind SSH."""
+    return Status(
+        state="none",
+        message=reason,
+        remedy="Start one there. It keeps running when JupyterLab is closed.",
+        can_start=True,
+    )
+
+
+def connecting(named: str) -> Status:
+    """Return that the connection to the machine behind SSH is being made."""
+    return Status(state="starting", message=f"Connecting to {named}.", remedy="It is there in a few seconds.")
+
+
+def out_of_reach(reason: str, state: State) -> Status:
+    """Return that the machine behind SSH cannot be used; `reason` says what to do."""
+    return Status(state=state, message=reason, remedy="What trains there goes on. The view comes back by itself.")
+
+
 def start_failed(reason: str) -> Status:
     """Return that the last start failed."""
     return Status(

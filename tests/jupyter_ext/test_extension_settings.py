@@ -49,6 +49,13 @@ def test_a_time_limit_that_is_none_is_refused(name: str) -> None:
         DetJupyter(**{name: 0})
 
 
+@pytest.mark.parametrize("address", ["ssh://-oProxyCommand=x", "ssh://me:secret@host", "http://elsewhere", "ftp://x"])
+def test_an_address_of_a_master_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(TraitError, match=r"DetJupyter\.master: ") as caught:
+        DetJupyter(master=address)
+    assert "secret" not in str(caught.value).partition("DetJupyter.master: ")[2]
+
+
 def test_jupyter_is_told_what_to_load_and_where_the_front_end_is() -> None:
     (point,) = det_jupyter._jupyter_server_extension_points()
     assert point == {"module": "det_jupyter", "app": DetJupyter}

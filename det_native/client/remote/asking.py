@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
 from det_native._version import __version__
+from det_native.client.addresses import Verb
 from det_native.client.remote.ssh import Line
 from det_native.client.remote.target import Target
 from det_native.client.remote.there import MARK
@@ -25,8 +26,6 @@ from det_native.errors import (
     error_class,
 )
 from det_native.schema.home import RuntimeFile
-
-Verb = Literal["find", "start", "stop", "kill"]
 
 # Where `det remote setup` makes the environment, there.
 ENVIRONMENT = '"${XDG_DATA_HOME:-$HOME/.local/share}"/det_native_environment'

@@ -16,7 +16,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from det_native.client.remote.asking import MasterThere, Verb, ask
+from det_native.client.addresses import Verb
+from det_native.client.remote.asking import MasterThere, ask
 from det_native.client.remote.ssh import Line, answers
 from det_native.client.remote.target import Target
 from det_native.errors import DetError, MasterUnreachableError, NoMasterError
