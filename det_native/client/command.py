@@ -229,6 +229,7 @@ def logs(context: click.Context, target: str, *, is_trial: bool, follow: bool, l
 
 
 cli.add_command(master_group)
+cli.add_command(remote_commands.remote)
 
 
 @cli.command("preview-search")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from det_native.client.remote.checking import Finding
+    from det_native.client.remote.link import Connection
+
+_FAILED = 1
 
 
 def up(context: click.Context, named: str, options: dict[str, Any]) -> None:
@@ -31,3 +37,50 @@ def down(named: str, *, kill: bool) -> None:
         click.echo(f"The master on {target.machine} has stopped.")
     else:
         click.echo(f"The master on {target.machine} has stopped; running trials go on.")
+
+
+@click.group()
+def remote() -> None:
+    """Look after a machine that is reached by SSH.
+
+    ADDRESS is ssh://user@host:port; without it, what -m or DET_MASTER says.
+    """
+
+
+def _connection(context: click.Context, address: str | None) -> Connection:
+    from det_native.client.remote.link import Connection
+    from det_native.client.remote.target import is_ssh, parse_target
+    from det_native.schema.home import Home
+
+    named = address or context.obj
+    if not named:
+        raise click.UsageError("which machine? `det remote check ssh://user@host`, or set DET_MASTER to it")
+    if not is_ssh(named):
+        raise click.UsageError(f"{named} is no address of the form ssh://user@host:port")
+    return Connection(parse_target(named), Home.default())
+
+
+@remote.command()
+@click.argument("address", required=False)
+@click.pass_context
+def check(context: click.Context, address: str | None) -> None:
+    """Say what works there: Python, GPUs, disk, versions, speed of the line. Exit code 1 if something is missing."""
+    from det_native.client.remote import checking
+
+    if not checking.check(_connection(context, address), _show):
+        context.exit(_FAILED)
+
+
+def _show(finding: Finding) -> None:
+    click.echo(f"{'ok ' if finding.good else 'NO '} {finding.name.ljust(11)} {finding.text}")
+
+
+@remote.command()
+@click.argument("address", required=False)
+@click.pass_context
+def disconnect(context: click.Context, address: str | None) -> None:
+    """Close the connection; the master there and its trials go on, and the next use connects again."""
+    connection = _connection(context, address)
+    stood = connection.close()
+    machine = connection.target.machine
+    click.echo(f"Disconnected from {machine}." if stood else f"There was no connection to {machine}.")

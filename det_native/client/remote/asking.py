@@ -114,21 +114,7 @@ def ask(line: Line, verb: Verb) -> MasterThere:
         What else is wrong there.
     """
     target = line.target
-    done = line.run(_script(target, verb), seconds=_SECONDS)
-    answers = _answers(done.printed)
-    answer = next((found for found in answers if found["kind"] not in ("python", "package")), None)
-    if answer is None and done.code != _NOTHING:
-        said = (done.complained.strip() or done.printed.strip() or f"exit code {done.code}").splitlines()[-1]
-        raise MasterStartError(f"det_native does not start on {target.machine}: {said}")
-    if answer is None:
-        raise _nothing_there(target, answers)
-    if answer["kind"] == "old":
-        raise ProtocolMismatchError(
-            f"{target.machine} has det_native {answer['version']}, which cannot be reached by SSH yet; here is "
-            f"{__version__}. `det remote setup {target.name}` brings the same version there."
-        )
-    if answer["kind"] == "failed":
-        raise (error_class(answer["error"]) or MasterStartError)(f"On {target.machine}: {answer['message']}")
+    answer = _answer(line, verb)
     if answer["kind"] == "none":
         raise no_master(target, answer["home"])
     if not answer["token"]:
@@ -144,6 +130,32 @@ def ask(line: Line, verb: Verb) -> MasterThere:
     return found
 
 
+def packages_there(line: Line) -> dict[str, str]:
+    """Return the version of every package there, by their normal names, and of ``python``; raises as `ask` does."""
+    versions: dict[str, str] = _answer(line, "packages")["versions"]
+    return versions
+
+
+def _answer(line: Line, verb: str) -> dict[str, Any]:
+    target = line.target
+    done = line.run(_script(target, verb), seconds=_SECONDS)
+    answers = _answers(done.printed)
+    answer = next((found for found in answers if found["kind"] not in ("python", "package")), None)
+    if answer is None and done.code != _NOTHING:
+        said = (done.complained.strip() or done.printed.strip() or f"exit code {done.code}").splitlines()[-1]
+        raise MasterStartError(f"det_native does not start on {target.machine}: {said}")
+    if answer is None:
+        raise _nothing_there(target, answers)
+    if answer["kind"] == "old":
+        raise ProtocolMismatchError(
+            f"{target.machine} has det_native {answer['version']}, which cannot be reached by SSH yet; here is "
+            f"{__version__}. `det remote setup {target.name}` brings the same version there."
+        )
+    if answer["kind"] == "failed":
+        raise (error_class(answer["error"]) or MasterStartError)(f"On {target.machine}: {answer['message']}")
+    return answer
+
+
 def no_master(target: Target, home: str) -> MasterError:
     """Return the error for a machine on which no master runs."""
     return NoMasterError(
@@ -151,7 +163,7 @@ def no_master(target: Target, home: str) -> MasterError:
     )
 
 
-def _script(target: Target, verb: Verb) -> str:
+def _script(target: Target, verb: str) -> str:
     if target.python is None:
         candidates = _CANDIDATES.format(environment=ENVIRONMENT)
     elif target.python.startswith("~/"):

@@ -122,6 +122,19 @@ class Connection:
                 self._forget()
         return True
 
+    @contextmanager
+    def opened(self) -> Iterator[Line]:
+        """Use the connection of ``ssh`` alone; one that stands for others stays, one made for this is closed."""
+        with self._held():
+            stood = self.standing() is not None
+            if not stood:
+                self.line.open()
+            try:
+                yield self.line
+            finally:
+                if not stood:
+                    self._forget()
+
     @property
     def forbidden(self) -> bool:
         """Whether the server there does not let a port be forwarded."""

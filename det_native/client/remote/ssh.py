@@ -124,11 +124,14 @@ class Line:
         MasterUnreachableError
             If the connection is lost meanwhile.
         """
-        command = [*self._shared(), "-T", *self.target.arguments, "sh -s"]
+        return self.run_command("sh -s", script.encode(), seconds=seconds)
+
+    def run_command(self, command: str, body: bytes, *, seconds: float) -> Done:
+        """Run a command there, which reads `body`; raises as :meth:`run` does."""
         try:
             done = subprocess.run(
-                command,
-                input=script.encode(),
+                [*self._shared(), "-T", *self.target.arguments, command],
+                input=body,
                 capture_output=True,
                 timeout=seconds,
                 start_new_session=True,

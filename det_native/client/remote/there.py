@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import platform
 import sys
+from importlib.metadata import distributions
 from typing import Any
 
 from det_native._version import PROTOCOL, __version__
@@ -19,8 +21,18 @@ MARK = "det_native answers: "
 
 
 def main(verb: str) -> None:
-    """Print the answer to ``find``, ``start``, ``stop`` or ``kill`` (which ends the workers too), one line."""
-    print(MARK + json.dumps(_answer(verb)), flush=True)
+    """Print the answer to ``find``, ``start``, ``stop``, ``kill`` (which ends the workers too) or ``packages``."""
+    print(MARK + json.dumps(_packages() if verb == "packages" else _answer(verb)), flush=True)
+
+
+def _packages() -> dict[str, Any]:
+    """Return the version of every package here, and of Python."""
+    versions = {
+        found.metadata["Name"].lower().replace("_", "-"): found.version.partition("+")[0]
+        for found in distributions()
+        if found.metadata["Name"]
+    }
+    return {"kind": "packages", "versions": {**versions, "python": platform.python_version()}}
 
 
 def _answer(verb: str) -> dict[str, Any]:
