@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
-
-from pydantic import ValidationError
 
 from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, StorageError
 from det_native.schema.manifests import CheckpointFile, CheckpointManifest, Sha256
-from det_native.storage.folder import LocalFolder, buffered, open_folder, remove_file, write_all
+from det_native.storage.folder import LocalFolder, buffered, open_folder, write_all
+from det_native.storage.manifest_file import MANIFEST, changed, decode, encode, missing, refuse_other, resized
 from det_native.storage.paths import UnsafePathError, check_relative, check_uuid
+from det_native.storage.publication import CHUNK, NEW_FILE, THREADS, Throttle, described, publish_local, walk
 from det_native.storage.room import storage_error
 
-MANIFEST = "manifest.json"
-
-_CHUNK = 4 << 20
 _MAX_MANIFEST = 32 << 20
-_THREADS = min(os.cpu_count() or 1, 8)
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-
-# Goes through the pieces of a file, with rests between them where the processor is needed for something else.
-Throttle = Callable[[Iterable[bytes]], Iterable[bytes]]
 
 logger = logging.getLogger("det_native")
 
@@ -103,10 +93,10 @@ class CheckpointStorage:
         check_uuid(manifest.uuid)
         if self._folder.exists(f"{manifest.uuid}/{MANIFEST}"):
             raise StorageError(f"Checkpoint {manifest.uuid} exists already at {self.uri}.")
-        names = _walk(directory)
+        names = walk(directory)
         try:
             if isinstance(self._folder, LocalFolder):
-                complete = _publish_local(self._folder, directory, names, manifest, throttle, like)
+                complete = publish_local(self._folder, directory, names, manifest, throttle, like)
             else:
                 complete = self._publish_remote(directory, names, manifest, throttle, like)
         except OSError as error:
@@ -130,10 +120,10 @@ class CheckpointStorage:
             if file.sha256 not in there or not self._folder.copy(there[file.sha256], key):
                 self._folder.publish_file(key, directory / file.path)
 
-        with ThreadPoolExecutor(_THREADS) as pool:
-            complete = _described(directory, names, manifest, pool, throttle)
+        with ThreadPoolExecutor(THREADS) as pool:
+            complete = described(directory, names, manifest, pool, throttle)
             list(pool.map(upload, complete.files))
-        self._folder.publish(f"{manifest.uuid}/{MANIFEST}", [_encode(complete)])
+        self._folder.publish(f"{manifest.uuid}/{MANIFEST}", [encode(complete)])
         shutil.rmtree(directory)
         return complete
 
@@ -159,18 +149,18 @@ class CheckpointStorage:
                 content = stream.read(_MAX_MANIFEST)
         except (FileNotFoundError, NotADirectoryError, UnsafePathError) as error:
             raise CheckpointNotFoundError(f"There is no checkpoint {uuid} at {self.uri}.") from error
-        return _decode(uuid, content)
+        return decode(uuid, content)
 
     def verify(self, expected: CheckpointManifest) -> None:
         """See that a checkpoint is the one that is expected, with the content that was saved; see :meth:`check`."""
         self.check(expected)
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(lambda file: self._verify_file(expected.uuid, file), expected.files))
 
     def _verify_file(self, uuid: str, file: CheckpointFile) -> None:
         with self.open(uuid, file.path) as source:
             if hashlib.file_digest(source, "sha256").hexdigest() != file.sha256:  # type: ignore[arg-type]
-                raise CheckpointCorruptError(_changed(uuid, file))
+                raise CheckpointCorruptError(changed(uuid, file))
 
     def check(self, expected: CheckpointManifest, path: str | None = None) -> None:
         """See that a checkpoint is the one that is expected, and that its files have their sizes.
@@ -190,15 +180,15 @@ class CheckpointStorage:
             Its manifest is another one, or a file is missing or has another size; the message names it.
         """
         uuid = expected.uuid
-        _refuse_other(self.manifest(uuid), expected.sha256)
+        refuse_other(self.manifest(uuid), expected.sha256)
         for file in expected.files:
             if path in (None, file.path):
                 try:
                     size = self._folder.size(f"{uuid}/{file.path}")
                 except (FileNotFoundError, NotADirectoryError) as error:
-                    raise CheckpointCorruptError(_missing(uuid, file)) from error
+                    raise CheckpointCorruptError(missing(uuid, file)) from error
                 if size != file.size:
-                    raise CheckpointCorruptError(_resized(uuid, file, size))
+                    raise CheckpointCorruptError(resized(uuid, file, size))
 
     def list(self) -> list[CheckpointManifest]:
         """Return the manifests of all checkpoints that are complete, oldest first."""
@@ -248,7 +238,7 @@ class CheckpointStorage:
         """
         manifest = self.manifest(uuid)
         if expected is not None:
-            _refuse_other(manifest, expected)
+            refuse_other(manifest, expected)
         try:
             into.mkdir(parents=True, exist_ok=True)
             if any(into.iterdir()):
@@ -257,7 +247,7 @@ class CheckpointStorage:
                 )
             for folder in {(into / file.path).parent for file in manifest.files}:
                 folder.mkdir(parents=True, exist_ok=True)
-            with ThreadPoolExecutor(_THREADS) as pool:
+            with ThreadPoolExecutor(THREADS) as pool:
                 list(pool.map(lambda file: self._fetch_file(uuid, file, into), manifest.files))
         except CheckpointCorruptError:
             for child in into.iterdir():
@@ -270,21 +260,21 @@ class CheckpointStorage:
     def _fetch_file(self, uuid: str, file: CheckpointFile, into: Path) -> None:
         digest = hashlib.sha256()
         size = 0
-        descriptor = os.open(into / file.path, _NEW_FILE, 0o644)
+        descriptor = os.open(into / file.path, NEW_FILE, 0o644)
         try:
             with self.open(uuid, file.path) as source:
-                while chunk := source.read(_CHUNK):
+                while chunk := source.read(CHUNK):
                     size += len(chunk)
                     digest.update(chunk)
                     write_all(descriptor, (chunk,))
         except CheckpointNotFoundError as error:
-            raise CheckpointCorruptError(_missing(uuid, file)) from error
+            raise CheckpointCorruptError(missing(uuid, file)) from error
         finally:
             os.close(descriptor)
         if size != file.size:
-            raise CheckpointCorruptError(_resized(uuid, file, size))
+            raise CheckpointCorruptError(resized(uuid, file, size))
         if digest.hexdigest() != file.sha256:
-            raise CheckpointCorruptError(_changed(uuid, file))
+            raise CheckpointCorruptError(changed(uuid, file))
 
     def open(self, uuid: str, path: str) -> IO[bytes]:
         """Open a file of a checkpoint for reading. Its content is not verified.
@@ -319,152 +309,3 @@ class CheckpointStorage:
         """Remove what crashed more than a day ago, from a local folder."""
         if isinstance(self._folder, LocalFolder):
             self._folder.remove_leftovers()
-
-
-def _refuse_other(manifest: CheckpointManifest, expected: Sha256) -> None:
-    if manifest.sha256 != expected:
-        raise CheckpointCorruptError(
-            f"Checkpoint {manifest.uuid}: the file {MANIFEST!r} is not the one that was saved: somebody has changed "
-            "it. Nothing of this checkpoint is used."
-        )
-
-
-def _missing(uuid: str, file: CheckpointFile) -> str:
-    return f"Checkpoint {uuid}: the file {file.path!r} is missing."
-
-
-def _changed(uuid: str, file: CheckpointFile) -> str:
-    return f"Checkpoint {uuid}: the content of the file {file.path!r} is not what was saved."
-
-
-def _resized(uuid: str, file: CheckpointFile, size: int) -> str:
-    return f"Checkpoint {uuid}: the file {file.path!r} has {size} bytes where the manifest says {file.size}."
-
-
-def _walk(directory: Path) -> list[str]:
-    """Return the relative paths of all files, sorted."""
-    names: list[str] = []
-    pending = [""]
-    while pending:
-        prefix = pending.pop()
-        with os.scandir(directory / prefix) as entries:
-            for entry in entries:
-                name = f"{prefix}{entry.name}"
-                check_relative(name)
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(f"{name}/")
-                elif entry.is_file(follow_symlinks=False):
-                    names.append(name)
-                else:
-                    raise StorageError(f"A checkpoint consists of plain files; {name!r} is a link or a special file.")
-    if MANIFEST in names:
-        raise StorageError(f"A file of a checkpoint is called {MANIFEST!r}; that name is reserved.")
-    return sorted(names)
-
-
-def _described(
-    directory: Path,
-    names: Sequence[str],
-    manifest: CheckpointManifest,
-    pool: ThreadPoolExecutor,
-    throttle: Throttle,
-) -> CheckpointManifest:
-    """Return the manifest with sizes and hashes of the files."""
-    files = pool.map(lambda name: _describe(directory, name, throttle), names)
-    return manifest.model_copy(update={"files": tuple(files)})
-
-
-def _describe(directory: Path, name: str, throttle: Throttle) -> CheckpointFile:
-    digest, size = hashlib.sha256(), 0
-    with open(directory / name, "rb", buffering=0) as stream:
-        for piece in throttle(iter(partial(stream.read, _CHUNK), b"")):
-            digest.update(piece)
-            size += len(piece)
-    return CheckpointFile(path=name, sha256=digest.hexdigest(), size=size)
-
-
-def _encode(manifest: CheckpointManifest) -> bytes:
-    return manifest.model_dump_json(indent=1).encode()
-
-
-def _decode(uuid: str, content: bytes) -> CheckpointManifest:
-    try:
-        manifest = CheckpointManifest.model_validate_json(content)
-        for file in manifest.files:
-            check_relative(file.path)
-    except (ValidationError, UnsafePathError) as error:
-        raise CheckpointCorruptError(f"Checkpoint {uuid}: the file {MANIFEST!r} is damaged.") from error
-    if manifest.uuid != uuid:
-        raise CheckpointCorruptError(f"Checkpoint {uuid}: the file {MANIFEST!r} is that of {manifest.uuid}.")
-    return manifest
-
-
-def _publish_local(
-    folder: LocalFolder,
-    directory: Path,
-    names: Sequence[str],
-    manifest: CheckpointManifest,
-    throttle: Throttle,
-    like: CheckpointManifest | None,
-) -> CheckpointManifest:
-    source = directory
-    if os.stat(directory).st_dev != folder.device():
-        source = Path(folder.create_folder())
-        try:
-            shutil.copytree(directory, source, dirs_exist_ok=True)
-        except OSError:
-            shutil.rmtree(source, ignore_errors=True)
-            raise
-    # One hashes from the page cache while the other waits for the disk.
-    with ThreadPoolExecutor(_THREADS) as hashing, ThreadPoolExecutor(_THREADS) as synchronising:
-        synchronised = synchronising.map(_fsync, _files_and_folders(source, names))
-        complete = _described(source, names, manifest, hashing, throttle)
-        list(synchronised)  # before the manifest, which must never speak of what is not on the disk
-    if like is not None:
-        _check_links(folder, source, complete, like)
-    try:
-        _write_manifest(source, complete)
-        os.rename(source, folder.path(manifest.uuid))
-    except OSError as error:
-        remove_file(str(source / MANIFEST))
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            raise StorageError(f"Checkpoint {manifest.uuid} exists already at {folder.uri}.") from error
-        raise
-    _fsync(folder.root)
-    if source != directory:
-        shutil.rmtree(directory)
-    return complete
-
-
-def _check_links(folder: LocalFolder, source: Path, complete: CheckpointManifest, like: CheckpointManifest) -> None:
-    """Refuse links to files of an earlier checkpoint that are damaged: here they would pass for whole."""
-    earlier = {file.path: file for file in like.files}
-    for file in complete.files:
-        old = earlier.get(file.path)
-        if old is None or old.sha256 == file.sha256 or os.stat(source / file.path).st_nlink == 1:
-            continue
-        if os.path.samefile(source / file.path, folder.path(f"{like.uuid}/{file.path}")):
-            raise CheckpointCorruptError(_changed(like.uuid, old))
-
-
-def _files_and_folders(directory: Path, names: Sequence[str]) -> list[Path]:
-    folders = {directory / parent for name in names for parent in PurePosixPath(name).parents}
-    return [*(directory / name for name in names), *folders]
-
-
-def _write_manifest(directory: Path, manifest: CheckpointManifest) -> None:
-    descriptor = os.open(directory / MANIFEST, _NEW_FILE, 0o644)
-    try:
-        write_all(descriptor, [_encode(manifest)])
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    _fsync(directory)
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
-import nbformat
 import pytest
 from journey_kernel import Notebook, Ran
+from saved_notebook import assert_saved_without_outputs, run_all, value
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_own_pytorch_loop.ipynb"
+NOTEBOOK = "02_own_pytorch_loop.ipynb"
 
 
 @pytest.fixture(scope="module")
 def ran(notebook: Notebook) -> list[Ran]:
-    """What each cell of code has shown; one that raises fails here."""
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    return [notebook.run(cell.source) for cell in cells if cell.cell_type == "code"]
-
-
-def value(notebook: Notebook, expression: str) -> object:
-    return ast.literal_eval(notebook.run(f"print(repr({expression}))").stdout)
+    return run_all(NOTEBOOK, notebook)
 
 
 def test_the_loop_learns_the_digits_here_on_the_cluster_and_searched(ran: list[Ran], notebook: Notebook) -> None:
@@ -47,6 +38,4 @@ def test_the_search_has_a_trial_for_each_rate_and_a_figure(ran: list[Ran], noteb
 
 
 def test_the_saved_notebook_has_no_outputs(ran: list[Ran]) -> None:
-    cells = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells if cell.cell_type == "code"]
-    assert len(ran) == len(cells)
-    assert not any(cell.outputs or cell.execution_count for cell in cells)
+    assert_saved_without_outputs(NOTEBOOK, ran)

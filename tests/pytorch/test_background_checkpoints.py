@@ -13,7 +13,7 @@ import pytest
 import torch
 from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.trial import throttle
-from det_harness.trial.checkpoint import disk_errors
+from det_harness.trial.publishing import disk_errors
 from digits_trials import DigitsTrial, Full, LocalRun, same
 from torch import nn
 
@@ -121,7 +121,7 @@ def test_an_interrupt_of_the_wait_loses_no_checkpoint(tmp_path: Path, monkeypatc
 
     joined = threading.Thread.join
     monkeypatch.setattr(torch, "save", save)
-    monkeypatch.setattr("det_harness.trial.checkpoint._Publication.join", join)
+    monkeypatch.setattr("det_harness.trial.publishing.Publication.join", join)
     run = LocalRun(tmp_path, batches=2)
     with pytest.raises(KeyboardInterrupt):
         run.run(Full)

@@ -7,60 +7,24 @@ import queue
 import shutil
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from det_harness.trial.full_disk import DiskWait, has_spare_disk, spare_folder, watched
+from det_harness.trial.publishing import Journal, Publication, Rest, Storage, disk_errors
 from det_harness.trial.services import Reporter
 from det_harness.trial.throttle import Throttle
 from det_native._version import __version__
-from det_native.errors import CheckpointError, DetError, DiskFullError, StorageError
+from det_native.errors import CheckpointError, DiskFullError
 from det_native.frameworks import get_framework
 from det_native.schema.manifests import CheckpointManifest, Framework, Sha256
-from det_native.storage.room import storage_error
 
 logger = logging.getLogger("det_harness")
-
-T = TypeVar("T")
-
-
-# What is left to write of a checkpoint once the training may go on.
-Rest = Callable[[Throttle], None]
-
-
-class Storage(Protocol):
-    """What is needed of ``det_native.storage.checkpoints.CheckpointStorage``."""
-
-    @property
-    def uri(self) -> str:
-        """Where it is."""
-
-    def workspace(self) -> Path:
-        """Return a fresh empty folder to write into."""
-
-    def publish(
-        self,
-        directory: Path,
-        manifest: CheckpointManifest,
-        throttle: Callable[[Iterable[bytes]], Iterable[bytes]],
-        like: CheckpointManifest | None,
-    ) -> tuple[str, CheckpointManifest]:
-        """Make the folder a checkpoint; return its location and the complete manifest."""
-
-    def local_path(self, uuid: str, path: str) -> Path | None:
-        """Return where a file of a checkpoint lies, if that is on this machine."""
-
-    def fetch(self, uuid: str, into: Path, expected: Sha256 | None = None) -> CheckpointManifest:
-        """Copy a checkpoint's files, verified, if its manifest has the expected hash."""
-
-    def list(self) -> list[CheckpointManifest]:
-        """Return the manifests of all complete checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +37,6 @@ class CheckpointOwner:
     trial_id: int | None = None
     run_id: str | None = None
     bundle_id: str | None = None
-
-
-class Journal(Protocol):
-    """What is needed of ``det_harness.trial.publications.Publications``; the reporter ends what is begun here."""
-
-    def begin(self, uuid: str) -> None:
-        """Note that a checkpoint is about to appear."""
-
-    def clean(self) -> None:
-        """Delete what killed runs published and did not report."""
 
 
 class TrialCheckpoints:
@@ -131,7 +85,7 @@ class TrialCheckpoints:
         self._manifests = manifests
         self._on_start = on_start
         self._journal = journal
-        self._publication: _Publication | None = None
+        self._publication: Publication | None = None
         self._last: CheckpointManifest | None = None
         self._published: queue.SimpleQueue[str] = queue.SimpleQueue()
 
@@ -172,7 +126,7 @@ class TrialCheckpoints:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         manifest = self._manifest(uuid, batch, metadata)
-        self._publication = _Publication(
+        self._publication = Publication(
             self._storage,
             self._reporter,
             folder,
@@ -307,112 +261,3 @@ class TrialCheckpoints:
             created=datetime.now(UTC).isoformat(),
             metadata=dict(metadata or {}),
         )
-
-
-@contextmanager
-def disk_errors(folder: Path | str, batch: int) -> Iterator[None]:
-    """Let the block, which writes a checkpoint, fail by a StorageError where the disk is at fault.
-
-    What the disk refuses is no error of the user's code, which may be asked for its own state.
-
-    Raises
-    ------
-    StorageError
-    """
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        # torch.save() names but its own source file where the file system did not take something.
-        of_torch = "inline_container" in str(error)
-        if isinstance(error, OSError) or of_torch:
-            said = error.__context__ if of_torch and isinstance(error.__context__, OSError) else error
-            raise storage_error(
-                f"The checkpoint of batch {batch} cannot be written to {folder}: {said}", error
-            ) from error
-        raise
-
-
-class _Publication(threading.Thread):
-    """Writes what is left of one checkpoint, publishes and reports it."""
-
-    def __init__(
-        self,
-        storage: Storage,
-        reporter: Reporter,
-        folder: Path,
-        manifest: CheckpointManifest,
-        journal: Journal | None,
-        tell: Callable[[str], None],
-        rest: Rest | None,
-        throttle: Throttle,
-        disk: DiskWait,
-        like: CheckpointManifest | None,
-        *,
-        repeatable: bool,
-    ) -> None:
-        super().__init__(name="det-checkpoint")
-        self.error: Exception | None = None
-        self.complete: CheckpointManifest | None = None
-        self.throttle = throttle
-        self._storage = storage
-        self._reporter = reporter
-        self._folder = folder
-        self._manifest = manifest
-        self._journal = journal
-        self._tell = tell
-        self._rest = rest
-        self._disk = disk
-        self._like = like
-        self._repeatable = repeatable
-
-    def run(self) -> None:
-        """Publish; a failure is kept for the training thread."""
-        try:
-            if self._rest is not None:
-                self._with_room(self._write_rest, repeatable=self._repeatable)
-                self._rest = None  # what it holds is as large as the model
-            location, complete = self._with_room(self._publish)
-            self._disk.succeeded()
-            self._reporter.checkpoint(location, complete)
-            self.complete = complete
-            self._tell(complete.uuid)
-        except DetError as error:
-            self._failed(error)
-        except Exception as error:  # noqa: BLE001 (whatever it is, the training thread raises it)
-            self._failed(StorageError(f"The checkpoint of batch {self._manifest.batch} cannot be published: {error}"))
-
-    def _with_room(self, step: Callable[[], T], *, repeatable: bool = True) -> T:
-        """Take a step, again and again while the disk is full."""
-        while True:
-            try:
-                with disk_errors(self._folder, self._manifest.batch):
-                    return step()
-            except DiskFullError as error:
-                if not repeatable:
-                    raise
-                self._disk.wait(error, str(self._folder) if self._rest else watched(self._storage.uri, self._folder))
-
-    def _write_rest(self) -> None:
-        assert self._rest is not None
-        before = _files(self._folder)
-        try:
-            self._rest(self.throttle)
-        except BaseException:
-            for path in _files(self._folder) - before:  # others need the room meanwhile, the master among them
-                path.unlink(missing_ok=True)
-            raise
-
-    def _publish(self) -> tuple[str, CheckpointManifest]:
-        if self._journal is not None:
-            self._journal.begin(self._manifest.uuid)
-        return self._storage.publish(self._folder, self._manifest, self.throttle, self._like)
-
-    def _failed(self, error: Exception) -> None:
-        self.error = error
-        self._rest = None
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._disk.over()
-
-
-def _files(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if path.is_file()}

@@ -16,7 +16,7 @@ from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.ranks import checkpoint_files
 from det_harness.trial import rng
-from det_harness.trial.checkpoint import disk_errors
+from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
 from det_harness.trial.throttle import Throttle
 from det_native.errors import CheckpointError
