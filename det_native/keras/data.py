@@ -41,7 +41,8 @@ class Data:
     ----------
     kind : Kind
     x, y, sample_weight
-        For indexed kinds the structures of rows (lists of numbers already made arrays); else `x` alone.
+        For indexed kinds the structures of rows (lists of numbers already made arrays), weights only with targets; else
+        `x` alone.
     records : int or None
         Rows of indexed data; None for the other kinds.
     """
@@ -108,6 +109,8 @@ def describe(x: Any, y: Any = None, sample_weight: Any = None, *, where: str = "
     if x is None:
         raise InvalidDataError(f"fit() needs training data: {where} is None.")
     x, y, sample_weight = (None if part is None else _from_lists(part) for part in (x, y, sample_weight))
+    if y is None:
+        sample_weight = None  # as in Keras, which weights losses of targets; `FitCall.without_effect` says so
     kind = _rows_kind([leaf for part in (x, y) if part is not None for leaf in tf.nest.flatten(part)], where)
     return Data(kind, x, y, sample_weight, _records(x, y, sample_weight, where))
 

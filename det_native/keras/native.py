@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -34,7 +34,7 @@ logger = logging.getLogger("det_native")
 
 DEFAULT_BATCH_SIZE = 32
 _OF_VALIDATION = ("validation_steps", "validation_batch_size", "validation_freq")
-_OF_QUEUES = ("max_queue_size", "workers", "use_multiprocessing")
+QUEUE_ARGUMENTS = ("max_queue_size", "workers", "use_multiprocessing")
 
 
 @dataclass
@@ -59,6 +59,9 @@ class FitCall:
         What is validated on.
     random_state : GlobalState
         Of Python and numpy when the call was made.
+    validation_queue : mapping
+        Arguments of Keras's queues (``workers`` and so on) for the validation data; `arguments` has those of the
+        training data.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -72,6 +75,10 @@ class FitCall:
     training: Data
     validation: Data | None
     random_state: GlobalState = field(default_factory=global_state, repr=False)
+    validation_queue: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.validation_queue = {name: self.arguments[name] for name in QUEUE_ARGUMENTS} | {**self.validation_queue}
 
     @classmethod
     def of(
@@ -121,7 +128,7 @@ class FitCall:
     def without_effect(self) -> list[str]:
         """Return a sentence for each argument that the user wrote and that does not do what it says with these data."""
         kind = self.training.kind
-        notes = []
+        notes = [f"{name} has no effect without y." for name in self._weights_alone()]
         if exceeding := self._exceeding(self.arguments["batch_size"]):
             notes.append(f"batch_size {exceeding}")
         if not kind.indexed:
@@ -130,7 +137,7 @@ class FitCall:
             if "shuffle" in self.given and self.arguments["shuffle"] and kind is not Kind.SEQUENCE:
                 notes.append(f"shuffle has no effect: {kind} has an order of its own.")
         if kind not in (Kind.SEQUENCE, Kind.GENERATOR):
-            queues = [name for name in _OF_QUEUES if name in self.given]
+            queues = [name for name in QUEUE_ARGUMENTS if name in self.given]
             if queues and (self.validation is None or self.validation.kind not in (Kind.SEQUENCE, Kind.GENERATOR)):
                 notes.append(f"{', '.join(queues)}: no effect, these are for Sequences and generators.")
         if self.validation is None:
@@ -145,6 +152,14 @@ class FitCall:
         if any(_is_backup(each) for each in tf.nest.flatten(self.arguments["callbacks"])):
             notes.append("BackupAndRestore has no effect: training is checkpointed and resumed without it.")
         return notes
+
+    def _weights_alone(self) -> Iterator[str]:
+        """Yield what was given as sample weights of no targets."""
+        if self.arguments["sample_weight"] is not None and self.arguments["y"] is None:
+            yield "sample_weight"
+        match self.arguments["validation_data"]:
+            case (_, None, weight) if weight is not None:
+                yield "The sample_weight of validation_data"
 
     def callbacks(self) -> list[Any]:
         """Return the user's callbacks; ``BackupAndRestore`` is left out, our checkpoints take its place."""

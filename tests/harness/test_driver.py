@@ -104,6 +104,15 @@ def test_a_loop_that_calls_back_is_told_until_when_to_train_and_may_have_validat
     assert driver.finish().stopped
 
 
+def test_a_checkpoint_of_a_stop_knows_of_the_validation_that_the_loop_has_made() -> None:
+    port = Counter({"loss": 1.0})
+    found, _ = services(port, policy="none")
+    found.schedule.trained(2)
+    found.schedule.request_stop()
+    assert Driver(found, port).advance({"loss": 3.0}) == Finish(stopped=True)
+    assert port.events == ["report", 2, {"loss": 3.0}, "report", "save", "report"]
+
+
 @pytest.mark.parametrize(
     ("policy", "best", "saved", "asked"), [("best", 0.5, 0, 1), ("best", 2.0, 1, 1), ("all", 0.5, 1, 0)]
 )

@@ -244,6 +244,23 @@ def test_a_validation_amid_an_epoch_may_end_the_training(tmp_path: Path) -> None
     assert [batch for batch, _ in run.reports.validations] == [3, 6]
 
 
+@pytest.mark.parametrize("policy", ["none", "all"])
+def test_a_stop_at_an_epochs_end_validates_that_epoch_once(policy: str, tmp_path: Path) -> None:
+    undisturbed: list[Any] = []
+    Trainings(tmp_path / "undisturbed").native(lambda: [noting(undisturbed)])
+    calls: list[Any] = []
+    ended: list[Any] = []
+    stop_at = tf.keras.callbacks.LambdaCallback(on_batch_end=lambda batch, logs: ended.append(batch))
+    training = Trainings(tmp_path / "stopped", checkpoint_policy=policy)
+    stopped = training.native(lambda: [noting(calls), stop_at], stop=lambda: len(ended) >= 2 * STEPS)
+    assert (stopped.outcome.batches, stopped.outcome.stopped) == (2 * STEPS, True)
+    assert [batch for batch, _ in stopped.reports.validations] == [STEPS, 2 * STEPS]
+    resumed = training.native(lambda: [noting(calls)], resume=stopped.saved_at(2 * STEPS))
+    assert [batch for batch, _ in resumed.reports.validations] == [3 * STEPS, 4 * STEPS]
+    again = [call for call in calls if call[0] not in ("on_train_begin", "on_train_end")]
+    assert again == [call for call in undisturbed if call[0] not in ("on_train_begin", "on_train_end")]
+
+
 class Looking(tf.keras.callbacks.Callback):
     """Uses the model in its hooks."""
 

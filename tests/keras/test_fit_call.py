@@ -171,6 +171,12 @@ def test_a_model_that_is_not_compiled_is_refused() -> None:
 WITHOUT_EFFECT = {
     "batch_size is 101, but there are only 100 records": {"x": X, "y": Y, "batch_size": 101},
     "batch_size has no effect": {"x": dataset(), "batch_size": 8},
+    "sample_weight has no effect without y": {"x": X, "sample_weight": X[:, 0]},
+    "The sample_weight of validation_data has no effect without y": {
+        "x": X,
+        "y": Y,
+        "validation_data": (X, None, X[:, 0]),
+    },
     "shuffle has no effect": {"x": dataset(), "shuffle": True},
     "workers, use_multiprocessing: no effect": {"x": X, "y": Y, "use_multiprocessing": True, "workers": 2},
     "validation_steps, validation_freq: no effect": {"x": X, "y": Y, "validation_steps": 2, "validation_freq": 2},

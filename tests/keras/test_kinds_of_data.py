@@ -226,7 +226,7 @@ def test_a_generator_as_it_is_is_told_how_to_be_wrapped() -> None:
             det.experimental.create(wrong, CONFIG, local=True)
 
 
-def test_adapters_that_are_to_be_read_in_two_ways_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_adapter_says_how_its_own_data_are_read() -> None:
     class Trial(trial_of("tuple of arrays")):  # type: ignore[misc]  # made by a function
         def build_training_data_loader(self) -> Any:
             return SequenceAdapter(sequence(self.context, X_TRAIN, Y_TRAIN), workers=0)
@@ -243,13 +243,7 @@ def test_adapters_that_are_to_be_read_in_two_ways_are_told(caplog: pytest.LogCap
             return X_TRAIN, Y_TRAIN
 
     environment = TrialEnvironment(CONFIG, {"global_batch_size": BATCH_SIZE}, trial_seed=3)
-    call = call_of(Trial, environment)
-    assert call.arguments["workers"] == 0
-    assert "Trial.build_validation_data_loader(): max_queue_size=4, workers=2 have no effect" in caplog.text
-    call = call_of(Plain, environment)
-    assert call.arguments["workers"] == 1
-    assert "Plain.build_validation_data_loader(): max_queue_size=4, workers=2 have no effect" in caplog.text
-    caplog.clear()
-    call = call_of(Validating, environment)
-    assert (call.arguments["workers"], call.arguments["max_queue_size"]) == (2, 4)
-    assert not caplog.text
+    for kind, workers in ((Trial, 0), (Plain, 1), (Validating, 1)):
+        call = call_of(kind, environment)
+        assert call.arguments["workers"] == workers
+        assert call.validation_queue == {"workers": 2, "max_queue_size": 4, "use_multiprocessing": False}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,6 +101,60 @@ def test_each_kind_of_data_trains_and_comes_back(kind: str) -> None:
     assert history[1] < history[0]
     model = experiment.top_checkpoint().load()
     assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(history[1], rel=1e-5)
+
+
+class Threads(Rows):
+    """Notes in which threads it is read."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __getitem__(self, number: int) -> Any:
+        self.names.add(threading.current_thread().name)
+        return super().__getitem__(number)
+
+
+@pytest.mark.parametrize("workers", [(2, 0), (0, 3)])
+def test_validation_data_are_read_in_as_many_threads_as_their_adapter_says(workers: tuple[int, int]) -> None:
+    training, validation = Threads(), Threads()
+
+    class Trial(Small):
+        def build_training_data_loader(self) -> Any:
+            return SequenceAdapter(training, workers=workers[0])
+
+        def build_validation_data_loader(self) -> Any:
+            return SequenceAdapter(validation, workers=workers[1])
+
+    experiment = det.experimental.create(Trial, CONFIG, local=True)
+    assert len(experiment.history["val_loss"]) == 2
+    for sequence, count in zip((training, validation), workers, strict=True):
+        # Without workers, a thread of TensorFlow's own reads, which Python calls a dummy.
+        started = [name for name in sequence.names if not name.startswith(("Dummy", "MainThread"))]
+        assert bool(started) == (count > 1), sequence.names
+
+
+def test_validation_data_are_read_in_processes_where_their_adapter_says_so() -> None:
+    asked: list[Any] = []
+
+    class Noting(tf.keras.Sequential):  # type: ignore[misc]  # TensorFlow has no types
+        def evaluate(self, *args: Any, **given: Any) -> Any:
+            asked.append((given["use_multiprocessing"], given["workers"], given["_use_cached_eval_dataset"]))
+            return super().evaluate(*args, **{**given, "use_multiprocessing": False, "workers": 1})
+
+    class Trial(Small):
+        def build_model(self) -> Any:
+            model = self.context.wrap_model(Noting([tf.keras.Input(6), tf.keras.layers.Dense(3)]))
+            model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+            return model
+
+        def build_training_data_loader(self) -> Any:
+            return SequenceAdapter(Rows(), workers=0)
+
+        def build_validation_data_loader(self) -> Any:
+            return SequenceAdapter(Rows(), workers=2, use_multiprocessing=True)
+
+    det.experimental.create(Trial, CONFIG, local=True)
+    assert asked == [(True, 2, False)] * 2
 
 
 def test_the_same_seed_gives_the_same_training() -> None:

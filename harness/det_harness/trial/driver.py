@@ -101,6 +101,10 @@ class Driver:
             If the metrics of a validation are not what the configuration needs.
         """
         end_forked_child()
+        if metrics and self._schedule.stop_requested:
+            # The checkpoint of the stop has to know of it, or the continued trial would validate the same batch again.
+            self._validate(metrics)
+            metrics = None
         while True:
             self._tell_uploads()
             action = self._schedule.next()

@@ -194,7 +194,7 @@ class KerasController(TrainingPort):
             **self.validation_feed.arguments(),
             callbacks=self._callbacks,
             return_dict=True,
-            _use_cached_eval_dataset=True,
+            _use_cached_eval_dataset=not self.validation_feed.read_apart,
         )
         # The metrics of training are the same objects.
         model_state.set_metric_values(self.call.model, running)
@@ -246,7 +246,7 @@ class KerasController(TrainingPort):
         """Let ``evaluate`` in callbacks leave the running metrics of the epoch as they are."""
         model, mine = self.call.model, vars(self.call.model)
         before = mine.get("evaluate")
-        mine["evaluate"] = Interception(model, "evaluate", _evaluate_apart)
+        mine["evaluate"] = Interception(model, "evaluate", self._evaluate_apart)
         try:
             yield
         finally:
@@ -254,16 +254,17 @@ class KerasController(TrainingPort):
             if before is not None:
                 mine["evaluate"] = before
 
-
-def _evaluate_apart(model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    evaluate = getattr(type(model), method).__get__(model)
-    if "_use_cached_eval_dataset" in kwargs:  # Keras's own validation, at the end of an epoch
-        return evaluate(*args, **kwargs)
-    running = model_state.metric_values(model)
-    try:
-        return evaluate(*args, **kwargs)
-    finally:
-        if len(running) == len(model_state.metric_values(model)):
-            model_state.set_metric_values(model, running)
-        else:  # the evaluation has made them
-            model.reset_metrics()
+    def _evaluate_apart(self, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        evaluate = getattr(type(model), method).__get__(model)
+        if "_use_cached_eval_dataset" in kwargs:  # Keras's own validation, at the end of an epoch
+            if self.validation_feed.read_apart:
+                kwargs |= {**self.validation_feed.queue_arguments(), "_use_cached_eval_dataset": False}
+            return evaluate(*args, **kwargs)
+        running = model_state.metric_values(model)
+        try:
+            return evaluate(*args, **kwargs)
+        finally:
+            if len(running) == len(model_state.metric_values(model)):
+                model_state.set_metric_values(model, running)
+            else:  # the evaluation has made them
+                model.reset_metrics()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from det_harness.frameworks.keras.dataset_feed import DatasetFeed
 from det_harness.frameworks.keras.internals import takes_several_batches
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
 from det_native.keras.data import Data, Kind
-from det_native.keras.native import FitCall
+from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
 from det_native.keras.values import number_of
 from det_native.schema.environment import TrialEnvironment
 
@@ -84,7 +84,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     if data.kind is Kind.ARRAY_LIKES:
         rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed)
         return _IndexedFeed(call, View(rows, steps))
-    return _IndexedFeed(call, view_of_sequence(call, data.x, bool(shuffle), seed, steps))
+    return _IndexedFeed(call, view_of_sequence(call.arguments, data.x, bool(shuffle), seed, steps))
 
 
 def only_the_last_is_smaller(call: FitCall, environment: TrialEnvironment) -> bool:
@@ -150,7 +150,7 @@ class _IndexedFeed:
 
     def arguments(self, batches: int) -> dict[str, Any]:
         self._view.start(batches)
-        return {"x": self._view, **queue_arguments(self._call, threads=False)}
+        return {"x": self._view, **queue_arguments(self._call.arguments, threads=False)}
 
     def first(self) -> Any:
         return self._view[0]
@@ -188,7 +188,7 @@ class _GeneratorFeed:
             logger.info("Pulling the first %d batches of the generator again, to continue after them.", batches)
             self._stream.skip(batches)
         # One thread at a time can read a generator; validation data beside it are to be read in order.
-        return {"x": self._stream, **queue_arguments(self._call, threads=False)}
+        return {"x": self._stream, **queue_arguments(self._call.arguments, threads=False)}
 
     def first(self) -> Any:
         return self._stream.peek()
@@ -207,22 +207,23 @@ class _GeneratorFeed:
         """Nothing to end."""
 
 
-def queue_arguments(call: FitCall, *, threads: bool = True) -> dict[str, Any]:
+def queue_arguments(given: Mapping[str, Any], *, threads: bool = True) -> dict[str, Any]:
     """Return the arguments for Keras's queues; with `threads` False, for data that read ahead themselves."""
-    names = ("workers", "use_multiprocessing", "max_queue_size")
-    arguments = {name: call.arguments[name] for name in names}
-    if not threads and threads_of(call) > 1:
+    arguments = {name: given[name] for name in QUEUE_ARGUMENTS}
+    if not threads and threads_of(given) > 1:
         arguments["workers"] = 1
     return arguments
 
 
-def threads_of(call: FitCall) -> int:
-    return 1 if call.arguments["use_multiprocessing"] else int(call.arguments["workers"])
+def threads_of(given: Mapping[str, Any]) -> int:
+    """Return in how many threads batches are made, by the arguments for Keras's queues."""
+    return 1 if given["use_multiprocessing"] else int(given["workers"])
 
 
 def view_of_sequence(
-    call: FitCall, sequence: Any, shuffle: bool, seed: int, steps: int, *, pass_on: bool = False
+    queue: Mapping[str, Any], sequence: Any, shuffle: bool, seed: int, steps: int, *, pass_on: bool = False
 ) -> View:
-    threads = threads_of(call)
+    """Return a view of a Sequence that is read by the arguments for Keras's queues."""
+    threads = threads_of(queue)
     batches = SequenceBatches(sequence, shuffle, seed, isolate=threads <= 1)
-    return View(batches, steps, threads=threads, ahead=call.arguments["max_queue_size"], pass_on=pass_on)
+    return View(batches, steps, threads=threads, ahead=queue["max_queue_size"], pass_on=pass_on)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -17,15 +16,11 @@ from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.keras.adapter import GENERATOR_REFUSED, SequenceAdapter
 from det_native.keras.caches.decorators import check_after_cache
 from det_native.keras.context import seed_keras
-from det_native.keras.native import FitCall, is_compiled
+from det_native.keras.native import QUEUE_ARGUMENTS, FitCall, is_compiled
 from det_native.keras.switches import suppressed
 from det_native.keras.trial import TFKerasTrial
 from det_native.keras.trial_context import TFKerasTrialContext
 from det_native.schema.environment import TrialEnvironment
-
-logger = logging.getLogger("det_native")
-
-_QUEUE = ("use_multiprocessing", "workers", "max_queue_size")
 
 
 def check_trial_class(trial_class: type) -> None:
@@ -98,28 +93,18 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
     validation = _arguments(name, context, trial, "build_validation_data_loader")
     model = _model(name, context, trial)
     callbacks = trial.keras_callbacks()
-    queue = _queue_arguments(name, context, training, validation)
+    queue, validation_queue = (_popped(each, QUEUE_ARGUMENTS) for each in (training, validation))
     data = validation["x"] if "y" not in validation else tuple(validation[key] for key in _parts(validation))
     given = {**queue, **context.fit_arguments, **training, "validation_data": data, "callbacks": callbacks}
     given["validation_freq"] = DueValidations()
-    return FitCall.of(context, model, "fit", (), given)
+    call = FitCall.of(context, model, "fit", (), given)
+    # A Sequence without an adapter is read as the training data are, as by fit().
+    call.validation_queue = {**call.validation_queue, **validation_queue}
+    return call
 
 
-def _queue_arguments(name: str, context: Any, training: dict[str, Any], validation: dict[str, Any]) -> dict[str, Any]:
-    """Take from the arguments how Sequences are read: one way for both, that of the training data if they are one."""
-    queue, other = ({key: each.pop(key) for key in _QUEUE if key in each} for each in (training, validation))
-    if not isinstance(training["x"], tf.keras.utils.Sequence):
-        return other
-    used = {"use_multiprocessing": False, "workers": 1, "max_queue_size": 10} | context.fit_arguments | queue
-    passed_over = sorted(f"{key}={value}" for key, value in other.items() if used[key] != value)
-    if passed_over:
-        logger.warning(
-            "%s.build_validation_data_loader(): %s %s no effect: they are read as the training data are.",
-            name,
-            ", ".join(passed_over),
-            "has" if len(passed_over) == 1 else "have",
-        )
-    return queue
+def _popped(arguments: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: arguments.pop(name) for name in names if name in arguments}
 
 
 def _parts(arguments: dict[str, Any]) -> list[str]:
@@ -157,7 +142,7 @@ def _arguments(name: str, context: Any, trial: TFKerasTrial, method: str) -> dic
     data = getattr(trial, method)()
     where = f"{name}.{method}()"
     if isinstance(data, SequenceAdapter):
-        return {"x": data.sequence, **{key: getattr(data, key) for key in _QUEUE}}
+        return {"x": data.sequence, **{key: getattr(data, key) for key in QUEUE_ARGUMENTS}}
     if isinstance(data, tf.data.Dataset):
         # Made in __init__, it was wrapped there.
         if context.env.managed and _wrapped(context) == wrapped == 0:

@@ -56,9 +56,9 @@ class ValidationFeed:
         call = self._call
         if data.kind.indexed:
             return _indexed(call, data, batch_size)
-        if data.kind is Kind.SEQUENCE and threads_of(call) > 1:
-            return view_of_sequence(call, data.x, False, 0, steps or len(data.x), pass_on=True)
-        if data.kind is Kind.GENERATOR and self.steps is not None and not call.arguments["use_multiprocessing"]:
+        if data.kind is Kind.SEQUENCE and threads_of(call.validation_queue) > 1:
+            return view_of_sequence(call.validation_queue, data.x, False, 0, steps or len(data.x), pass_on=True)
+        if data.kind is Kind.GENERATOR and self.steps is not None and not call.validation_queue["use_multiprocessing"]:
             self._stream = _StreamBatches(data.x, int(self.steps))
             return View(self._stream, int(self.steps), pass_on=True)
         if data.kind is Kind.GENERATOR:
@@ -74,13 +74,20 @@ class ValidationFeed:
         """What reading a batch raised, if it was read in this process; TensorFlow passes on only its text."""
         return self.x.error if isinstance(self.x, View) else None
 
+    @property
+    def read_apart(self) -> bool:
+        """Whether other threads or processes are to read it than the training data; Keras knows one way for both."""
+        call = self._call
+        own = any(call.arguments[name] != value for name, value in call.validation_queue.items())
+        return own and call.validation is not None and call.validation.kind is Kind.SEQUENCE
+
     def arguments(self) -> dict[str, Any]:
         """Return arguments of ``evaluate``."""
         return {} if self.x is None else {"x": self.x, "steps": self.steps, **self.queue_arguments()}
 
     def queue_arguments(self) -> dict[str, Any]:
         """Return the arguments for Keras's queues."""
-        return queue_arguments(self._call, threads=not isinstance(self.x, View))
+        return queue_arguments(self._call.validation_queue, threads=not isinstance(self.x, View))
 
     def save(self, folder: Path) -> None:
         """Write into a checkpoint what :meth:`restore` needs."""

@@ -51,7 +51,7 @@ class GraphFeed:
             size = call.per_slot_batch_size(environment)
             self._view = View(ArrayBatches(rows_of(data), int(data.records or 0), size, shuffle, seed), steps)
         elif data.kind is Kind.SEQUENCE:
-            self._view = view_of_sequence(call, data.x, bool(shuffle), seed, steps)
+            self._view = view_of_sequence(call.arguments, data.x, bool(shuffle), seed, steps)
 
     @property
     def error(self) -> BaseException | None:
@@ -128,7 +128,7 @@ class GraphValidationFeed:
             rows = ArrayBatches(rows_of(data), records, size, False, 0)
             self.x = View(rows, len(rows))
         elif data.kind is Kind.SEQUENCE:
-            self.x = view_of_sequence(call, data.x, False, 0, len(data.x))
+            self.x = view_of_sequence(call.validation_queue, data.x, False, 0, len(data.x))
         elif data.kind is Kind.GENERATOR and steps is None:
             raise InvalidDataError("The validation generator does not tell where it ends: pass validation_steps.")
 
