@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from det_native.errors import (
 )
 from det_native.keras import TFKerasTrial, TFKerasTrialContext
 from det_native.keras.caches.order import Order, numbers_in_order
-from det_native.keras.caches.reading import damage_behind, read
+from det_native.keras.caches.reading import damage_behind, read, records_of
 from det_native.keras.caches.store import CacheFolder, Records
 from det_native.schema.environment import Ranks, TrialEnvironment
 from det_native.schema.home import Home
@@ -339,16 +340,19 @@ def flip(records: Records, number: int) -> None:
 
 
 def test_a_damaged_record_is_told_and_written_again(tmp_path: Path) -> None:
+    earlier = write(tmp_path / "earlier")
     records = write(tmp_path)
     assert records.problem() is None
     assert damage_behind(ValueError()) is None
     flip(records, 7)
-    dataset = read(records, Order.AS_WRITTEN, 0)
+    kept, dataset = (read(each, Order.AS_WRITTEN, 0) for each in (earlier, records))
+    shutil.rmtree(earlier.folder)  # what an earlier trial read is no business of this one
     with pytest.raises(tf.errors.DataLossError) as caught:
         values(dataset)
     told = damage_behind(caught.value)
     assert told is not None
     assert "cached dataset 'numbers', version 'v1' (train) is damaged: record 7 in" in str(told)
+    assert records_of(kept) is earlier
     maker = Maker()
     assert values(read(write(tmp_path, maker), Order.AS_WRITTEN, 0)) == list(range(COUNT))
     assert maker.calls == 1

@@ -45,6 +45,7 @@ def read(records: Records, order: Order, seed: int, rank: int = 0, size: int = 1
     dataset = numbers_in_order(len(records), order, seed, rank, size).flat_map(plain(one))
     dataset = dataset.map(plain(lambda record: from_record(record, records.spec)))
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
+    _read.pop(str(records.folder), None)  # the last one read is the last one here
     _read[str(records.folder)] = records
     vars(dataset)[_MARK] = records
     return dataset
@@ -63,7 +64,8 @@ def damage_behind(error: BaseException) -> StorageError | None:
     """
     if not isinstance(error, tf.errors.OpError):
         return None
-    for records in list(_read.values()):
+    # Those of the trial that runs come first: those of earlier ones may be gone by now, and nobody minds.
+    for records in reversed(list(_read.values())):
         problem = records.problem()
         if problem is not None:
             records.give_up()
