@@ -13,7 +13,11 @@ from det_native.schema.manifests import CallKind, Framework
 
 _EXPERIMENTAL = "det_native.experimental"
 #: Training calls of a context itself, of the frameworks whose contexts have them.
-CONTEXT_CALLS: dict[str, CallKind] = {"fit": "fit", "train": "train"}
+CONTEXT_CALLS: dict[str, CallKind] = {
+    "fit": "fit",
+    "train": "train",
+    "train_and_evaluate": "train_and_evaluate",
+}
 CREATES = frozenset({f"{_EXPERIMENTAL}.create", f"{_EXPERIMENTAL}.creation.create"})
 FITS = frozenset({"fit", "fit_generator"})
 

@@ -6,12 +6,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from det_native.frameworks import get_framework, missing, translated
-from det_native.unsupported import unsupported_names
 
 if TYPE_CHECKING:
     from det_native.estimator.base_context import EstimatorContext
     from det_native.estimator.experimental_context import EstimatorExperimentalContext
     from det_native.estimator.hooks import RunHook
+    from det_native.estimator.native import EstimatorNativeContext
     from det_native.estimator.reducers import MetricReducer, MetricsReducer
     from det_native.estimator.trial import EstimatorTrial
     from det_native.estimator.trial_context import EstimatorTrialContext
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EstimatorContext",
     "EstimatorExperimentalContext",
+    "EstimatorNativeContext",
     "EstimatorTrial",
     "EstimatorTrialContext",
     "MetricReducer",
@@ -32,6 +33,7 @@ if find_spec("tensorflow") is None:
 _HOMES = {
     "EstimatorContext": "det_native.estimator.base_context",
     "EstimatorExperimentalContext": "det_native.estimator.experimental_context",
+    "EstimatorNativeContext": "det_native.estimator.native",
     "EstimatorTrial": "det_native.estimator.trial",
     "EstimatorTrialContext": "det_native.estimator.trial_context",
     "MetricReducer": "det_native.estimator.reducers",
@@ -39,16 +41,10 @@ _HOMES = {
     "RunHook": "det_native.estimator.hooks",
 }
 
-_unsupported = unsupported_names(
-    __name__,
-    frozenset({"EstimatorNativeContext"}),
-    remedy="Now there is EstimatorTrial, which det.experimental.create() trains.",
-)
-
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        return _unsupported(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     with translated(__name__):

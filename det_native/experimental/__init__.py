@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from det_native.client.handles import Checkpoint, Experiment, Trial
     from det_native.client.handles import Experiment as ExperimentReference
     from det_native.client.handles import Trial as TrialReference
-    from det_native.experimental import keras, pytorch
+    from det_native.experimental import estimator, keras, pytorch
     from det_native.experimental.creation import create, create_trial_instance
     from det_native.experimental.existing import Determined, attach, experiment, experiments
     from det_native.experimental.one_batch import test_one_batch
@@ -39,8 +39,8 @@ _NAMES = {
 
 _unsupported = unsupported_names(
     "det_native.experimental",
-    frozenset({"Model", "ModelOrderBy", "ModelSortBy", "estimator", "init_native"}),
-    remedy="Now there are keras.init(), pytorch.init() and create(), with local=True, test=True for a minimal loop.",
+    frozenset({"Model", "ModelOrderBy", "ModelSortBy", "init_native"}),
+    remedy="Now there are create() and the init() of each framework, with local=True, test=True for a minimal loop.",
 )
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "attach",
     "create",
     "create_trial_instance",
+    "estimator",
     "experiment",
     "experiments",
     "keras",

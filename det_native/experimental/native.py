@@ -104,11 +104,11 @@ class NotedCall:
 
 
 def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], settings: Settings, begun: Begun) -> Any:
-    """Run what a call of ``fit()`` asks for; the result is what the user's ``fit()`` returns.
+    """Run what a call of ``fit()`` or ``train_and_evaluate()`` asks for; the result is what the user's call returns.
 
     Parameters
     ----------
-    call : FitCall or TorchCall
+    call : FitCall, TorchCall or EstimatorCall
     fit_here : callable
         Trains in this process.
     settings : Settings
@@ -117,7 +117,7 @@ def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], se
     """
     if call.quiet:
         settings = replace(settings, show="none")
-    record = NotedCall.now("fit").record
+    record = NotedCall.now(call.kind).record
     other = document_place.stand_in(record)
     if other is not None:
         return other

@@ -14,6 +14,10 @@ DESCRIPTION = Description(
     api="det_native.estimator",
     harness="det_harness.frameworks.estimator.harness:EstimatorHarness",
     trial_class="det_native.estimator.trial:EstimatorTrial",
+    calls=("det_native.estimator.call:EstimatorCall",),
+    init="det_native.experimental.estimator",
+    context_calls=frozenset({"train_and_evaluate"}),
+    call_text="det_native.experimental.document_estimator:EstimatorCallText",
     variables=("TF_", "XLA_", "KERAS_"),
     without_effect={
         "optimizations.aggregation_frequency": _EVERY_BATCH,

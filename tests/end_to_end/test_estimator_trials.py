@@ -142,3 +142,46 @@ def test_it_trains_here_and_there_survives_a_kill_and_serves(
     assert subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout.strip() == "(2, 1)"
     command = [str(Path(sys.executable).with_name("saved_model_cli")), "show", "--dir", str(saved), "--all"]
     assert "probabilities" in subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+
+
+NATIVE = """
+context = det.experimental.estimator.init(configuration(), local={local})
+optimizer = context.wrap_optimizer(tf.compat.v1.train.AdagradOptimizer(0.1))
+columns = [tf.compat.v1.feature_column.numeric_column("x", shape=4)]
+estimator = tf.compat.v1.estimator.DNNClassifier([8], columns, n_classes=3, optimizer=optimizer)
+
+
+def data(size):
+    return context.wrap_dataset(tf.data.Dataset.from_tensor_slices(({{"x": records}}, labels))).batch(size)
+
+
+def receiver():
+    given = {{"x": tf.compat.v1.placeholder(tf.float32, [None, 4])}}
+    return tf.estimator.export.ServingInputReceiver(given, given)
+
+
+exporters = [tf.estimator.BestExporter("best", receiver), tf.estimator.FinalExporter("last", receiver)]
+context.serving_input_receiver_fns = {{"raw": receiver}}
+result = context.train_and_evaluate(
+    estimator,
+    tf.estimator.TrainSpec(lambda: data(10), max_steps=12),
+    tf.estimator.EvalSpec(lambda: data(20), steps=None, exporters=exporters),
+)
+"""
+
+
+@pytest.mark.long
+def test_train_and_evaluate_runs_here_and_there(kernel: Kernel, cluster: Cluster) -> None:
+    kernel.run(NATIVE.format(local=True))
+    metrics, exports = kernel.value("[result[0], [each.decode() for each in result[1]]]")
+    rows = kernel.value("context.experiment.trials[0].metrics('validation')")
+    assert [row["batch"] for row in rows] == [5, 10, 12]
+    assert metrics["loss"] == rows[-1]["loss"]
+    assert [Path(each).parent.name for each in exports] == ["best", "last"]
+    kernel.run(f"served = tf.saved_model.load({exports[1]!r}).signatures['predict']")
+    assert kernel.value("served(x=tf.constant(records[:2]))['class_ids'].shape.as_list()") == [2, 1]
+    kernel.run("experiment, = [context.experiment]")
+    assert len(kernel.value("answers(experiment)")) == 3
+    there = cluster.attach(kernel.submit(NATIVE.format(local=False) + "experiment = result"))
+    ended(there, ExperimentState.COMPLETED)
+    assert there.trials[0].metrics("validation")[-1]["loss"] == metrics["loss"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from det_native.client import rendering
-from det_native.client.handles import Experiment
+from det_native.client.handles import Checkpoint, Experiment
 from det_native.client.local_source import LocalSource
 from det_native.display.environment import in_notebook
 from det_native.errors import DivergedError
@@ -232,6 +232,10 @@ class LocalExperiment:
 
     def _environment(self, sample: Sample) -> TrialEnvironment:
         return TrialEnvironment(config=self._config, hparams=sample.hparams, trial_seed=sample.seed)
+
+    def folder_of(self, checkpoint: Checkpoint) -> Path:
+        """Return where the files of a checkpoint of its lie."""
+        return self._files(checkpoint.trial_id) / checkpoint.uuid
 
     def _files(self, trial_id: int) -> Path:
         folder = self._store.trial_folder(trial_id) / "files"

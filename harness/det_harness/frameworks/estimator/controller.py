@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import tensorflow as tf
 from det_harness.frameworks.estimator import internals, saved_models
 from det_harness.frameworks.estimator.data import Input, TrainingData
 from det_harness.frameworks.estimator.definition import Definition
+from det_harness.frameworks.estimator.exports import Exports
 from det_harness.frameworks.estimator.loop import NothingToTrainError, TrainingHook
 from det_harness.trial import activity, rng, state_files
 from det_harness.trial.divergence import CAUSES
@@ -60,13 +62,16 @@ class EstimatorController(TrainingPort):
         self._hook: TrainingHook | None = None
         self._session: Any = None
         self._until = 0
+        self._begun_at = time.monotonic()
+        self._evaluated_at: float | None = None
+        self._evaluated: tuple[int, dict[str, Any]] | None = None  # of which batch, and what was found
         self._written = -1  # the batch of which the model's folder has the variables
         definition.context.use_environment(services.environment)
         definition.context.experimental.metrics.gather = services.communicator.all_gather_object
 
     def run(self) -> Outcome:
         """Train to the end."""
-        if self.definition.ignores_max_steps and self.definition.train_spec.max_steps is not None:
+        if not self.definition.native and self.definition.train_spec.max_steps is not None:
             logger.warning(
                 "The TrainSpec's max_steps=%s has no effect: searcher.max_length of the configuration says how long "
                 "the trial trains.",
@@ -80,6 +85,7 @@ class EstimatorController(TrainingPort):
                 writing_to(self.services.tensorboard),
             ):
                 self._estimator = self._rebuilt(weights)
+                self._exports = Exports(self.definition.exporters, self._model_dir)
                 self._restore(restored)
                 try:
                     self._train()
@@ -118,22 +124,52 @@ class EstimatorController(TrainingPort):
     @contextmanager
     def validation(self) -> Iterator[dict[str, Any] | None]:
         """Evaluate the estimator as it is, in a graph and a session of its own."""
+        batch = self.services.schedule.progress.batches
+        if self._evaluated is None or self._evaluated[0] != batch:
+            if self._is_early():
+                yield None
+                return
+            self._evaluated = batch, self._evaluate()
+        yield self._evaluated[1]
+
+    def _evaluate(self) -> dict[str, Any]:
         spec, most = self.definition.eval_spec, self.services.validation_batches
         steps = most if spec.steps is None else min(spec.steps, most or spec.steps)
         source = self._input(spec.input_fn, "The input_fn of the EvalSpec", tf.estimator.ModeKeys.EVAL)
         with self._users_error():
-            found = self._estimator.evaluate(
+            found: dict[str, Any] = self._estimator.evaluate(
                 source.dataset if steps is not None else source.all_of_it,
                 steps=steps,
                 hooks=[*(spec.hooks or ()), _Counting()],
                 checkpoint_path=self._variables(),
                 name=spec.name,
             )
-        yield found
+        self._evaluated_at = time.monotonic()
+        self._exports.export(self._estimator, self._variables(), found, last=self._is_last())
+        return found
+
+    def _is_early(self) -> bool:
+        """Return whether it is too early for another evaluation, where the EvalSpec's times count."""
+        spec = self.definition.eval_spec
+        if not self.definition.throttled or self._is_last():
+            return False
+        wait = spec.start_delay_secs if self._evaluated_at is None else spec.throttle_secs
+        since = self._begun_at if self._evaluated_at is None else self._evaluated_at
+        return time.monotonic() < since + float(wait)
+
+    def _is_last(self) -> bool:
+        schedule = self.services.schedule
+        return schedule.progress.ended or schedule.progress.batches >= schedule.periods.length
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""
         batch = self.services.schedule.progress.batches
+        if self._exports and self._is_last() and not self.services.schedule.stop_requested:
+            # What is exported after the last evaluation is to lie in the last checkpoint, which is taken before it.
+            self._evaluated = batch, self._evaluate()
+        listeners = list(self.definition.train_spec.saving_listeners or ())
+        for listener in listeners:
+            listener.before_save(self._session, batch)
 
         def write(folder: Path) -> None:
             prefix = self._variables()
@@ -147,6 +183,7 @@ class EstimatorController(TrainingPort):
             if self._files is not None:
                 self._files.save(folder)
             saved_models.export(self._estimator, self.definition.serving, prefix, folder)
+            self._exports.save(folder)
 
         told = [hook for hook in self._hooks if type(hook).on_checkpoint_end is not RunHook.on_checkpoint_end]
 
@@ -155,6 +192,9 @@ class EstimatorController(TrainingPort):
                 hook.on_checkpoint_end(str(folder))
 
         self.services.checkpoints.save(batch, write, on_saved=tell if told else None)
+        for listener in listeners:
+            if listener.after_save(self._session, batch):
+                self.services.schedule.request_stop()
 
     def wait(self) -> None:
         """Block until every checkpoint is published."""
@@ -188,7 +228,8 @@ class EstimatorController(TrainingPort):
                 return spec
             self._check_optimizer()
             schedule = self.services.schedule
-            self._hook = TrainingHook(self, spec, schedule.progress.batches, self._until)
+            listeners = list(self.definition.train_spec.saving_listeners or ())
+            self._hook = TrainingHook(self, spec, schedule.progress.batches, self._until, listeners)
             return spec._replace(training_hooks=[*spec.training_hooks, self._hook])
 
         # Of files that are named, TensorFlow takes the trainable variables, as far as the model has them.
@@ -221,6 +262,7 @@ class EstimatorController(TrainingPort):
         if self._files is not None:
             self._files.restore(folder)
             self._files.begin()
+        self._exports.restore(folder)
         for hook in self._hooks:
             hook.on_checkpoint_load(str(folder))
         rng.load(folder)

@@ -7,7 +7,6 @@ whole is written with the number of batches that have been taken since, which ar
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from det_harness.frameworks.estimator import internals
 from det_harness.trial import state_files
 from det_native.errors import InvalidDataError
 from det_native.estimator.base_context import EstimatorContext
+from det_native.estimator.inputs import called
 
 logger = logging.getLogger("det_native")
 
@@ -60,13 +60,7 @@ class Input:
             If it returns something else, or a Dataset that is not wrapped.
         """
         wrapped = self._context.wrapped_datasets
-        names = inspect.signature(self._function).parameters
-        found = self._function(**{name: value for name, value in self._arguments.items() if name in names})
-        if not isinstance(found, tf.data.Dataset):
-            raise InvalidDataError(
-                f"{self._what} returned {_named(found)}; return a tf.data.Dataset, whose elements are (features, "
-                "labels)."
-            )
+        found = called(self._function, self._what, self._arguments)
         if self._context.env.managed and self._context.wrapped_datasets == wrapped:
             raise InvalidDataError(
                 f"{self._what} returned a Dataset that is not wrapped: call dataset = context.wrap_dataset(dataset) "
@@ -185,9 +179,3 @@ def _value(tensor: Any) -> Any:
         return tensor.numpy()
     with tf.compat.v1.Session(graph=tensor.graph) as session:
         return session.run(tensor)
-
-
-def _named(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)} parts"
-    return "None" if value is None else f"a {type(value).__name__}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,8 @@ import tensorflow as tf
 
 from det_native.errors import TrialDefinitionError
 from det_native.estimator.base_context import EstimatorContext
+from det_native.estimator.call import EstimatorCall
+from det_native.estimator.checks import check_estimator, check_serving, check_spec
 from det_native.estimator.hooks import RunHook
 from det_native.estimator.trial import EstimatorTrial
 from det_native.schema.environment import TrialEnvironment
@@ -33,8 +34,11 @@ class Definition:
     eval_spec : tf.estimator.EvalSpec
     serving : dict
         Functions that make the inputs of a SavedModel, by its name.
-    ignores_max_steps : bool
-        Whether the TrainSpec's ``max_steps`` has no effect.
+    native : bool
+        Whether it is a call of ``train_and_evaluate()``: then the TrainSpec's listeners, and the exporters and times of
+        the EvalSpec count.
+    throttled : bool
+        Whether evaluations come with the estimator's saves, as seldom as the EvalSpec says.
     """
 
     name: str
@@ -43,13 +47,19 @@ class Definition:
     train_spec: Any
     eval_spec: Any
     serving: dict[str, Callable[..., Any]] = field(default_factory=dict)
-    ignores_max_steps: bool = True
+    native: bool = False
+    throttled: bool = False
 
     @property
     def run_hooks(self) -> list[RunHook]:
         """Hooks that are told of checkpoints and of the end of the trial."""
         hooks = [*self.train_spec.hooks, *(self.eval_spec.hooks or ())]
         return [each for each in dict.fromkeys(hooks) if isinstance(each, RunHook)]
+
+    @property
+    def exporters(self) -> list[Any]:
+        """The exporters of the EvalSpec."""
+        return list(self.eval_spec.exporters or ()) if self.native else []
 
 
 def check_trial_class(trial_class: type) -> None:
@@ -95,39 +105,15 @@ def definition_of(trial_class: type[EstimatorTrial], environment: TrialEnvironme
     return Definition(name, context, estimator, train_spec, eval_spec, serving)
 
 
-def check_estimator(estimator: Any, what: str) -> None:
-    """Refuse what is no estimator, or one that spreads its training over devices by itself."""
-    if not isinstance(estimator, tf.estimator.Estimator | tf.compat.v1.estimator.Estimator):
-        raise TrialDefinitionError(f"{what} {_named(estimator)}; return a tf.estimator.Estimator.")
-    for strategy in ("train_distribute", "eval_distribute"):
-        if getattr(estimator.config, strategy) is not None:
-            raise TrialDefinitionError(
-                f"{what} an estimator whose RunConfig has {strategy}: leave it out, and set resources.slots_per_trial "
-                "in the configuration, by which a trial is spread over slots."
-            )
-
-
-def check_spec(spec: Any, kind: type, what: str) -> None:
-    """Refuse what is not a TrainSpec, or an EvalSpec."""
-    if not isinstance(spec, kind):
-        raise TrialDefinitionError(f"{what} {_named(spec)}; return a tf.estimator.{kind.__name__}.")
-
-
-def check_serving(serving: Any, what: str) -> None:
-    """Refuse anything but functions by name, where a name can be that of a folder."""
-    if not isinstance(serving, dict):
-        raise TrialDefinitionError(f"{what} {_named(serving)}; return a dictionary of functions by name.")
-    for name, function in serving.items():
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
-            raise TrialDefinitionError(
-                f"{what} the name {name!r}, which is to be that of a folder: use letters, digits and underscores."
-            )
-        if not callable(function):
-            raise TrialDefinitionError(
-                f"{what} {_named(function)} for {name!r}; give a function, such as those that "
-                "tf.estimator.export.build_raw_serving_input_receiver_fn() returns."
-            )
-
-
-def _named(value: Any) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+def definition_of_call(call: EstimatorCall) -> Definition:
+    """Return what a captured call of ``train_and_evaluate()`` trains."""
+    return Definition(
+        "context.train_and_evaluate()",
+        call.context,
+        call.estimator,
+        call.train_spec,
+        call.eval_spec,
+        call.serving,
+        native=True,
+        throttled=call.evaluates_at_saves,
+    )

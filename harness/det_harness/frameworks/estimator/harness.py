@@ -36,11 +36,13 @@ class EstimatorHarness(FrameworkHarness):
         check_trial_class(trial_class)
 
     def controller(self, payload: Any, services: Services) -> Controller:
-        """Return what trains an EstimatorTrial."""
+        """Return what trains an EstimatorTrial, or a captured call of ``train_and_evaluate()``."""
         from det_harness.frameworks.estimator.controller import EstimatorController
-        from det_harness.frameworks.estimator.definition import definition_of
+        from det_harness.frameworks.estimator.definition import definition_of, definition_of_call
 
-        return EstimatorController(definition_of(payload, services.environment), services)
+        if isinstance(payload, type):
+            return EstimatorController(definition_of(payload, services.environment), services)
+        return EstimatorController(definition_of_call(payload), services)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return the SavedModel of a checkpoint; of several a dictionary, by name."""

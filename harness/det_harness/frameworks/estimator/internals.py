@@ -28,3 +28,13 @@ def is_in_control_flow(operation: Any) -> bool:
 def replace_input(operation: Any, index: int, tensor: Any) -> None:
     """Give an operation, of a graph that is still being built, another tensor as one of its inputs."""
     operation._update_input(index, tensor)
+
+
+def best_of(exporter: Any) -> Any:
+    """Return the metrics of what an exporter of the best has exported last; None of another, or before that."""
+    return exporter._best_eval_result if getattr(exporter, "_has_exported", False) else None
+
+
+def set_best(exporter: Any, model_dir: str, metrics: Any) -> None:
+    """Have an exporter of the best, in another process, compare with these metrics."""
+    exporter._model_dir, exporter._best_eval_result, exporter._has_exported = model_dir, metrics, True

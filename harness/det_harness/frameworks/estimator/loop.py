@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import tensorflow as tf
@@ -50,6 +50,10 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         What the user's ``model_fn`` has returned.
     done : int
         Batches done before.
+    until : int
+        When the schedule is asked first.
+    listeners : sequence of tf.estimator.CheckpointSaverListener
+        They are told of the begin and the end.
 
     Attributes
     ----------
@@ -59,11 +63,12 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         When the schedule is asked again.
     """
 
-    def __init__(self, training: Training, spec: Any, done: int, until: int) -> None:
+    def __init__(self, training: Training, spec: Any, done: int, until: int, listeners: Sequence[Any] = ()) -> None:
         self.done = done
         self.until = until
         self._training = training
         self._spec = spec
+        self._listeners = listeners
         self._begun = False
         self._rows: list[tuple[int, dict[str, float | None]]] = []
         self._report_at = 0.0
@@ -73,6 +78,8 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         environment = self._training.services.environment
         self._batch = BatchNumber()
         replace_random_operations(graph, self._batch, environment.trial_seed + environment.ranks.rank)
+        for listener in self._listeners:
+            listener.begin()
         self._fetched = {"loss": self._spec.loss, **_scalar_summaries(graph)}
 
     def after_create_session(self, session: Any, coord: Any) -> None:
@@ -104,6 +111,10 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
                 run_context.request_stop()
         elif time.monotonic() >= self._report_at:
             self.report()
+
+    def end(self, session: Any) -> None:
+        for listener in self._listeners:
+            listener.end(session, self.done)
 
     def report(self) -> None:
         """Report the rows of the batches that were not reported yet."""

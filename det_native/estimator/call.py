@@ -1,0 +1,100 @@
+"""A call of ``context.train_and_evaluate()``: its arguments, and what they say about the experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import tensorflow as tf
+
+from det_native.estimator import inputs
+from det_native.estimator.base_context import EstimatorContext
+from det_native.estimator.checks import check_estimator, check_serving, check_spec
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import Framework
+
+_NAME = "context.train_and_evaluate() was given"
+_INPUT = "The input_fn of the TrainSpec"
+
+
+@dataclass
+class EstimatorCall:
+    """One call of ``train_and_evaluate``, checked.
+
+    Attributes
+    ----------
+    context : EstimatorContext
+        The ``EstimatorNativeContext`` that it is a method of.
+    estimator : tf.estimator.Estimator
+    train_spec : tf.estimator.TrainSpec
+    eval_spec : tf.estimator.EvalSpec
+    serving : dict
+        The context's ``serving_input_receiver_fns``.
+    """
+
+    framework: ClassVar[Framework] = "estimator"
+    kind: ClassVar[Literal["train_and_evaluate"]] = "train_and_evaluate"
+    quiet: ClassVar[bool] = False
+
+    context: EstimatorContext
+    estimator: Any
+    train_spec: Any
+    eval_spec: Any
+    serving: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_estimator(self.estimator, _NAME, "give")
+        check_spec(self.train_spec, tf.estimator.TrainSpec, _NAME, "give")
+        check_spec(self.eval_spec, tf.estimator.EvalSpec, _NAME, "give")
+        check_serving(self.serving, "context.serving_input_receiver_fns is, or has,", "set it to")
+
+    @property
+    def assumed(self) -> frozenset[str]:
+        """Fields among ``configuration_fills`` that nobody typed: they contradict no configuration."""
+        fields = {"searcher.metric", "hyperparameters.global_batch_size", "min_validation_period"}
+        if self.train_spec.max_steps is None:
+            fields.add("searcher.max_length")
+        return frozenset(fields)
+
+    @property
+    def evaluates_at_saves(self) -> bool:
+        """Whether validations come with the saves of the estimator's own RunConfig, as in TensorFlow."""
+        return bool(self.estimator.config.save_checkpoints_steps) and not self._configured("min_validation_period")
+
+    def configuration_fills(self) -> dict[str, Any]:
+        """Return what the call says about fields of the configuration, by dotted path; see ``assumed``.
+
+        Used where the configuration is silent; where both speak, the configuration wins.
+
+        Raises
+        ------
+        ArgumentError
+            If nothing says how long to train, and the data have no end.
+        InvalidDataError
+            If ``input_fn`` returns no Dataset.
+        """
+        fills: dict[str, Any] = {"searcher.metric": "loss"}
+        length = self.train_spec.max_steps
+        if length is None and not (self.context.env.config.get("searcher") or {}).get("max_length"):
+            length = inputs.batches(self.train_spec.input_fn, _INPUT, self._arguments())
+        if length is not None:
+            fills["searcher.max_length"] = {"batches": int(length)}
+        if "global_batch_size" not in self.context.env.hparams:
+            size = inputs.batch_size(self.train_spec.input_fn, _INPUT, self._arguments())
+            if size is not None:
+                fills["hyperparameters.global_batch_size"] = size
+        if self.estimator.config.save_checkpoints_steps:
+            fills["min_validation_period"] = {"batches": int(self.estimator.config.save_checkpoints_steps)}
+        return fills
+
+    def check(self, environment: TrialEnvironment) -> None:
+        """Check the call against a complete configuration, before any batch: there is nothing to check here."""
+
+    def _configured(self, name: str) -> bool:
+        length: dict[str, int] = self.context.env.config.get(name) or {}
+        return any(length.values())
+
+    def _arguments(self) -> dict[str, Any]:
+        estimator = self.estimator
+        return {"mode": tf.estimator.ModeKeys.TRAIN, "params": estimator.params, "config": estimator.config}

@@ -1,0 +1,99 @@
+"""``det.experimental.estimator.init()``: train an estimator of a notebook or script, here or on the cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from det_native.client.arguments import Show
+from det_native.experimental.arguments import Mode, any_documented_order
+from det_native.experimental.native import Begun, enter, first_environment, replayed_environment, train_by_fit
+from det_native.experimental.settings import ConfigInput, Settings, check_settings
+from det_native.frameworks import translated
+from det_native.runtime import active_host
+
+if TYPE_CHECKING:
+    from det_native.estimator import EstimatorNativeContext
+    from det_native.estimator.call import EstimatorCall
+    from det_native.experimental.origin import Origin
+
+
+@any_documented_order(leading=1)
+def init(
+    config: ConfigInput = None,
+    mode: Mode | str | None = None,
+    local: bool | None = None,
+    test: bool | None = None,
+    context_dir: str | os.PathLike[str] = "",
+    command: Sequence[str] | None = None,
+    master_url: str | None = None,
+    *,
+    values: Iterable[str] = (),
+    include: Iterable[str | os.PathLike[str]] = (),
+    show: Show = "view",
+) -> EstimatorNativeContext:
+    """Begin an experiment with an estimator; ``context.train_and_evaluate()`` then runs it.
+
+    Here too it trains in a process of its own, in which TensorFlow has V1 behaviour: a kernel could never switch back.
+
+    Parameters
+    ----------
+    config : dict, str or path, optional
+        Experiment configuration. What it does not say about length and metric, the call says: ``max_steps`` of the
+        TrainSpec (without it, as long as there are data), and ``loss``.
+    mode, local, test, context_dir, command, master_url, values, include, show
+        See ``det.experimental.keras.init()``.
+
+    Returns
+    -------
+    EstimatorNativeContext
+
+    Raises
+    ------
+    ArgumentError
+        If arguments contradict each other or name what does not exist.
+    ConfigurationError
+        Listing everything that is wrong with the configuration.
+    UnsupportedFeatureError
+        If the configuration asks for what comes with a later version.
+    MissingDependencyError
+        If TensorFlow is not installed, or has no ``tf.estimator``.
+    MasterUnreachableError
+        If a master is named and does not answer.
+
+    Examples
+    --------
+    >>> context = det.experimental.estimator.init(config, local=True)
+    >>> optimizer = context.wrap_optimizer(tf.keras.optimizers.legacy.Adagrad(0.05))
+    >>> estimator = tf.estimator.DNNClassifier([16], columns, n_classes=3, optimizer=optimizer)
+    >>> metrics, exports = context.train_and_evaluate(estimator, train_spec, eval_spec)
+    """
+    host = active_host()
+    if host is not None:
+        from det_native.estimator import EstimatorNativeContext
+
+        environment = replayed_environment(host, config)
+        return EstimatorNativeContext(
+            environment, on_call=lambda call: host.take_call("train_and_evaluate", call), role=host.role
+        )
+    begun = Begun.now()
+    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
+    environment = first_environment(settings, "estimator")
+    with translated("det.experimental.estimator.init()"):
+        from det_native.estimator import EstimatorNativeContext
+
+    context = EstimatorNativeContext(
+        environment,
+        on_call=partial(train_by_fit, fit_here=_train_here, settings=settings, begun=begun),
+        role="local" if settings.place.local else "cluster",
+    )
+    enter(settings)
+    return context
+
+
+def _train_here(call: EstimatorCall, settings: Settings, origin: Origin) -> Any:
+    from det_native.experimental.local.native_estimator import train_and_evaluate_here
+
+    return train_and_evaluate_here(call, settings, origin)

@@ -1,0 +1,176 @@
+"""A call of ``train_and_evaluate()``: what it says about the configuration, exporters, listeners, when it evaluates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+from det_harness.frameworks.estimator import internals
+from estimator_runs import BATCH_SIZE, RECORDS, Run, Small, X, Y
+
+from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.estimator import EstimatorNativeContext
+from det_native.estimator.call import EstimatorCall
+from det_native.schema.environment import TrialEnvironment
+
+pytestmark = pytest.mark.slow
+
+
+def receiver() -> Any:
+    given = {"x": tf.compat.v1.placeholder(tf.float32, [None, 3])}
+    return tf.estimator.export.ServingInputReceiver(given, given)
+
+
+def call_of(
+    environment: TrialEnvironment, data: Any = None, config: Any = None, evaluation: Any = None, **train: Any
+) -> EstimatorCall:
+    """Return a call, whose model is that of `Small`."""
+    calls: list[EstimatorCall] = []
+    context = EstimatorNativeContext(environment, on_call=calls.append)
+    parts = Small(context)
+    estimator = tf.estimator.Estimator(parts.model_fn, model_dir="estimator", config=config)
+    input_fn = data or (lambda: parts.data().batch(BATCH_SIZE))
+    context.train_and_evaluate(
+        estimator,
+        tf.estimator.TrainSpec(input_fn, **train),
+        tf.estimator.EvalSpec(lambda: parts.data().batch(BATCH_SIZE), steps=None, **(evaluation or {})),
+    )
+    return calls[0]
+
+
+class NativeRun(Run):
+    """Runs of a call, which each makes anew."""
+
+    def __init__(self, directory: Path, make: Any, batches: int = 3, **config: Any) -> None:
+        super().__init__(None, directory, batches, **config)  # type: ignore[arg-type]
+        self.make = make
+
+    def run(self, stop_after: int | None = None) -> Any:
+        self.trial_class = self.make(self.environment)
+        return super().run(stop_after)
+
+
+EMPTY = TrialEnvironment(config={}, hparams={})
+
+
+def test_a_call_says_what_the_configuration_does_not() -> None:
+    fills = call_of(EMPTY, max_steps=7).configuration_fills()
+    assert fills["searcher.max_length"] == {"batches": 7}
+    assert fills["searcher.metric"] == "loss"
+    assert fills["hyperparameters.global_batch_size"] == BATCH_SIZE
+    assert "searcher.max_length" not in call_of(EMPTY, max_steps=7).assumed
+    config = tf.estimator.RunConfig(model_dir="estimator", save_checkpoints_steps=4)
+    assert call_of(EMPTY, config=config).configuration_fills()["min_validation_period"] == {"batches": 4}
+
+
+def test_without_a_length_training_ends_with_its_input() -> None:
+    assert call_of(EMPTY).configuration_fills()["searcher.max_length"] == {"batches": RECORDS // BATCH_SIZE}
+
+    def of_unknown_length() -> Any:
+        return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).filter(lambda x, y: y < 2).batch(2)
+
+    expected = -(-int((Y < 2).sum()) // 2)
+    call = call_of(EMPTY, of_unknown_length)
+    assert call.configuration_fills()["searcher.max_length"] == {"batches": expected}
+    assert "searcher.max_length" in call.assumed
+    endless = call_of(EMPTY, lambda: of_unknown_length().repeat())
+    with pytest.raises(ArgumentError, match="data without end, and nothing says how long to train: set max_steps"):
+        endless.configuration_fills()
+    said = TrialEnvironment(config={"searcher": {"max_length": {"batches": 3}}}, hparams={"global_batch_size": 2})
+    assert "searcher.max_length" not in call_of(said, lambda: of_unknown_length().repeat()).configuration_fills()
+    assert tf.executing_eagerly()
+
+
+def test_exports_lie_in_the_checkpoints_and_go_on(tmp_path: Path) -> None:
+    exporters: list[Any] = []
+
+    def make(environment: TrialEnvironment) -> EstimatorCall:
+        smaller = lambda best_eval_result, current_eval_result: (  # noqa: E731
+            current_eval_result["loss"] < best_eval_result["loss"]
+        )
+        exporters[:] = [
+            tf.estimator.BestExporter("best", receiver, compare_fn=smaller, exports_to_keep=1),
+            tf.estimator.LatestExporter("latest", receiver),
+            tf.estimator.FinalExporter("final", receiver),
+        ]
+        return call_of(environment, evaluation={"exporters": exporters, "name": "test"})
+
+    run = NativeRun(tmp_path, make, 4, min_validation_period={"batches": 1})
+    run.run(stop_after=2)
+    assert [each is None for each in json.loads((run.folder / "exports.json").read_text())] == [False, False, True]
+    run.run()
+    assert [row.batch for row in run.reporter.validation_rows] == [1, 2, 3, 4]
+    made = json.loads((run.folder / "exports.json").read_text())
+    assert [Path(each).parts[:2] for each in made] == [("export", "best"), ("export", "latest"), ("export", "final")]
+    for each in made:
+        assert tf.saved_model.load(str(run.folder / each)).signatures["serving_default"]
+    losses = [metrics["loss"] for metrics in run.validations]
+    assert internals.best_of(exporters[0])["loss"] == pytest.approx(min(losses))
+    assert internals.best_of(exporters[1]) is None
+
+
+def test_saving_listeners_are_told(tmp_path: Path) -> None:
+    told: list[Any] = []
+
+    class Listener(tf.estimator.CheckpointSaverListener):  # type: ignore[misc]
+        def begin(self) -> None:
+            told.append("begin")
+
+        def before_save(self, session: Any, global_step_value: int) -> None:
+            told.append(("before", global_step_value, int(session.run(tf.compat.v1.train.get_global_step()))))
+
+        def after_save(self, session: Any, global_step_value: int) -> bool:
+            told.append(("after", global_step_value))
+            return global_step_value == 4  # asks for the end
+
+        def end(self, session: Any, global_step_value: int) -> None:
+            told.append(("end", global_step_value))
+
+    def make(environment: TrialEnvironment) -> EstimatorCall:
+        return call_of(environment, saving_listeners=[Listener()])
+
+    outcome = NativeRun(tmp_path, make, 9, min_checkpoint_period={"batches": 2}).run()
+    assert (outcome.batches, outcome.stopped) == (4, True)
+    assert told == ["begin", ("before", 2, 2), ("after", 2), ("before", 4, 4), ("after", 4), ("end", 4)]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ({"start_delay_secs": 0, "throttle_secs": 0}, [1, 2, 3]),
+        ({"start_delay_secs": 0, "throttle_secs": 600}, [1, 3]),
+        ({"start_delay_secs": 600, "throttle_secs": 0}, [3]),
+    ],
+)
+def test_evaluations_that_come_with_saves_are_as_seldom_as_the_spec_says(
+    times: dict[str, Any], expected: list[int], tmp_path: Path
+) -> None:
+    config = tf.estimator.RunConfig(model_dir="estimator", save_checkpoints_steps=1)
+    run = NativeRun(tmp_path, lambda environment: call_of(environment, config=config, evaluation=times))
+    run.environment.config["min_validation_period"] = {"batches": 0}
+    call = run.make(run.environment)
+    assert call.evaluates_at_saves
+    run.make = lambda environment: call
+    filled = {**run.environment.config, "min_validation_period": {"batches": 1}}
+    run.environment = TrialEnvironment(config=filled, hparams=run.environment.hparams, trial_seed=7)
+    run.run()
+    assert [row.batch for row in run.reporter.validation_rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("position", "told"),
+    [
+        (0, "was given None; give a tf.estimator.Estimator"),
+        (1, "was given None; give a tf.estimator.TrainSpec"),
+        (2, "was given None; give a tf.estimator.EvalSpec"),
+    ],
+)
+def test_wrong_arguments_are_told(position: int, told: str) -> None:
+    call = call_of(EMPTY)
+    arguments: list[Any] = [call.estimator, call.train_spec, call.eval_spec]
+    arguments[position] = None
+    with pytest.raises(TrialDefinitionError, match=told):
+        EstimatorNativeContext(EMPTY, on_call=print).train_and_evaluate(*arguments)
