@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -73,7 +73,7 @@ class GraphFeed:
             self._view.start(done)
             while True:
                 # Where an epoch ends, the view is told before the next batch is asked for.
-                with _reading(self._call, self._view) as batches:
+                with _reading(self._call.arguments, self._view) as batches:
                     yield from map(batch_of, batches)
         if done:
             logger.info("Reading the first %d batches of %s again, to continue after them.", done, data.kind)
@@ -140,7 +140,7 @@ class GraphValidationFeed:
     def batches(self) -> Iterator[Batch]:
         """Yield the batches of one validation."""
         if isinstance(self.x, View):
-            with _reading(self._call, self.x) as batches:
+            with _reading(self._call.validation_queue, self.x) as batches:
                 yield from map(batch_of, islice(batches, self._steps))
         elif isinstance(self.x, tf.data.Dataset):
             yield from map(batch_of, elements_of(self.x if self._steps is None else self.x.take(self._steps)))
@@ -198,14 +198,14 @@ def _refuse_sparse(data: Data) -> None:
 
 
 @contextmanager
-def _reading(call: FitCall, view: View) -> Iterator[Iterable[Any]]:
-    """Read the batches of the present epoch, in processes if the user asks for these."""
-    workers = int(call.arguments["workers"])
-    if not call.arguments["use_multiprocessing"] or workers < 1:
+def _reading(given: Mapping[str, Any], view: View) -> Iterator[Iterable[Any]]:
+    """Read the batches of the present epoch, in processes if the arguments for Keras's queues ask for these."""
+    workers = int(given["workers"])
+    if not given["use_multiprocessing"] or workers < 1:
         yield (view[number] for number in range(len(view)))
         return
     queue = tf.keras.utils.OrderedEnqueuer(view, use_multiprocessing=True)
-    queue.start(workers=workers, max_queue_size=int(call.arguments["max_queue_size"]))
+    queue.start(workers=workers, max_queue_size=int(given["max_queue_size"]))
     try:
         yield islice(queue.get(), len(view))
     finally:
