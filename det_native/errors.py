@@ -186,6 +186,10 @@ class MasterUnreachableError(MasterError):
     """No master answers at the address."""
 
 
+class RemoteSetupError(MasterError):
+    """The environment on a machine that is reached by SSH could not be made; the message is the step that failed."""
+
+
 class NoMasterError(MasterUnreachableError):
     """The machine answers, and no master runs on it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 if TYPE_CHECKING:
     from det_native.client.remote.checking import Finding
     from det_native.client.remote.link import Connection
+    from det_native.client.remote.ssh import Line
 
 _FAILED = 1
 
@@ -73,6 +75,62 @@ def check(context: click.Context, address: str | None) -> None:
 
 def _show(finding: Finding) -> None:
     click.echo(f"{'ok ' if finding.good else 'NO '} {finding.name.ljust(11)} {finding.text}")
+
+
+@remote.command()
+@click.argument("address", required=False)
+@click.option("-n", "--notebook", type=click.Path(path_type=Path), help="Install what its cells import, too.")
+@click.option("-p", "--package", "packages", multiple=True, help="Install this one, too; may be given again.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def setup(
+    context: click.Context,
+    address: str | None,
+    notebook: Path | None,
+    packages: tuple[str, ...],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Make an environment there with det_native and the package versions of this one; can be run again.
+
+    It first shows what it will do, and asks. Of an address with ?python=..., that Python gets the packages.
+    """
+    from det_native.client.remote import setting_up
+    from det_native.client.remote.requirements import pinned
+
+    connection = _connection(context, address)
+    requirements = pinned(notebook, packages)
+    with connection.opened() as line, setting_up.wheel_folder() as folder:
+        plan = setting_up.plan(line, requirements, Path(folder))
+        click.echo(f"On {connection.target.machine}:")
+        for number, step in enumerate(plan.steps, 1):
+            click.echo(f"  {number}. {step.text}")
+        for note in plan.notes:
+            click.echo(note)
+        if dry_run:
+            return
+        if not yes:
+            click.confirm("Do it?", abort=True)
+        setting_up.carry_out(line, plan.steps, lambda number: click.echo(f"{number} ...", err=True))
+        _say_what_runs(line)
+
+
+def _say_what_runs(line: Line) -> None:
+    from det_native.client.remote.asking import ask
+    from det_native.errors import NoMasterError
+
+    name = line.target.name
+    try:
+        there = ask(line, "find")
+    except NoMasterError:
+        click.echo(f"Done. DET_MASTER={name} trains there.")
+        return
+    click.echo(
+        f"Done. A master runs there since {there.runtime.started}, with what was installed then: `det -m {name} down` "
+        "ends it, running trials go on, and the next submit starts the new one."
+    )
 
 
 @remote.command()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from small_disks import small_disk
 from ssh_machine import SshMachine, running_machine
 
 from det_native import __version__
 from det_native.client.connect import connect
+from det_native.errors import MasterUnreachableError
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -30,6 +34,18 @@ def machine(shared_machine: SshMachine, monkeypatch: pytest.MonkeyPatch) -> Iter
     """The machine as this test reaches it."""
     with shared_machine.as_seen_here(monkeypatch) as seen:
         yield seen
+
+
+@pytest.fixture
+def fresh(machine: SshMachine) -> Iterator[Path]:
+    """A place for the environment there, without one; pip finds what this environment has, and nothing else."""
+    packages = os.pathsep.join(place for place in sys.path if place.endswith("site-packages"))
+    place = machine.folder / "there" / "fresh"
+    with machine.configured(
+        XDG_DATA_HOME=str(place), PYTHONPATH=packages, PIP_NO_INDEX="1", DET_HOME=str(machine.folder / "there" / "home")
+    ):
+        yield place
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def det(*arguments: str, answer: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
@@ -73,6 +89,50 @@ class TestCheck:
     def test_it_wants_an_address(self, machine: SshMachine) -> None:
         assert "set DET_MASTER" in det("remote", "check").stderr
         assert "is no address of the form" in det("remote", "check", "http://localhost:1").stderr
+
+
+class TestSetup:
+    def test_it_shows_what_it_will_do_and_does_nothing_without_a_yes(self, machine: SshMachine, fresh: Path) -> None:
+        for arguments, code in (("--dry-run",), 0), ((), 130):
+            done = det("remote", "setup", machine.address, *arguments, answer="n\n")
+            assert done.returncode == code, done.stderr
+            steps = [line.split(". ", 1)[1] for line in done.stdout.splitlines() if line.startswith("  ")]
+            assert [step.split()[0] for step in steps][1] == "send"
+            assert steps[0].endswith(f"-m venv {fresh}/det_native_environment")
+            assert f"numpy=={np_version()}" in steps[2]
+            assert f"det_native-{__version__}-py3-none-any.whl" in steps[3]
+        assert not (fresh / "det_native_environment").exists()
+
+    def test_what_it_makes_is_found_and_it_can_be_run_again(self, machine: SshMachine, fresh: Path) -> None:
+        with pytest.raises(MasterUnreachableError, match=f"`det remote setup {machine.address}`"):
+            connect(machine.address)
+        done = det("remote", "setup", machine.address, "-y")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"DET_MASTER={machine.address} trains there" in done.stdout
+        info = connect(machine.address).get("/master")
+        environment = fresh / "det_native_environment"
+        assert info["python"] == str(environment / "bin" / "python")
+        assert list(environment.glob("lib/python3*/site-packages/det_native/__init__.py"))
+        assert not list(environment.glob("*.whl"))
+
+        again = det("remote", "setup", machine.address, "-y")
+        assert again.returncode == 0, again.stdout + again.stderr
+        assert "is there already; it is brought up to date" in again.stdout
+        assert "A master runs there since" in again.stdout
+
+        failed = det("remote", "setup", machine.address, "-y", "-p", "no-such-package==1.0")
+        assert failed.returncode == 1
+        assert "failed on" in failed.stderr
+        assert "no-such-package==1.0" in failed.stderr
+        assert f"then run `det remote setup {machine.address}` again" in failed.stderr
+
+    def test_a_full_disk_is_told(self, machine: SshMachine) -> None:
+        with small_disk(machine.folder / "small", size="1m") as disk:
+            os.chown(disk.path, machine.user.pw_uid, machine.user.pw_gid)
+            with machine.configured(XDG_DATA_HOME=str(disk.path)):
+                done = det("remote", "setup", machine.address, "-y")
+        assert done.returncode == 1
+        assert f"The disk of {machine.user.pw_name}@127.0.0.1 is full" in done.stderr
 
 
 def np_version() -> str:

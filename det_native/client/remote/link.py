@@ -6,6 +6,7 @@ What stands is noted in a file of the home folder (``remote/``), and made anew b
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -124,16 +125,18 @@ class Connection:
 
     @contextmanager
     def opened(self) -> Iterator[Line]:
-        """Use the connection of ``ssh`` alone; one that stands for others stays, one made for this is closed."""
-        with self._held():
-            stood = self.standing() is not None
-            if not stood:
-                self.line.open()
-            try:
-                yield self.line
-            finally:
-                if not stood:
-                    self._forget()
+        """Have a connection of one's own for the block: what takes long there holds up nobody."""
+        name = f"{self._file.stem}-{os.getpid()}-{time.monotonic_ns()}"
+        folder = self._file.parent
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = folder / f"{name}.log"
+        line = Line(self.target, f"{folder} {name}", log)
+        try:
+            line.open()
+            yield line
+        finally:
+            line.close()
+            log.unlink(missing_ok=True)
 
     @property
     def forbidden(self) -> bool:

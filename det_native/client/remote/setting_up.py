@@ -1,0 +1,203 @@
+"""Makes an environment with det_native on a machine that is reached by SSH: first a plan, then its steps."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from det_native._version import __version__
+from det_native.client.remote.asking import ENVIRONMENT
+from det_native.client.remote.ssh import Line
+from det_native.client.remote.target import Target
+from det_native.client.remote.wheel import NAME, pack_wheel
+from det_native.errors import DiskFullError, MasterUnreachableError, RemoteSetupError
+
+_LOOK_SECONDS = 60.0
+_STEP_SECONDS = 3600.0
+_NO_ROOM = ("No space left on device", "Disk quota exceeded")
+
+_LOOK = f"""
+environment={ENVIRONMENT}
+echo "environment=$environment"
+echo "home=$HOME"
+version='import sys; print("%d.%d" % sys.version_info[:2])'
+[ -x "$environment/bin/python" ] && echo "has=$("$environment/bin/python" -c "$version" </dev/null)"
+for place in "$(command -v uv)" "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv"; do
+    [ -n "$place" ] && [ -x "$place" ] && echo "uv=$place"
+done
+for name in python3.11 python3.12 python3.13 python3 python; do
+    place="$(command -v $name)" && echo "python=$("$place" -c "$version" </dev/null) $place"
+done
+exit 0
+"""
+
+_ROOM = f"""
+place={ENVIRONMENT}
+while [ ! -d "$place" ]; do place="$(dirname "$place")"; done
+df -Pk "$place" | tail -n 1 | awk '{{print $4}}'
+"""
+_LEAST_KIB = 10_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do there.
+
+    Attributes
+    ----------
+    text : str
+        As it is shown.
+    command : str
+        For a Bourne shell.
+    body : Path or None
+        A file that the command reads.
+    """
+
+    text: str
+    command: str
+    body: Path | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done, and what should be known before."""
+
+    steps: Sequence[Step]
+    notes: Sequence[str]
+
+
+def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
+    """Look at the machine and return what is to be done.
+
+    Parameters
+    ----------
+    line : Line
+    requirements : sequence of str
+        Packages with their versions.
+    folder : Path
+        Where the wheel is written.
+
+    Raises
+    ------
+    MasterUnreachableError
+        If there is nothing to make an environment with.
+    """
+    printed = line.run(_LOOK, seconds=_LOOK_SECONDS).printed.splitlines()
+    pairs = [text.partition("=")[::2] for text in printed if "=" in text]
+    facts = dict(reversed(pairs))
+    pythons = [value.partition(" ")[::2] for name, value in pairs if name == "python"]
+    wheel = folder / NAME
+    pack_wheel(wheel)
+    target = line.target
+    if target.python is not None:
+        python, uv, place = _shell_path(target.python), "", facts["home"]
+        made: list[Step] = []
+        notes: list[str] = []
+    else:
+        uv, place = facts.get("uv", ""), facts["environment"]
+        python = shlex.quote(f"{place}/bin/python")
+        made, notes = _environment(target, facts, pythons)
+    sent = f"{place}/{NAME}"
+    install = f"{shlex.quote(uv)} pip install --python {python}" if uv else f"{python} -m pip install"
+    again = "--reinstall-package det-native" if uv else "--force-reinstall"
+    names = " ".join(shlex.quote(requirement) for requirement in requirements)
+    quoted = shlex.quote(sent)
+    steps = [
+        *made,
+        Step(
+            f"send det_native {__version__} ({wheel.stat().st_size / 1e6:.1f} MB) to {sent}", f"cat > {quoted}", wheel
+        ),
+        Step(f"{install} {names}", f"{install} {names} </dev/null"),
+        Step(
+            f"{install} {again} --no-deps {sent}", f"{install} {again} --no-deps {quoted} </dev/null && rm -f {quoted}"
+        ),
+    ]
+    return Plan(steps, notes)
+
+
+def carry_out(line: Line, steps: Sequence[Step], tell: Callable[[int], None]) -> None:
+    """Do what was planned.
+
+    Parameters
+    ----------
+    line : Line
+    steps : sequence of Step
+    tell : callable
+        Takes the number of each step as it begins, from 1.
+
+    Raises
+    ------
+    DiskFullError
+        If there is no room.
+    RemoteSetupError
+        If a step fails; nothing else there was touched, and it can be done again.
+    """
+    for number, step in enumerate(steps, 1):
+        tell(number)
+        body = b"" if step.body is None else step.body.read_bytes()
+        done = line.run_command(f"sh -c {shlex.quote(step.command)}", body, seconds=_STEP_SECONDS)
+        if done.code == 0:
+            continue
+        said = (done.complained.strip() or done.printed.strip() or f"exit code {done.code}").splitlines()
+        if any(words in text for words in _NO_ROOM for text in said) or _is_full(line):
+            raise DiskFullError(
+                f"The disk of {line.target.machine} is full: make room there, then run `det remote setup "
+                f"{line.target.name}` again."
+            )
+        errors = [text for text in said if text.lower().startswith("error")] or said
+        raise RemoteSetupError(
+            f"`{step.text}` failed on {line.target.machine}: {errors[-1].strip()}. Mend that there, then run "
+            f"`det remote setup {line.target.name}` again."
+        )
+
+
+def _is_full(line: Line) -> bool:
+    """Whether there is no room where the environment is: not every tool says so."""
+    free = line.run(_ROOM, seconds=_LOOK_SECONDS).printed.strip()
+    return free.isdigit() and int(free) < _LEAST_KIB
+
+
+def _environment(
+    target: Target, facts: dict[str, str], pythons: Sequence[tuple[str, str]]
+) -> tuple[list[Step], list[str]]:
+    """Return how the environment is made, and what should be known of its Python."""
+    here = ".".join(platform.python_version_tuple()[:2])
+    place, has = facts["environment"], facts.get("has")
+    if has == here:
+        return [], [f"The environment {place} is there already; it is brought up to date."]
+    notes = [f"The environment {place} has Python {has}, not {here}: it is made anew."] if has else []
+    remove = f"rm -rf {shlex.quote(place)} && " if has else ""
+    if "uv" in facts:
+        command = f"{shlex.quote(facts['uv'])} venv --python {here} {shlex.quote(place)}"
+        return [Step(command, f"{remove}{command} </dev/null")], notes
+    usable = [(version, path) for version, path in pythons if version == here] or [
+        (version, path) for version, path in pythons if _number(version) >= (3, 11)
+    ]
+    if not usable:
+        found = ", ".join(f"{version} ({path})" for version, path in pythons) or "none"
+        raise MasterUnreachableError(
+            f"There is no uv and no Python 3.11 or newer on {target.machine} (found: {found}): install one of them "
+            "there; `curl -LsSf https://astral.sh/uv/install.sh | sh` installs uv, which brings its own Python."
+        )
+    version, path = usable[0]
+    if version != here:
+        notes.append(f"Python there is {version}, here {here}: values of your cells may not load there.")
+    command = f"{shlex.quote(path)} -m venv {shlex.quote(place)}"
+    return [Step(command, f"{remove}{command} </dev/null")], notes
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _shell_path(path: str) -> str:
+    return f'"$HOME"/{shlex.quote(path[2:])}' if path.startswith("~/") else shlex.quote(path)
+
+
+def wheel_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for the wheel, for a ``with``."""
+    return tempfile.TemporaryDirectory(prefix="det-wheel-")
