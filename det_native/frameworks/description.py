@@ -43,6 +43,8 @@ class Description:
         Beginnings of the names of environment variables that it reads while it is imported.
     gradient_means : tuple of str
         Values of ``distributed.backend`` by which ranks can average its gradients; without any it trains on one slot.
+    mixed_precision : bool
+        Whether ``optimizations.mixed_precision`` has the model compute in half precision.
     without_effect : mapping
         Fields of the configuration that change nothing with it, each with the reason.
     not_in_one_process : str
@@ -73,6 +75,7 @@ class Description:
     call_text: str = ""
     variables: tuple[str, ...] = ()
     gradient_means: tuple[str, ...] = ()
+    mixed_precision: bool = False
     without_effect: Mapping[str, str] = field(default_factory=dict)
     not_in_one_process: str = ""
     whole_epochs: bool = False
@@ -91,6 +94,10 @@ class Description:
         api = self.api.removeprefix("det_native.")
         owner = api if api == self.api else f"det.{api}"
         return f"{owner}.{self.trial_class.partition(':')[2]}"
+
+    def exchanges_by_horovod(self, backend: str) -> bool:
+        """Return whether several slots are connected by Horovod where ``distributed.backend`` has this value."""
+        return self.gradient_means == ("horovod",) or (backend == "horovod" and "horovod" in self.gradient_means)
 
     def takes(self, payload: object) -> bool:
         """Return whether `payload`, a trial class or a captured call, is one of its; nothing is imported for it."""

@@ -34,8 +34,9 @@ def missing_horovod(python: str = sys.executable, part: str = "torch") -> Missin
     installed = environment / "share" / "det_native" / "horovod.sh"
     script = installed if installed.is_file() else Path(__file__).parents[2] / "tools" / "horovod.sh"
     other = ", or leave the field out: torch exchanges gradients by itself" if part == "torch" else ""
+    asked = "distributed.backend: horovod" if part == "torch" else "resources.slots_per_trial above 1"
     return MissingDependencyError(
-        f"distributed.backend: horovod needs Horovod, built for {_PARTS[part]}, which is not installed in "
+        f"{asked} needs Horovod, built for {_PARTS[part]}, which is not installed in "
         f"the Python that trains ({python}): run  VENV={shlex.quote(str(environment))} sh {shlex.quote(str(script))}  "
         f"(there is no wheel; it builds one, in some 6 minutes){other}."
     )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from det_native.frameworks.description import Description
 
-_EVERY_BATCH = "for Keras: its optimizer makes a step of every batch"
-
 DESCRIPTION = Description(
     name="keras",
     title="TensorFlow",
@@ -18,11 +16,9 @@ DESCRIPTION = Description(
     init="det_native.experimental.keras",
     call_text="det_native.experimental.document_keras:FitText",
     variables=("TF_", "XLA_", "KERAS_"),
-    without_effect={
-        "optimizations.aggregation_frequency": _EVERY_BATCH,
-        "optimizations.average_aggregated_gradients": _EVERY_BATCH,
-        "optimizations.torch_compile": "for Keras: it is for the models of a PyTorchTrial",
-    },
+    gradient_means=("horovod",),
+    mixed_precision=True,
+    without_effect={"optimizations.torch_compile": "for Keras: it is for the models of a PyTorchTrial"},
     not_in_one_process="a model of tf.keras has a process for each slot",
     whole_epochs=True,
     running_means=True,

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from det_native.errors import TrialDefinitionError
 from det_native.horovod import HorovodContext
+from det_native.keras import precision
 from det_native.keras.base_context import TFKerasContext
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
@@ -62,6 +63,8 @@ class TFKerasNativeContext(TFKerasContext):
         self.wrapped = False
         self._on_fit = on_fit
         self._place = place
+        if on_fit is not None:
+            precision.hold(env)
         if env.managed and on_fit is not None and role != "cluster":
             seed_keras(env.trial_seed)
 

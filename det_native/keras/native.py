@@ -192,11 +192,14 @@ class FitCall:
             If the length of an epoch cannot be known from the data and the arguments.
         """
         batch_size = self._own_batch_size()
-        configured = int(self.context.env.config.get("records_per_epoch") or 0)
+        environment = self.context.env
+        configured = int(environment.config.get("records_per_epoch") or 0)
+        # Rows are cut for all slots together; data that come in batches are those of one slot.
+        slots = 1 if self.training.kind.indexed or environment.native_parallel else environment.slots
         fills = {
             "searcher.max_length": self.length().model_dump(mode="json"),
             "searcher.metric": "loss" if self.validation is None else "val_loss",
-            "hyperparameters.global_batch_size": batch_size,
+            "hyperparameters.global_batch_size": batch_size * slots,
         }
         if not configured or self._own_steps() is not None:
             fills["records_per_epoch"] = self._own_records(self._counted_steps(), batch_size)
@@ -205,9 +208,11 @@ class FitCall:
     def per_slot_batch_size(self, environment: TrialEnvironment) -> int:
         """Return the records per batch of this process: the configuration's, else the call's own."""
         if "global_batch_size" not in environment.hparams:
-            return self._own_batch_size()
+            own = self._own_batch_size()
+            return max(1, own // environment.ranks.size) if self.training.kind.indexed else own
         size = environment.per_slot_batch_size
-        return min(size, int(self.training.records or 0)) if self.training.kind.indexed else size
+        most = math.ceil(int(self.training.records or 0) / environment.ranks.size)
+        return min(size, most) if self.training.kind.indexed else size
 
     def steps_per_epoch(self, environment: TrialEnvironment) -> int:
         """Return the batches of one epoch, for a configuration that is complete.
@@ -215,15 +220,21 @@ class FitCall:
         ``records_per_epoch`` of the configuration rules; where it agrees with the data, an epoch is exactly what plain
         Keras makes of it, with its smaller last batch.
         """
-        batch_size = self.per_slot_batch_size(environment)
+        ranks = environment.ranks.size
+        batch_size = self.per_slot_batch_size(environment) * ranks
         configured = int(environment.config.get("records_per_epoch") or 0)
         own = self._own_steps(batch_size)
         if not configured:
-            return own or self._counted_steps()
-        if own is not None and self._agrees(configured, own, environment):
-            return own
+            return self._steps_of_rank(own or self._counted_steps(), ranks)
+        if own is not None and self._agrees(configured, own, batch_size, ranks):
+            return self._steps_of_rank(own, ranks)
         known = "global_batch_size" in environment.hparams
-        return max(1, configured // (environment.global_batch_size if known else batch_size))
+        return max(1, configured // (environment.per_slot_batch_size * ranks if known else batch_size))
+
+    def _steps_of_rank(self, steps: int, ranks: int) -> int:
+        """Return the batches of an epoch of each rank: of Sequences and generators, each has every so many-th batch."""
+        dealt = self.training.kind in (Kind.SEQUENCE, Kind.GENERATOR)
+        return math.ceil(steps / ranks) if dealt else steps
 
     def check(self, environment: TrialEnvironment) -> None:
         """Check the call against a complete configuration, before any batch.
@@ -304,14 +315,15 @@ class FitCall:
             return _positive(cardinality, data.kind)
         return None
 
-    def _agrees(self, configured: int, own: int, environment: TrialEnvironment) -> bool:
+    def _agrees(self, configured: int, own: int, batch_size: int, ranks: int) -> bool:
         """Return whether an epoch of the configuration's records is one of the call's batches, the last one smaller."""
         size = self._own_batch_size()
+        if self.training.kind is Kind.DATASET and ranks > 1:  # of which the call has one rank's share
+            return own == math.ceil(configured / batch_size)
         if configured == self._own_records(own, size):
             return True
         batches_come_ready = not self.training.kind.indexed and self.arguments["steps_per_epoch"] is None
-        # Processes with shares of different lengths would count different batches.
-        return batches_come_ready and environment.ranks.size == 1 and own == math.ceil(configured / size)
+        return batches_come_ready and own == math.ceil(configured / size)
 
     def _counted_steps(self) -> int:
         steps = self._own_steps()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from det_native.errors import UnsupportedFeatureError
-from det_native.frameworks import find_framework, get_framework, trial_class_names
+from det_native.frameworks import Description, find_framework, get_framework, trial_class_names
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import Framework
 
@@ -88,7 +88,7 @@ def fields_without_effect(
     of_framework = dict(described.without_effect) if described is not None else {}
     of_slots = _NO_EFFECT_ON_ONE_SLOT if config.resources.slots_per_trial == 1 else {}
     here = _NO_EFFECT_HERE if local else {}
-    for path, reason in (_NO_EFFECT | of_slots | _of_horovod(config) | of_framework | here).items():
+    for path, reason in (_NO_EFFECT | of_slots | _of_horovod(config, framework) | of_framework | here).items():
         owner: Any = config
         *sections, name = path.split(".")
         for section in sections:
@@ -101,9 +101,12 @@ def fields_without_effect(
     return found
 
 
-def _of_horovod(config: ExperimentConfig) -> dict[str, str]:
+def _of_horovod(config: ExperimentConfig, framework: Framework | None) -> dict[str, str]:
     """Return what Horovod does not look at, each with the reason."""
-    if config.distributed.backend != "horovod" or config.resources.slots_per_trial == 1:
+    described = find_framework(framework) if framework is not None else None
+    backend = config.distributed.backend
+    by_horovod = backend == "horovod" if described is None else described.exchanges_by_horovod(backend)
+    if not by_horovod or config.resources.slots_per_trial == 1:
         return {f"optimizations.{name}": _HOROVOD for name in _OF_HOROVOD}
     if config.optimizations.auto_tune_tensor_fusion:
         return {f"optimizations.{name}": _AUTO_TUNED for name in _OF_HOROVOD[:2]}
@@ -132,6 +135,8 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
             f"resources.native_parallel: true is refused: {described.not_in_one_process}. Remove it; "
             "resources.slots_per_trial alone says how many there are."
         )
+    if described is not None:
+        _refuse_of_another_framework(config, described)
     found = list(_unsupported(config, framework))
     if found:
         lines = "\n".join(f"  - {line}" for line in found)
@@ -145,8 +150,19 @@ def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Itera
         yield f"resources.slots_per_trial: {slots} (1 slot now for {framework}; {several})"
     if config.checkpoint_storage.type not in (None, "shared_fs"):
         yield f"checkpoint_storage.type: {config.checkpoint_storage.type} (shared_fs and the master's own work now)"
-    if config.optimizations.mixed_precision != "O0":
-        remedy = "remove it, and call context.configure_apex_amp() in the __init__() of your PyTorchTrial"
-        yield f"optimizations.mixed_precision: {config.optimizations.mixed_precision} ({remedy})"
     if config.data_layer.type != "shared_fs":
         yield f"data_layer: {config.data_layer.type} (shared_fs, a folder that all machines see, works now)"
+
+
+def _refuse_of_another_framework(config: ExperimentConfig, framework: Description) -> None:
+    """Refuse what another framework than this one does."""
+    if config.distributed.strategy == "fsdp" and "torch" not in framework.gradient_means:
+        raise UnsupportedFeatureError(
+            f"distributed.strategy: fsdp is refused: it shards models of PyTorch, not of {framework.name}. Remove it."
+        )
+    precision = config.optimizations.mixed_precision
+    if precision != "O0" and not framework.mixed_precision:
+        raise UnsupportedFeatureError(
+            f"optimizations.mixed_precision: {precision} is refused: it is for tf.keras. Remove it; in the "
+            "__init__() of a PyTorchTrial, call context.configure_apex_amp()."
+        )

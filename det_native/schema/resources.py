@@ -59,7 +59,7 @@ class Optimizations(Section):
     average_aggregated_gradients: bool = True
     average_training_metrics: bool = False
     gradient_compression: bool = False
-    mixed_precision: Literal["O0", "O1", "O2", "O3"] = "O0"
+    mixed_precision: Literal["O0", "O1", "O2", "O3", "mixed_float16", "mixed_bfloat16"] = "O0"
     tensor_fusion_threshold: Whole = 64
     tensor_fusion_cycle_time: Whole = 5
     auto_tune_tensor_fusion: bool = False

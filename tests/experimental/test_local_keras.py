@@ -166,8 +166,8 @@ def test_what_is_wrong_is_said_at_init() -> None:
         det.experimental.keras.init({"sercher": {}}, local=True)
     with pytest.raises(ArgumentError, match="context_dir"):
         det.experimental.keras.init(local=True, context_dir="no/such/folder")
-    with pytest.raises(UnsupportedFeatureError, match="slots_per_trial"):
-        det.experimental.keras.init({"resources": {"slots_per_trial": 4}})
+    with pytest.raises(UnsupportedFeatureError, match="native_parallel"):
+        det.experimental.keras.init({"resources": {"slots_per_trial": 4, "native_parallel": True}})
 
 
 def test_context_directory_is_the_working_directory_until_fit_returns(

@@ -56,7 +56,7 @@ class Folders:
     saved: list[int] = field(default_factory=list)
     after: Callable[[int], None] | None = None
 
-    def save(self, batch: int, write: Callable[[Path], None], *, metadata: Any = None, on_saved: Any = None) -> str:
+    def save(self, batch: int, write: Callable[[Path], None], *, on_saved: Any = None, **_: Any) -> str:
         folder = self.directory / f"{batch}.partial"
         folder.mkdir(parents=True)
         write(folder)

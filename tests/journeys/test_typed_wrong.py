@@ -73,10 +73,10 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
         "CaptureError",
         ["values='nothing': there is no such name in the notebook"],
     ),
-    "two slots": (
-        "init({'resources': {'slots_per_trial': 2}})",
+    "slots of one process": (
+        "init({'resources': {'slots_per_trial': 2, 'native_parallel': True}})",
         "UnsupportedFeatureError",
-        ["resources.slots_per_trial: 2", "1 slot now"],
+        ["resources.native_parallel: true is refused", "a process for each slot"],
     ),
     "a checkpoint that does not exist": (
         "model_of(init({'searcher': {'metric': 'val_loss', 'source_checkpoint_uuid': '5c1e'}})).fit(x, y,"

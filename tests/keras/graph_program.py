@@ -223,14 +223,14 @@ KINDS = {kind.__name__: kind for kind in (Graph, Weighted, FromDataset, Cached, 
 
 
 def train(
-    trial_class: type[Graph], folder: Path, resume: int | None = None, ranks: Ranks | None = None
+    trial_class: type[Graph], folder: Path, resume: int | None = None, ranks: Ranks | None = None, **optimizations: Any
 ) -> dict[str, Any]:
     """Train a trial and return what came of it."""
     from keras_support import Folders, Recorder  # of another folder, which the process is given
 
     tf.keras.backend.clear_session()
     np.random.seed(5)
-    config = CONFIG | {"records_per_epoch": trial_class.records}
+    config = CONFIG | {"records_per_epoch": trial_class.records, "optimizations": optimizations}
     environment = TrialEnvironment(config, {"global_batch_size": BATCH}, trial_seed=7, ranks=ranks or Ranks())
     recorder, folders = Recorder(), Folders(folder, resume)
     services = Services(environment, Schedule(periods_of(environment)), recorder, folders, lambda: False)
@@ -299,6 +299,8 @@ def main(folder: Path) -> dict[str, Any]:
         "steps": refusal(OwnSteps, folder / "steps"),
         "sparse": refusal(Sparse, folder / "sparse"),
         "slots": refusal(Graph, folder / "slots", ranks=Ranks(size=2)),
+        "mixed": refusal(Graph, folder / "mixed", mixed_precision="O1"),
+        "aggregation": refusal(Graph, folder / "aggregation", aggregation_frequency=4),
         "layers": refusal(Subclassed, folder / "Graph", resume=4),
     }
     found["said"] = said

@@ -97,7 +97,9 @@ def test_a_stop_inside_an_epoch_leaves_a_checkpoint_there(found: Any) -> None:
     [
         ("steps", r"UnsupportedFeatureError: Own.train_step() is not called in graph mode: leave eager execution"),
         ("sparse", "UnsupportedFeatureError: Graph mode does not train on sparse or ragged tensors"),
-        ("slots", "UnsupportedFeatureError: Graph mode trains on one slot"),
+        ("slots", "UnsupportedFeatureError: Graph mode has no resources.slots_per_trial: 2: leave eager execution"),
+        ("mixed", "UnsupportedFeatureError: Graph mode has no optimizations.mixed_precision: O1: leave eager"),
+        ("aggregation", "UnsupportedFeatureError: Graph mode has no optimizations.aggregation_frequency: 4: leave"),
         ("layers", "CheckpointError: The checkpoint does not fit the model"),
     ],
 )

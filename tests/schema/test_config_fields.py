@@ -239,7 +239,7 @@ REFUSED = [
     ("resources.priority", 100, "resources.priority", "must be at most 99"),
     ("resources.priority", 0, "resources.priority", "must be at least 1"),
     ("optimizations.aggregation_frequency", 0, "optimizations.aggregation_frequency", "must be at least 1"),
-    ("optimizations.mixed_precision", "o1", "optimizations.mixed_precision", "must be one of O0, O1, O2, O3"),
+    ("optimizations.mixed_precision", "o1", "optimizations.mixed_precision", "must be one of O0, O1, O2, O3, mixed_f"),
     ("optimizations.tensor_fusion_threshold", -1, "optimizations.tensor_fusion_threshold", "at least 0"),
     ("optimizations.torch_compile", "yes", "optimizations.torch_compile", "must be true, false, or arguments"),
     ("optimizations.torch_compile", {"mode": "fast"}, "optimizations.torch_compile.mode", "must be one of default"),

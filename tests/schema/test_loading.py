@@ -254,15 +254,15 @@ def test_fields_without_effect_are_listed_in_one_warning() -> None:
 def test_fields_without_effect_for_one_framework_are_listed_there_and_say_so() -> None:
     config = {
         **FIELDS,
-        "optimizations": {"aggregation_frequency": 4, "average_aggregated_gradients": False},
+        "optimizations": {"aggregation_frequency": 4, "torch_compile": True},
         "slurm": {"gpu_type": "tesla"},
     }
     with pytest.warns(ConfigurationWarning) as caught:
         load_config(config, framework="keras")
     assert len(caught) == 1
     text = str(caught[0].message)
-    listed = "optimizations.aggregation_frequency, optimizations.average_aggregated_gradients (for Keras: "
-    assert listed in text
+    assert "optimizations.torch_compile (for Keras: " in text
+    assert "aggregation" not in text
     assert "slurm" in text
     load_config({**config, "slurm": None}, framework="torch")
 
@@ -291,6 +291,7 @@ def test_what_tunes_horovod_has_an_effect_only_where_it_is_used() -> None:
     assert f"here: {both} (optimizations.auto_tune_tensor_fusion finds it out)." in text
     for optimizations in (tuned, {"auto_tune_tensor_fusion": True}):
         load_config({**FIELDS, **horovod, **two, "optimizations": optimizations}, framework="torch")
+        load_config({**FIELDS, **two, "optimizations": optimizations}, framework="keras")  # has nothing but Horovod
 
 
 def test_fields_without_effect_in_a_local_run_are_listed_there_and_say_so() -> None:
@@ -326,9 +327,7 @@ def test_local_run_has_one_slot() -> None:
 
 
 REFUSED = [
-    ({"resources": {"slots_per_trial": 2}}, "resources.slots_per_trial: 2"),
     ({"checkpoint_storage": {"type": "gcs", "bucket": "b"}}, "checkpoint_storage.type: gcs"),
-    ({"optimizations": {"mixed_precision": "O1"}}, "optimizations.mixed_precision: O1"),
     ({"data_layer": {"type": "gcs", "bucket": "b", "bucket_directory_path": "p"}}, "data_layer: gcs"),
 ]
 
@@ -351,9 +350,22 @@ def test_what_comes_later_is_refused_by_name(fields: dict[str, Any], text: str) 
         {"resources": {"slots_per_trial": 2}},
     ],
 )
-@pytest.mark.parametrize("framework", ["torch", None])
+@pytest.mark.parametrize("framework", ["torch", "keras", None])
 def test_what_runs_now_is_not_refused(fields: dict[str, Any], framework: Framework | None) -> None:
     refuse_unsupported(load_config({**FIELDS, **fields}), framework)
+
+
+def test_what_one_framework_only_runs_is_refused_for_the_others() -> None:
+    precision = load_config({**FIELDS, "optimizations": {"mixed_precision": "O1"}})
+    refuse_unsupported(precision, "keras")
+    with pytest.raises(UnsupportedFeatureError, match=r"optimizations\.mixed_precision: O1 is refused"):
+        refuse_unsupported(precision, "torch")
+    sharded = load_config({**FIELDS, "distributed": {"strategy": "fsdp"}, "resources": {"slots_per_trial": 2}})
+    refuse_unsupported(sharded, "torch")
+    with pytest.raises(UnsupportedFeatureError, match=r"distributed\.strategy: fsdp is refused: .* not of keras"):
+        refuse_unsupported(sharded, "keras")
+    with pytest.raises(UnsupportedFeatureError, match=r"resources\.slots_per_trial: 2 \(1 slot now for estimator"):
+        refuse_unsupported(load_config({**FIELDS, "resources": {"slots_per_trial": 2}}), "estimator")
 
 
 def problems_found(config: Any, **arguments: Any) -> Sequence[Problem]:

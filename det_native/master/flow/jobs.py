@@ -126,13 +126,15 @@ def check_horovod(config: ExperimentConfig, bundle: BundleManifest) -> None:
     ------
     MissingDependencyError
     """
-    if config.distributed.backend != "horovod" or config.resources.slots_per_trial == 1:
+    framework = find_framework(bundle.program.framework)
+    by_horovod = framework is not None and framework.exchanges_by_horovod(config.distributed.backend)
+    if framework is None or not by_horovod or config.resources.slots_per_trial == 1:
         return
     executable, packages = worker_kind(bundle).executable, bundle.interpreter.packages
-    if not executable and not has_horovod():
-        raise missing_horovod()
+    if not executable and not has_horovod(framework.module):
+        raise missing_horovod(part=framework.module)
     if executable and packages and "horovod" not in packages:
-        raise missing_horovod(executable)
+        raise missing_horovod(executable, framework.module)
 
 
 def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:

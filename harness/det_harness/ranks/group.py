@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from det_harness.program.calls import ProgramSource
 from det_harness.ranks import horovod_group
 from det_harness.ranks.communicator import Communicator, OneProcess, lost
 from det_harness.ranks.deadlock import LONG_SECONDS, DeadlockDetection
+from det_harness.ranks.horovod_communicator import Library
 from det_harness.ranks.meeting import LOOPBACK, MEETING_SECONDS, Meeting, loopback_interface, variables
 from det_harness.ranks.torch_communicator import COLLECTIVE_TIMEOUT, TorchCommunicator
 from det_native.errors import RankLostError, UnsupportedFeatureError
@@ -63,13 +64,19 @@ def joined(
     if gang is None or gang.size == 1:
         yield OneProcess()
         return
-    if not get_framework(framework).gradient_means:
+    described = get_framework(framework)
+    if not described.gradient_means:
         titles = " and ".join(one.title for one in known_frameworks() if one.gradient_means)
         raise UnsupportedFeatureError(
             f"resources.slots_per_trial: {gang.size} works for {titles}; for {framework} it comes with a later version."
         )
     if gang.cross_size > 1:
         raise UnsupportedFeatureError("A trial on several machines comes with a later version; use the slots of one.")
+    if "torch" not in described.gradient_means:
+        library = cast(Library, described.module)
+        with horovod_group.joined_by_horovod(gang, library, config, deadline=deadline) as by_horovod:
+            yield by_horovod
+        return
     import torch
     import torch.distributed as distributed
 

@@ -200,9 +200,11 @@ class _OfTensorFlow(Arrays):
 
     def _made(self, operation: str, array: Array, options: dict[str, Any]) -> Callable[[Any], Any]:
         method = getattr(self._horovod, operation)
-        made: Callable[[Any], Any] = self._tf.function(
+        function = self._tf.function(
             lambda tensor: method(tensor, **options),
             input_signature=[self._tf.TensorSpec([None], array.dtype)],
             autograph=False,
         )
+        # Itself called, TensorFlow would take several of these for one that is traced again and again, and warn.
+        made: Callable[[Any], Any] = function.get_concrete_function()
         return made

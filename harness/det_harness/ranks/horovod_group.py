@@ -102,6 +102,8 @@ def joined_by_horovod(
     RankLostError
         If another process does not come, or has gone before the end of the block.
     """
+    if library == "tensorflow":
+        _choose_gpu(gang)
     _library(library)
     meeting = Meeting(gang, deadline)
     arrays = arrays_of(library)
@@ -160,6 +162,14 @@ def _library(name: Library) -> Any:
             f"NCCL: build it with HOROVOD_GPU_OPERATIONS=NCCL{other}."
         )
     return library
+
+
+def _choose_gpu(gang: Gang) -> None:
+    """Have TensorFlow see one GPU, before it takes the memory of all: that of this slot."""
+    config: Any = importlib.import_module("tensorflow").config
+    gpus = config.list_physical_devices("GPU")
+    if len(gpus) > 1:
+        config.set_visible_devices(gpus[gang.local_rank % len(gpus)], "GPU")
 
 
 def _on_gpus(name: Library) -> bool:

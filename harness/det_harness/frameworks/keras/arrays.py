@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras.sequences import permutation
+from det_harness.frameworks.keras.shares import Share
 from det_native.keras.data import Data, is_of_pandas
 
 _FOREVER = np.iinfo(np.int64).max
@@ -38,6 +38,8 @@ def array_batches(
     seed: int = 0,
     first_batch: int = 0,
     epochs: int = _FOREVER,
+    share: Share | None = None,
+    own: int | None = None,
 ) -> tf.data.Dataset:
     """Return batches of arrays, epoch after epoch, from batch number `first_batch` of all.
 
@@ -47,28 +49,33 @@ def array_batches(
         Their first dimension is `records`.
     shuffle : bool or "batch"
         True orders the rows of every epoch anew; ``"batch"`` orders whole batches, and the rows within each.
+    share : Share, optional
+        The rank's part of every batch; `batch_size` is its own. By default all.
+    own : int, optional
+        Rows of this rank in an epoch; by default so many that it has as many batches as all others.
     """
-    per_epoch = math.ceil(records / batch_size)
-    rest = records % batch_size
+    share = share or Share()
+    per_epoch = share.batches(records, batch_size)
+    own = share.padded(records, batch_size) if own is None else own
+    rest = own % batch_size
+    block = batch_size * share.size if shuffle == "batch" else 1
 
     def order(epoch: Any) -> Any:
         if not shuffle:
-            return tf.range(records, dtype=tf.int64)
+            return tf.constant(share.rows(np.arange(records), own))
         indices = tf.numpy_function(
-            lambda number: permutation(seed, int(number), records, batch_size if shuffle == "batch" else 1),
-            [epoch],
-            tf.int64,
+            lambda number: share.rows(permutation(seed, int(number), records, block), own), [epoch], tf.int64
         )
-        return tf.ensure_shape(indices, [records])
+        return tf.ensure_shape(indices, [own])
 
     def cut(indices: Any, skipped: int = 0) -> tf.data.Dataset:
         # All sizes are known beforehand: tf.data cuts rows of one shape faster than rows it must measure.
         parts = []
-        if (whole := records // batch_size - skipped) > 0:
-            of_whole_batches = indices[skipped * batch_size : records - rest]
+        if (whole := own // batch_size - skipped) > 0:
+            of_whole_batches = indices[skipped * batch_size : own - rest]
             parts.append(tf.data.Dataset.from_tensor_slices(tf.reshape(of_whole_batches, [whole, batch_size])))
         if rest:
-            parts.append(tf.data.Dataset.from_tensors(indices[records - rest :]))
+            parts.append(tf.data.Dataset.from_tensors(indices[own - rest :]))
         return parts[0] if len(parts) == 1 else parts[0].concatenate(parts[1])
 
     def epochs_from(first: int, last: int, skipped: int = 0) -> tf.data.Dataset:

@@ -8,26 +8,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from det_harness.frameworks.keras import callback_state, handles, model_state
+from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.comparison import Comparison
-from det_harness.frameworks.keras.data import make_feed
+from det_harness.frameworks.keras.data import is_idle_last, make_feed
 from det_harness.frameworks.keras.due import DueValidations
+from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import name_callback
 from det_harness.frameworks.keras.loop import TrainingCallbacks
 from det_harness.frameworks.keras.model_state import load_weights
 from det_harness.frameworks.keras.randomness import RandomnessCheck
+from det_harness.frameworks.keras.ranks import Ranks
+from det_harness.frameworks.keras.training_step import TrainingStep
 from det_harness.frameworks.keras.validation import ValidationFeed
+from det_harness.frameworks.keras.wire import HorovodWire, NoWire
+from det_harness.ranks.communicator import lost
 from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import in_whole_epochs
 from det_harness.trial.services import Outcome, Services
-from det_harness.trial.user_files import UserFiles
+from det_native.keras import precision
 from det_native.keras.caches.reading import damage_behind
-from det_native.keras.callbacks import TensorBoard
 from det_native.keras.context import Interception
 from det_native.keras.native import FitCall
 from det_native.tensorboard.place import writing_to
@@ -53,7 +57,8 @@ class KerasController(TrainingPort):
         self.services = services
         call.context.use_environment(services.environment)
         call.check(services.environment)
-        self.steps = call.steps_per_epoch(services.environment)
+        self.ranks = ranks = Ranks(services.communicator)
+        self.steps = ranks.most(call.steps_per_epoch(services.environment))
         schedule = services.schedule
         schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
         self.feed = self._make_feed()
@@ -61,19 +66,22 @@ class KerasController(TrainingPort):
         self.validation_feed = self._make_validation_feed()
         self.driver = Driver(services, self)
         self.comparison = Comparison(call, services)
+        self._gradients = self._made_gradients()
+        self.checkpoints = self._make_checkpoints()
+        self.training_step: TrainingStep | None = None
 
     def run(self) -> Outcome:
         """Train to the end; return Keras's ``History`` as the result."""
-        call, schedule = self.call, self.services.schedule
+        with precision.applied(self.services.environment):  # of what is made while it trains, too
+            return self._run()
+
+    def _run(self) -> Outcome:
+        call = self.call
         self._prepare_model()
-        self._files = self._files_to_keep()
         with ExitStack() as restored, writing_to(self.services.tensorboard):
-            folder = restored.enter_context(self.services.checkpoints.restore())
-            if folder is not None:
-                schedule.restore(model_state.progress_of(folder))
-                self.validation_feed.restore(folder)
-            self._restore_files(folder)
-            self._callbacks = callbacks = self._make_callbacks(folder, restored)
+            self.checkpoints.open(restored.enter_context(self.services.checkpoints.restore()))
+            self._prepare_step()
+            self._callbacks = callbacks = self._make_callbacks(restored)
             try:
                 self._fit()
             except BaseException as error:
@@ -82,6 +90,8 @@ class KerasController(TrainingPort):
                 raise
             finally:
                 callbacks.leave_model()
+                if self.training_step is not None:
+                    self.training_step.remove()
                 self._close()
         callbacks.finish()
         return self.driver.finish(call.model.history)
@@ -92,11 +102,11 @@ class KerasController(TrainingPort):
         return initial + math.ceil(self.services.schedule.periods.length / self.steps)
 
     def verbosity(self) -> int:
-        """Return what to print: as asked for in the user's process, a line per epoch on workers.
+        """Return what to print: as asked for in the user's process, a line per epoch on workers, on the first rank.
 
         Of a minimal loop nothing: Keras would count the batches of a whole epoch, of which one is trained.
         """
-        if self.services.validation_batches is not None:
+        if self.services.validation_batches is not None or self.services.communicator.rank:
             return 0
         asked = self.call.arguments["verbose"]
         asked = 1 if asked == "auto" else int(asked)
@@ -105,6 +115,16 @@ class KerasController(TrainingPort):
     def stop_asked(self) -> bool:
         """Return whether the user's code, the master or a signal asks for an early end."""
         return self.services.stop_requested() or self.call.context.get_stop_requested()
+
+    @property
+    def validates_own(self) -> bool:
+        """Whether the data that this rank validates on are its own part."""
+        return bool(self.validation_feed.counts)
+
+    @property
+    def averages(self) -> bool:
+        """Whether training metrics are reported as means over the ranks."""
+        return self.ranks.several and bool(self._optimizations.get("average_training_metrics"))
 
     # -- for the driver
 
@@ -117,51 +137,18 @@ class KerasController(TrainingPort):
         """Validate the model as it is, in the middle of an epoch or after it."""
         if self.validation_feed.x is not None:
             found = self._evaluate()
-        else:  # the metrics of training stand in
-            found = dict(self._callbacks.logs) if self.services.schedule.progress.batches else {}
+        elif self.services.schedule.progress.batches:  # the metrics of training stand in
+            found = dict(self._callbacks.logs)
+            found = self.ranks.merged(self.call.model, found) if self.ranks.several else found
+        else:
+            found = {}
         self.comparison.validated(found)
         yield found or None
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""
-        schedule, hooks = self.services.schedule, self._callbacks.hooks
-
-        def write(folder: Path) -> None:
-            self._save_model(folder, schedule.snapshot())
-            callback_state.save(folder, self.call.model, self._callbacks.callbacks)
-            self.feed.save(folder)
-            self.validation_feed.save(folder)
-            for files in self._files:
-                files.save(folder)
-
         self._randomness.look(self.call.model)
-        on_saved = hooks.checkpoint_written if hooks.wants_checkpoints else None
-        self.services.checkpoints.save(schedule.progress.batches, write, on_saved=on_saved)
-
-    def restore(self, folder: Path) -> None:
-        """Bring model, files and callbacks to where a checkpoint was taken; ``on_train_begin`` has been called."""
-        self._restore_model(folder)
-        files = self.services.files
-        if files is not None:
-            handles.truncate_pending(files.restored())
-            files.restore(folder)
-        callback_state.restore(folder, self.call.model, self._callbacks.callbacks)
-
-    def _files_to_keep(self) -> list[UserFiles]:
-        """Return the folders whose files go into the checkpoints."""
-        files, events = self.services.files, self.services.tensorboard
-        if files is None:
-            return []
-        if events is None or not any(isinstance(each, TensorBoard) for each in self.call.callbacks()):
-            return [files]
-        return [files, files.of_trial(events, "tensorboard")]
-
-    def _restore_files(self, folder: Path | None) -> None:
-        """Let callbacks that look for their files find them."""
-        for files in self._files:
-            if folder is not None:
-                files.restore(folder)
-            files.begin()
+        self.checkpoints.save(self._callbacks.callbacks, self._callbacks.logs, self._callbacks.hooks)
 
     def wait(self) -> None:
         """Block until every checkpoint is published."""
@@ -175,18 +162,17 @@ class KerasController(TrainingPort):
     def _make_validation_feed(self) -> Any:
         return ValidationFeed(self.call, self.services.environment, self.services.validation_batches)
 
-    def _make_callbacks(self, folder: Path | None, restored: ExitStack) -> TrainingCallbacks:
-        return TrainingCallbacks(self, folder, restored)
+    def _make_checkpoints(self) -> KerasCheckpoints:
+        return KerasCheckpoints(self.services, self.call, self.feed, self.validation_feed, self._gradients)
+
+    def _make_callbacks(self, restored: ExitStack) -> TrainingCallbacks:
+        return TrainingCallbacks(self, restored)
 
     def _prepare_model(self) -> None:
+        environment = self.services.environment
         model_state.build(self.call, self.feed.first)
-        model_state.seed_random_layers(self.call.model, self.services.environment.trial_seed)
-
-    def _save_model(self, folder: Path, progress: dict[str, Any]) -> None:
-        model_state.save(folder, self.call, progress, self._callbacks.logs)
-
-    def _restore_model(self, folder: Path) -> None:
-        model_state.restore(folder, self.call, self.feed.first)
+        model_state.seed_random_layers(self.call.model, environment.trial_seed, environment.ranks.rank)
+        self.ranks.broadcast_model(self.call.model)
 
     def _evaluate(self) -> dict[str, Any]:
         running = model_state.metric_values(self.call.model)
@@ -199,6 +185,33 @@ class KerasController(TrainingPort):
         # The metrics of training are the same objects.
         model_state.set_metric_values(self.call.model, running)
         return {f"val_{name}": value for name, value in found.items()}
+
+    @property
+    def _optimizations(self) -> dict[str, Any]:
+        return self.call.context.env.config.get("optimizations") or {}
+
+    def _made_gradients(self) -> Gradients:
+        said = self._optimizations
+        size, compress = self.services.communicator.size, bool(said.get("gradient_compression"))
+        return Gradients(
+            HorovodWire(size, compress=compress) if size > 1 else NoWire(),
+            frequency=int(said.get("aggregation_frequency", 1)),
+            average=bool(said.get("average_aggregated_gradients", True)),
+        )
+
+    def _prepare_step(self) -> None:
+        """Stand before the training step of the model, where that is needed."""
+        if not self.ranks.several and self._gradients.frequency == 1:
+            return
+        environment = self.services.environment
+        self.training_step = TrainingStep(
+            self.call.model,
+            self._gradients,
+            batch_size=self.call.per_slot_batch_size(environment),
+            steps=self.steps,
+            idle_last=is_idle_last(self.call, environment, self.steps),
+        )
+        self.training_step.install()
 
     def _close(self) -> None:
         self.feed.close()
@@ -223,6 +236,8 @@ class KerasController(TrainingPort):
             with self._evaluations_apart():
                 self.call.original("fit")(callbacks=self._callbacks, **given)
         except (tf.errors.OpError, StopIteration) as error:
+            if self.ranks.several and "Horovod" in str(error):
+                raise lost(error) from error
             for theirs in (self.feed.error, self.validation_feed.error):
                 if theirs is not None and not isinstance(theirs, StopIteration):
                     raise theirs from error

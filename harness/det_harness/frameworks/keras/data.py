@@ -7,8 +7,7 @@ The order of arrays and Sequences is a pure function of (trial seed, epoch); a D
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from det_harness.frameworks.keras.arrays import array_batches, packed
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
 from det_harness.frameworks.keras.internals import takes_several_batches
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
+from det_harness.frameworks.keras.shares import Share
 from det_native.keras.data import Data, Kind
 from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
 from det_native.keras.values import number_of
@@ -27,6 +27,7 @@ logger = logging.getLogger("det_native")
 
 # Keras's function that trains on the next batch of an iterator.
 TrainFunction = Callable[[Any], Any]
+_END = object()
 
 
 class Feed(Protocol):
@@ -65,48 +66,63 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     ----------
     call : FitCall
     environment : TrialEnvironment
-        Its trial seed orders the data, its batch size cuts them.
+        Its trial seed orders the data, its batch size cuts them, and each of its ranks has a share of every batch.
     steps : int
         Batches per epoch.
     """
     data, shuffle, seed = call.training, call.arguments["shuffle"], environment.trial_seed
+    share = Share.of(environment)
     if data.kind is Kind.GENERATOR:
-        return _GeneratorFeed(call)
+        return _GeneratorFeed(call, share)
     if data.kind is Kind.DATASET:
         return DatasetFeed(data.x, in_one_pass=takes_several_batches(call.model))
     batch_size = call.per_slot_batch_size(environment) if data.kind.indexed else 0
     if data.kind is Kind.ARRAYS:
-        return _ArrayFeed(data, batch_size, shuffle, seed)
+        return _ArrayFeed(data, batch_size, shuffle, seed, share)
     if data.kind is Kind.SPARSE:
         rows = tf.data.Dataset.from_tensor_slices(packed(data))
-        rows = (rows.shuffle(int(data.records or 0), seed) if shuffle else rows).batch(batch_size)
+        rows = rows.shuffle(int(data.records or 0), seed) if shuffle else rows
+        rows = rows.shard(share.size, share.rank).batch(batch_size)
         return DatasetFeed(rows, in_one_pass=takes_several_batches(call.model))
     if data.kind is Kind.ARRAY_LIKES:
-        rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed)
+        rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed, share=share)
         return _IndexedFeed(call, View(rows, steps))
-    return _IndexedFeed(call, view_of_sequence(call.arguments, data.x, bool(shuffle), seed, steps))
+    return _IndexedFeed(call, view_of_sequence(call.arguments, data.x, bool(shuffle), seed, steps, share=share))
+
+
+def is_idle_last(call: FitCall, environment: TrialEnvironment, steps: int) -> bool:
+    """Return whether a rank has nothing of its own in the last batch of each epoch of so many batches."""
+    share, data = Share.of(environment), call.training
+    if data.kind in (Kind.ARRAYS, Kind.ARRAY_LIKES):
+        records, batch_size = int(data.records or 0), call.per_slot_batch_size(environment)
+    elif data.kind is Kind.SEQUENCE:
+        records, batch_size = len(data.x), 1
+    else:
+        return False
+    return steps == share.batches(records, batch_size) and share.is_idle_last(records, batch_size)
 
 
 def only_the_last_is_smaller(call: FitCall, environment: TrialEnvironment) -> bool:
     """Return whether it is known that all batches of an epoch but the last one have one size."""
-    data, steps = call.training, call.steps_per_epoch(environment)
+    data, steps, share = call.training, call.steps_per_epoch(environment), Share.of(environment)
     if data.kind.indexed:
-        return steps == math.ceil(int(data.records or 0) / call.per_slot_batch_size(environment))
+        return steps == share.batches(int(data.records or 0), call.per_slot_batch_size(environment))
     if data.kind is Kind.SEQUENCE:
-        return steps == len(data.x) and not call.arguments["shuffle"]
+        return steps == share.batches(len(data.x)) and not call.arguments["shuffle"]
     return data.kind is Kind.DATASET and steps == number_of(data.x.cardinality())
 
 
 class _ArrayFeed:
     """Arrays and tensors: where the data stand follows from the number of batches alone."""
 
-    def __init__(self, data: Data, batch_size: int, shuffle: bool | str, seed: int) -> None:
+    def __init__(self, data: Data, batch_size: int, shuffle: bool | str, seed: int, share: Share) -> None:
         self.error = None
         self._rows = packed(data)
         self._records = int(data.records or 0)
         self._batch_size = batch_size
         self._shuffle = shuffle.lower() if isinstance(shuffle, str) else shuffle
         self._seed = seed
+        self._share = share
 
     def arguments(self, batches: int) -> dict[str, Any]:
         dataset = array_batches(
@@ -116,6 +132,7 @@ class _ArrayFeed:
             shuffle=self._shuffle,
             seed=self._seed,
             first_batch=batches,
+            share=self._share,
         )
         return {"x": dataset}
 
@@ -173,9 +190,10 @@ class _IndexedFeed:
 class _GeneratorFeed:
     """A generator: what was trained on before a restart is pulled again and dropped."""
 
-    def __init__(self, call: FitCall) -> None:
+    def __init__(self, call: FitCall, share: Share) -> None:
         self._call = call
         self._stream = call.training.x
+        self._share = share
 
     @property
     def error(self) -> BaseException | None:
@@ -185,10 +203,20 @@ class _GeneratorFeed:
 
     def arguments(self, batches: int) -> dict[str, Any]:
         if batches:
-            logger.info("Pulling the first %d batches of the generator again, to continue after them.", batches)
-            self._stream.skip(batches)
+            pulled = batches * self._share.size
+            logger.info("Pulling the first %d batches of the generator again, to continue after them.", pulled)
+            self._stream.skip(pulled)
+        stream = self._stream if self._share.size == 1 else self._of_rank()
         # One thread at a time can read a generator; validation data beside it are to be read in order.
-        return {"x": self._stream, **queue_arguments(self._call.arguments, threads=False)}
+        return {"x": stream, **queue_arguments(self._call.arguments, threads=False)}
+
+    def _of_rank(self) -> Iterator[Any]:
+        """Yield this rank's batches: all ranks pull the same ones, and each keeps its own of every so many."""
+        while True:
+            together = [next(self._stream, _END) for _ in range(self._share.size)]
+            if any(each is _END for each in together):
+                return
+            yield together[self._share.rank]
 
     def first(self) -> Any:
         return self._stream.peek()
@@ -207,6 +235,14 @@ class _GeneratorFeed:
         """Nothing to end."""
 
 
+def empty_batch(dataset: Any) -> Any:
+    """Return zeros of the form of a Dataset's batches, with one row where their number is open."""
+    return tf.nest.map_structure(
+        lambda specification: tf.zeros([size or 1 for size in specification.shape], specification.dtype),
+        dataset.element_spec,
+    )
+
+
 def queue_arguments(given: Mapping[str, Any], *, threads: bool = True) -> dict[str, Any]:
     """Return the arguments for Keras's queues; with `threads` False, for data that read ahead themselves."""
     arguments = {name: given[name] for name in QUEUE_ARGUMENTS}
@@ -221,9 +257,16 @@ def threads_of(given: Mapping[str, Any]) -> int:
 
 
 def view_of_sequence(
-    queue: Mapping[str, Any], sequence: Any, shuffle: bool, seed: int, steps: int, *, pass_on: bool = False
+    queue: Mapping[str, Any],
+    sequence: Any,
+    shuffle: bool,
+    seed: int,
+    steps: int,
+    *,
+    pass_on: bool = False,
+    share: Share | None = None,
 ) -> View:
     """Return a view of a Sequence that is read by the arguments for Keras's queues."""
     threads = threads_of(queue)
-    batches = SequenceBatches(sequence, shuffle, seed, isolate=threads <= 1)
+    batches = SequenceBatches(sequence, shuffle, seed, isolate=threads <= 1, share=share)
     return View(batches, steps, threads=threads, ahead=queue["max_queue_size"], pass_on=pass_on)

@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras.due import DueValidations
 from det_harness.frameworks.keras.session import apply_session_config
-from det_harness.frameworks.keras.switches import needing_own_process
+from det_harness.frameworks.keras.switches import needing_own_process, refuse_in_graph_mode
 from det_harness.trial.services import Services
 from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.keras import precision
 from det_native.keras.adapter import GENERATOR_REFUSED, SequenceAdapter
 from det_native.keras.caches.decorators import check_after_cache
 from det_native.keras.context import seed_keras
@@ -79,20 +80,24 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
         If the model is not wrapped or not compiled.
     InvalidDataError
         If the data are of no kind that can be trained on, or a Dataset is not wrapped.
+    UnsupportedFeatureError
+        If the trial is in graph mode, and its configuration asks for what that has not.
     """
     name = trial_class.__name__
     context = trial_class.trial_context_class(environment)
     if environment.managed:
         seed_keras(environment.trial_seed)
-    if environment.managed:
         # Of graph mode; a trial may switch to it, and build parts of its model, in its first line.
         tf.compat.v1.get_default_graph().seed = environment.trial_seed
-    trial = trial_class(context)
-    apply_session_config(trial)
-    training = _arguments(name, context, trial, "build_training_data_loader")
-    validation = _arguments(name, context, trial, "build_validation_data_loader")
-    model = _model(name, context, trial)
-    callbacks = trial.keras_callbacks()
+    with precision.applied(environment):
+        trial = trial_class(context)
+        if not tf.executing_eagerly():
+            refuse_in_graph_mode(environment)
+        apply_session_config(trial)
+        training = _arguments(name, context, trial, "build_training_data_loader")
+        validation = _arguments(name, context, trial, "build_validation_data_loader")
+        model = _model(name, context, trial)
+        callbacks = trial.keras_callbacks()
     queue, validation_queue = (_popped(each, QUEUE_ARGUMENTS) for each in (training, validation))
     data = validation["x"] if "y" not in validation else tuple(validation[key] for key in _parts(validation))
     given = {**queue, **context.fit_arguments, **training, "validation_data": data, "callbacks": callbacks}

@@ -54,3 +54,9 @@ class KerasHarness(FrameworkHarness):
 
             payload = call_to_load(payload, environment)
         return model_state.load_weights(payload, directory)
+
+    def bring_back(self, call: Any, directory: Path) -> None:
+        """Put the weights of a checkpoint into the model of a captured call."""
+        from det_harness.frameworks.keras import model_state
+
+        model_state.bring_back(call, directory)

@@ -10,17 +10,19 @@ from __future__ import annotations
 import time
 import warnings
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
-from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.batch_values import BatchValues
+from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import Feed, only_the_last_is_smaller
 from det_harness.frameworks.keras.hooks import AddedHooks, NamingCallbacks
+from det_harness.frameworks.keras.model_state import metric_values
+from det_harness.frameworks.keras.ranks import Ranks
+from det_harness.frameworks.keras.training_step import Told, TrainingStep
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import refuse_too_many, scalar
@@ -43,6 +45,17 @@ class Training(Protocol):
     feed: Feed
     driver: Driver
     comparison: Comparison
+    ranks: Ranks
+    checkpoints: KerasCheckpoints
+    training_step: TrainingStep | None
+
+    @property
+    def validates_own(self) -> bool:
+        """Whether the data that this rank validates on are its own part."""
+
+    @property
+    def averages(self) -> bool:
+        """Whether training metrics are reported as means over the ranks."""
 
     def epochs(self) -> int:
         """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
@@ -52,9 +65,6 @@ class Training(Protocol):
 
     def stop_asked(self) -> bool:
         """Return whether the user's code, the master or a signal asks for an early end."""
-
-    def restore(self, folder: Path) -> None:
-        """Bring everything but the progress and the data to where a checkpoint was taken."""
 
 
 class TrainingCallbacks(NamingCallbacks):
@@ -66,7 +76,7 @@ class TrainingCallbacks(NamingCallbacks):
         What the last batch reported.
     """
 
-    def __init__(self, controller: Training, folder: Path | None, restored: ExitStack) -> None:
+    def __init__(self, controller: Training, restored: ExitStack) -> None:
         verbose = controller.verbosity()
         # On workers each epoch is a line in the words of bars and views, with the same rounding.
         self._says_epochs = verbose != 0 and controller.call.context.role == "worker"
@@ -82,7 +92,6 @@ class TrainingCallbacks(NamingCallbacks):
         self._controller = controller
         self._schedule = controller.services.schedule
         self._context, self._stop_requested = controller.call.context, controller.services.stop_requested
-        self._folder = folder
         self._restored = restored
         self._rows: list[tuple[int, Any]] = []
         self._done = self._schedule.progress.batches
@@ -92,8 +101,14 @@ class TrainingCallbacks(NamingCallbacks):
         self._cut = self._finished = False
         self._train_function: Any = None
         self._values = self._batch_values()
-        self.logs: dict[str, float] = {} if folder is None else model_state.logs_of(folder)
+        self.logs: dict[str, float] = controller.checkpoints.logs
         self.hooks = AddedHooks(self.callbacks)
+        self._ranks = controller.ranks
+        self._together = controller.training_step if controller.ranks.several else None
+        self._ends = False
+        self._own_state: list[Any] = []
+        self._of_epoch: dict[str, Any] = {}
+        self._before_idle: list[Any] | None = None
 
     @property
     def done(self) -> int:
@@ -117,7 +132,7 @@ class TrainingCallbacks(NamingCallbacks):
         self._train_function = train = model.train_function
 
         def first(iterator: Any) -> Any:
-            model.train_function = step = self._controller.feed.attach(train, self._done, self._folder)
+            model.train_function = step = self._controller.checkpoints.attach(train, self._done)
             logs = step(iterator)
             self._restored.close()  # what the step has made first has been read by now
             return logs
@@ -146,26 +161,52 @@ class TrainingCallbacks(NamingCallbacks):
         else:
             self._values.begin_epoch(self.model)
 
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        super().on_train_batch_begin(batch, logs)
+        if self._together is not None:
+            stops = self._controller.stop_asked()
+            if self._together.idle_last and batch == self._controller.steps - 1:
+                self._before_idle = metric_values(self.model)
+            self._together.ask(Told(stops, reports=time.monotonic() >= self._report_at, ends=self._ends))
+
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if self._should_call_train_batch_hooks:
             super().on_train_batch_end(batch, logs)
         self._done = done = self._epoch_start + batch + 1
         refuse_too_many(logs, done, "fit()")
         self._rows.append((done, logs))
-        if done >= self._until or self._stop_requested() or self._context.stop_requested:
-            self._pause()
+        if self._together is None:
+            stops, reports = self._stop_requested() or self._context.stop_requested, time.monotonic() >= self._report_at
+        else:
+            stops, reports = self._told(self._together.told())
+        if done >= self._until or stops:
+            self._pause(stops)
         elif (
-            time.monotonic() >= self._report_at
+            reports
+            or self.model.stop_training
             or not self._values.settled
             or done - self._epoch_start >= self._controller.steps
         ):
             self.report()
+        if self._together is not None and (self.model.stop_training or done % self._controller.steps == 0):
+            # Now, for a validation uses the same metrics.
+            numbers = {name: as_number(logs[name]) for name in logs or {}}
+            self._of_epoch = self._ranks.merged(self.model, numbers, states=self._before_idle)
+            self._before_idle = None
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        self._own_state = self._ranks.swap_in_state(self.model)
+        super().on_test_begin(logs)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_test_batch_end(batch, logs)
         activity.step()
 
     def on_test_end(self, logs: Any = None) -> None:
+        if self._ranks.several:
+            # Keras returns the same dictionary.
+            logs.update(self._ranks.merged(self.model, logs, counts=self._controller.validates_own))
+            self._ranks.swap_back_state(self.model, self._own_state)
         named = {f"val_{name}": value for name, value in (logs or {}).items()}
         for callback in self.callbacks:
             callback.on_test_end(dict(named) if isinstance(callback, Callback) else logs)
@@ -174,6 +215,8 @@ class TrainingCallbacks(NamingCallbacks):
         if self._cut:
             return
         validation = {name: value for name, value in (logs or {}).items() if name.startswith("val_")}
+        if self._ranks.several:
+            self._share_epoch(logs)
         super().on_epoch_end(epoch, logs)
         if self._says_epochs:
             said = ", ".join(f"{name} {_shown(value)}" for name, value in (logs or {}).items())
@@ -188,7 +231,8 @@ class TrainingCallbacks(NamingCallbacks):
             self._act()
 
     def _ended_by_callback(self) -> bool:
-        """Make what is done the whole training where a callback has set ``stop_training``."""
+        """Make what is done the whole training where a callback, of any rank, has set ``stop_training``."""
+        self._agree_on_end()
         ended = bool(self.model.stop_training) and self._done < self._schedule.periods.length
         if ended:
             self._schedule.end_here()
@@ -210,7 +254,7 @@ class TrainingCallbacks(NamingCallbacks):
 
     def broken_off(self) -> None:
         """Something was raised: report the batches that were done, and tell the schedule how many those are."""
-        self.report()
+        self.report(together=False)
         self._schedule.trained(self._done)
 
     def leave_model(self) -> None:
@@ -223,24 +267,39 @@ class TrainingCallbacks(NamingCallbacks):
         if self._train_function is not None:
             model.train_function = self._train_function
 
-    def _pause(self) -> None:
+    def _told(self, told: Told) -> tuple[bool, bool]:
+        """Return whether all ranks are to stop, and to report; where a callback of one has ended training, all end."""
+        self._ends = self._ends or self.model.stop_training
+        self.model.stop_training = told.ends
+        return told.stops, told.reports
+
+    def _agree_on_end(self) -> None:
+        """Have ``stop_training`` on all ranks where it is set on one."""
+        if self._ranks.several:
+            self.model.stop_training = self._ranks.agree(bool(self.model.stop_training) or self._ends)
+
+    def _share_epoch(self, logs: Any) -> None:
+        """Make the metrics of the epoch those of all ranks: callbacks go by them, and do the same on each."""
+        logs.update({name: value for name, value in self._of_epoch.items() if name in logs})
+        self._of_epoch = {}
+
+    def _pause(self, stops: bool) -> None:
         """A batch is done after which something may be due; at an epoch's end it waits until Keras has ended it."""
-        stop = self._controller.stop_asked()
-        if stop:
+        if stops or (self._together is None and self._controller.stop_asked()):
             self._schedule.request_stop()
         self._schedule.trained(self._done)
-        if self._done - self._epoch_start >= self._controller.steps or not self._values.settled:
-            self.report()  # while the metrics are still those of the epoch
-        if self._done - self._epoch_start >= self._controller.steps:
-            return
-        if self._done >= self._schedule.periods.length:
+        whole = self._done - self._epoch_start >= self._controller.steps
+        if self._done >= self._schedule.periods.length and not whole:
             self.model.stop_training = True
-        if self.model.stop_training:
+        if whole or self.model.stop_training or not self._values.settled:
+            self.report()  # while the metrics are still those of the epoch
+        if whole or self.model.stop_training:
             return
         self._act()
         if self._finished:
             # Stopped inside an epoch: the checkpoint continues there, so the epoch does not end.
             self._cut = True
+        self._agree_on_end()
         if self.model.stop_training:  # by us, or by a callback that has seen a validation of this very batch
             self.model.__dict__["_should_eval"] = lambda *_: False
 
@@ -269,8 +328,11 @@ class TrainingCallbacks(NamingCallbacks):
         last = controller.epochs() - int(controller.call.arguments["initial_epoch"]) - 1
         return self._epoch_start >= last * controller.steps
 
-    def report(self) -> None:
-        """Report the training metrics of the batches that were not reported yet."""
+    def report(self, *, together: bool = True) -> None:
+        """Report the training metrics of the batches that were not reported yet.
+
+        Means over the ranks are a collective call; not `together`, each reports its own.
+        """
         activity.step()
         self._report_at = time.monotonic() + _REPORT_INTERVAL
         rows, self._rows = self._rows, []
@@ -281,12 +343,14 @@ class TrainingCallbacks(NamingCallbacks):
         self.logs = {name: value for name in rows[-1][1] if (value := columns[name][-1]) is not None}
         batches = [batch for batch, _ in rows]
         more = self._values.columns(self.model, [batch - self._epoch_start for batch in batches], columns)
-        self._controller.services.reporter.training(batches, columns | more)
+        found: dict[str, Any] = columns | more
+        if together and self._controller.averages:
+            found = self._ranks.averaged(found)
+        self._controller.services.reporter.training(batches, found)
         self._controller.comparison.trained(self.logs)
 
     def _restore(self) -> None:
-        if self._folder is not None:
-            self._controller.restore(self._folder)
+        self._controller.checkpoints.restore(self.callbacks)
 
 
 def _shown(value: Any) -> str:

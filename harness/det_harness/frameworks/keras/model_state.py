@@ -18,21 +18,23 @@ from tensorflow.python.ops import stateful_random_ops
 from det_harness.frameworks.keras import internals
 from det_harness.trial import rng, state_files
 from det_native.errors import CheckpointCorruptError, CheckpointError
+from det_native.keras import precision
 from det_native.keras.native import FitCall
 from det_native.keras.streams import swapped_state
 
 logger = logging.getLogger("det_native")
 
 _FORMAT = 1
+_OWN = "own"
 # Attributes of callbacks that Keras sets itself.
 SET_BY_KERAS = frozenset({"model", "params", "validation_data", "_supports_tf_logs", "_chief_worker_only"})
 
 
-def seed_random_layers(model: Any, seed: int) -> None:
+def seed_random_layers(model: Any, seed: int, rank: int = 0) -> None:
     """Give every layer that draws random numbers (dropout, noise ...) a generator whose state can be saved.
 
     By default such layers use random ops whose position lies inside the compiled graph, out of reach. A layer with a
-    seed of its own keeps it; the others get seeds that follow from the trial's.
+    seed of its own keeps it; the others get seeds that follow from the trial's, and differ by rank.
     """
     switched = False
     for index, random in enumerate(random_generators(model)):
@@ -40,7 +42,8 @@ def seed_random_layers(model: Any, seed: int) -> None:
             random._maybe_init()
             continue
         if random._seed is None:
-            random._seed = int(np.random.SeedSequence([seed, index]).generate_state(1)[0] & 0x7FFFFFFF)
+            entropy = [seed, index, rank] if rank else [seed, index]
+            random._seed = int(np.random.SeedSequence(entropy).generate_state(1)[0] & 0x7FFFFFFF)
         random._rng_type, random._built = random.RNG_STATEFUL, False
         random._maybe_init()
         switched = True
@@ -51,6 +54,23 @@ def seed_random_layers(model: Any, seed: int) -> None:
 def save(folder: Path, call: FitCall, progress: dict[str, Any], logs: dict[str, float]) -> None:
     """Write all but the callbacks and the data's position into a checkpoint; `logs` is what the last batch reported."""
     _trackable(call.model).write(str(folder / "model"))
+    _save_training(folder, call, progress, logs)
+
+
+def save_own(folder: Path, call: FitCall, progress: dict[str, Any], logs: dict[str, float]) -> None:
+    """Write what a rank other than the first has of its own, which has the same weights."""
+    _save_training(folder, call, progress, logs)
+    state_files.dump(folder, _OWN, [variable.numpy() for variable in _own_variables(call.model)])
+
+
+def restore_own(folder: Path, call: FitCall) -> None:
+    """Put back what :func:`save_own` wrote, after the checkpoint's first rank was restored."""
+    _restore_training(folder, call)
+    for variable, value in zip(_own_variables(call.model), state_files.load(folder, _OWN), strict=True):
+        variable.assign(value)
+
+
+def _save_training(folder: Path, call: FitCall, progress: dict[str, Any], logs: dict[str, float]) -> None:
     more = {"train_counter": int(call.model._train_counter), "optimizer_variables": _optimizer_variables(call.model)}
     save_beside(folder, call.model, progress, {"logs": logs, **more})
 
@@ -95,6 +115,12 @@ def restore(folder: Path, call: FitCall, first_batch: Callable[[], Any]) -> None
     if len(metric_values(call.model)) != len(training["metrics"]):
         _build_metrics(call.model, first_batch())
     read_model(folder, call.model)
+    _restore_training(folder, call)
+
+
+def _restore_training(folder: Path, call: FitCall) -> None:
+    """Bring all but the model to where it was, which has its metrics already."""
+    training = state_files.load(folder, "training")
     set_metric_values(call.model, training["metrics"])
     call.model._train_counter.assign(training["train_counter"])
     rng.load(folder)
@@ -151,6 +177,14 @@ def load_weights(call: FitCall, directory: Path) -> Any:
     CheckpointError
         If the checkpoint does not fit the model.
     """
+    with precision.applied(call.context.env):
+        bring_back(call, directory)
+    call.context.release_model(call.model)
+    return call.model
+
+
+def bring_back(call: FitCall, directory: Path) -> None:
+    """Put the weights and the optimizer's state of a checkpoint into the model of a call of ``fit``."""
     progress_of(directory)
     from det_harness.frameworks.keras.data import make_feed
 
@@ -159,8 +193,6 @@ def load_weights(call: FitCall, directory: Path) -> Any:
     build(call, lambda: make_feed(call, call.context.env, steps=1).first())
     seed_random_layers(call.model, call.context.env.trial_seed)
     read_model(directory, call.model)
-    call.context.release_model(call.model)
-    return call.model
 
 
 def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
@@ -220,6 +252,16 @@ def _trackable(model: Any) -> tf.train.Checkpoint:
     if stateful_random_ops.global_generator is not None:
         parts["global_random"] = stateful_random_ops.global_generator
     return tf.train.Checkpoint(**parts, random=random)
+
+
+def _own_variables(model: Any) -> list[Any]:
+    """Return what differs by rank: random states, and what is not trained (moving means, say)."""
+    found: dict[int, Any] = {id(variable): variable for variable in model.non_trainable_weights}
+    generators = [getattr(each, "_generator", None) for each in random_generators(model)]
+    for generator in (*generators, stateful_random_ops.global_generator):
+        if generator is not None:
+            found[id(generator.state)] = generator.state
+    return list(found.values())
 
 
 def random_generators(model: Any) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from det_harness.frameworks.keras.shares import Share
 from det_native.keras.streams import seeded_state, swapped_state
 
 # What a random state is for, as its last word of entropy.
@@ -48,20 +49,24 @@ class SequenceBatches:
     isolate : bool
         Read every item with random numbers that follow from (seed, epoch, index), whichever thread reads it when. Not
         possible for several threads at a time.
+    share : Share, optional
+        Which of the batches are this rank's.
     """
 
-    def __init__(self, sequence: Any, shuffle: bool, seed: int, *, isolate: bool) -> None:
+    def __init__(self, sequence: Any, shuffle: bool, seed: int, *, isolate: bool, share: Share | None = None) -> None:
         self._sequence = sequence
         self._shuffle = shuffle
         self._seed = seed
         self._isolate = isolate
+        self._share = share or Share()
         self._order: tuple[int, Any] = (-1, None)
 
     def __len__(self) -> int:
-        return len(self._sequence)
+        return self._share.batches(len(self._sequence))
 
     def get(self, epoch: int, number: int) -> Any:
-        index = self._index(epoch, number % len(self))
+        place = number % len(self) * self._share.size + self._share.rank
+        index = self._index(epoch, place % len(self._sequence))
         if not self._isolate:
             return self._sequence[index]
         with swapped_state(seeded_state(self._seed, epoch, index, _OF_ITEM)):
@@ -75,14 +80,26 @@ class SequenceBatches:
         if not self._shuffle:
             return number
         if self._order[0] != epoch:
-            self._order = (epoch, permutation(self._seed, epoch, len(self)))
+            self._order = (epoch, permutation(self._seed, epoch, len(self._sequence)))
         return int(self._order[1][number])
 
 
 class ArrayBatches:
     """Rows of array-likes (an HDF5 dataset, say), read in ascending order and put into the shuffled one."""
 
-    def __init__(self, rows: Any, records: int, batch_size: int, shuffle: bool | str, seed: int) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        records: int,
+        batch_size: int,
+        shuffle: bool | str,
+        seed: int,
+        *,
+        share: Share | None = None,
+        own: int | None = None,
+    ) -> None:
+        self._share = share or Share()
+        self._own = self._share.padded(records, batch_size) if own is None else own
         self._rows = rows
         self._records = records
         self._batch_size = batch_size
@@ -91,16 +108,18 @@ class ArrayBatches:
         self._order: tuple[int, Any] = (-1, None)
 
     def __len__(self) -> int:
-        return -(-self._records // self._batch_size)
+        return -(-self._own // self._batch_size)
 
     def get(self, epoch: int, number: int) -> Any:
         start = number % len(self) * self._batch_size
-        stop = min(start + self._batch_size, self._records)
-        if not self._shuffle:
+        stop = min(start + self._batch_size, self._own)
+        if not self._shuffle and self._share.size == 1:
             return tf.nest.map_structure(lambda array: np.asarray(array[start:stop]), self._rows)
         if self._order[0] != epoch:
-            block = self._batch_size if self._shuffle == "batch" else 1
-            self._order = (epoch, permutation(self._seed, epoch, self._records, block))
+            block = self._batch_size * self._share.size if self._shuffle == "batch" else 1
+            shuffled = permutation(self._seed, epoch, self._records, block) if self._shuffle else None
+            whole = np.arange(self._records) if shuffled is None else shuffled
+            self._order = (epoch, self._share.rows(whole, self._own))
         wanted = self._order[1][start:stop]
         ascending = np.sort(wanted)
         back = np.searchsorted(ascending, wanted)

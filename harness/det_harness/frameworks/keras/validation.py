@@ -10,8 +10,9 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
-from det_harness.frameworks.keras.data import queue_arguments, threads_of, view_of_sequence
+from det_harness.frameworks.keras.data import empty_batch, queue_arguments, threads_of, view_of_sequence
 from det_harness.frameworks.keras.sequences import ArrayBatches, View
+from det_harness.frameworks.keras.shares import Share
 from det_harness.trial import state_files
 from det_native.errors import InvalidDataError
 from det_native.keras.data import Data, Kind
@@ -40,12 +41,15 @@ class ValidationFeed:
         What Keras reads; None without validation data.
     steps : int or None
         Batches of one validation; None for all.
+    counts : bool
+        Whether what this rank validates on is its own part of the data; otherwise it counts nothing.
     """
 
     def __init__(self, call: FitCall, environment: TrialEnvironment, most: int | None = None) -> None:
         self._call = call
         self._stream: _StreamBatches | None = None
-        self.x, self.steps = None, None
+        self._share = Share.of(environment)
+        self.x, self.steps, self.counts = None, None, True
         data, steps = call.validation, call.arguments["validation_steps"]
         if data is None:
             return
@@ -53,11 +57,18 @@ class ValidationFeed:
         self.x = self._batches(data, call.per_slot_batch_size(environment) if data.kind.indexed else 0, steps)
 
     def _batches(self, data: Data, batch_size: int, steps: int | None) -> Any:
-        call = self._call
+        call, share = self._call, self._share
         if data.kind.indexed:
-            return _indexed(call, data, batch_size)
-        if data.kind is Kind.SEQUENCE and threads_of(call.validation_queue) > 1:
-            return view_of_sequence(call.validation_queue, data.x, False, 0, steps or len(data.x), pass_on=True)
+            return self._indexed(data, batch_size)
+        if data.kind is Kind.SEQUENCE and (threads_of(call.validation_queue) > 1 or share.size > 1):
+            own = share.own(steps or len(data.x))
+            self.counts, self.steps = own > 0, None if share.size > 1 else self.steps
+            return view_of_sequence(call.validation_queue, data.x, False, 0, own or 1, pass_on=True, share=share)
+        if data.kind is Kind.DATASET and share.size > 1 and int(data.x.cardinality()) == 0:
+            self.counts = False
+            return tf.data.Dataset.from_tensors(empty_batch(data.x))
+        if data.kind is Kind.GENERATOR:
+            self.counts = share.rank == 0  # each pulls the same batches
         if data.kind is Kind.GENERATOR and self.steps is not None and not call.validation_queue["use_multiprocessing"]:
             self._stream = _StreamBatches(data.x, int(self.steps))
             return View(self._stream, int(self.steps), pass_on=True)
@@ -68,6 +79,23 @@ class ValidationFeed:
                 "without validation_steps" if self.steps is None else "read with use_multiprocessing=True",
             )
         return data.x
+
+    def _indexed(self, data: Data, batch_size: int) -> Any:
+        """Return batches of rows: of the size asked for, or of ``validation_steps`` as Keras, or as in training."""
+        records, share = int(data.records or 0), self._share
+        size = validation_batch_size(self._call, records, batch_size, share.size)
+        self.counts = share.own(records) > 0
+        own = share.own(records) or 1
+        batches = math.ceil(own / size)
+        if self.steps is not None and share.size > 1:
+            self.steps = min(self.steps, batches)
+        if data.kind is Kind.ARRAYS:
+            known = tf.data.experimental.assert_cardinality(batches)
+            return array_batches(packed(data), records, size, epochs=1, share=share, own=own).apply(known)
+        if data.kind is Kind.SPARSE:
+            rows = tf.data.Dataset.from_tensor_slices(packed(data))
+            return (rows.shard(share.size, share.rank) if self.counts else rows.take(1)).batch(size)
+        return View(ArrayBatches(packed(data), records, size, False, 0, share=share, own=own), batches)
 
     @property
     def error(self) -> BaseException | None:
@@ -156,22 +184,12 @@ class _StreamBatches:
         self.taken += self._stream.skip(batches)
 
 
-def validation_batch_size(call: FitCall, records: int, batch_size: int) -> int:
-    """Return the rows of a batch of arrays: as asked for, or what Keras makes of the steps, or as in training."""
+def validation_batch_size(call: FitCall, records: int, batch_size: int, ranks: int = 1) -> int:
+    """Return a rank's rows of a batch of arrays: as asked for, or what Keras makes of the steps, or as in training.
+
+    Of what is asked for, each of the `ranks` has its part; `batch_size` is that of a rank.
+    """
     steps, size = call.arguments["validation_steps"], call.arguments["validation_batch_size"]
     if size is None and call.arguments["batch_size"] is None and steps is not None:
         size = math.ceil(records / steps)
-    return int(size or batch_size)
-
-
-def _indexed(call: FitCall, data: Data, batch_size: int) -> Any:
-    """Return batches of rows: of the size asked for, or what Keras makes of ``validation_steps``, or as in training."""
-    records = int(data.records or 0)
-    size = validation_batch_size(call, records, batch_size)
-    batches = math.ceil(records / size)
-    if data.kind is Kind.ARRAYS:
-        known = tf.data.experimental.assert_cardinality(batches)
-        return array_batches(packed(data), records, size, epochs=1).apply(known)
-    if data.kind is Kind.SPARSE:
-        return tf.data.Dataset.from_tensor_slices(packed(data)).batch(size)
-    return View(ArrayBatches(packed(data), records, size, False, 0), batches)
+    return max(1, size // ranks) if size else batch_size

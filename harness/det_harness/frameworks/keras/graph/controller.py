@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.controller import KerasController
+from det_harness.frameworks.keras.graph.checkpoints import GraphCheckpoints
 from det_harness.frameworks.keras.graph.data import GraphFeed, GraphValidationFeed
-from det_harness.frameworks.keras.graph.loop import GraphCallbacks, GraphLoop, RunningLoss
+from det_harness.frameworks.keras.graph.loop import GraphCallbacks, GraphLoop
+from det_harness.frameworks.keras.graph.running_loss import RunningLoss
 from det_harness.frameworks.keras.graph.state import GraphState
+from det_harness.frameworks.keras.switches import refuse_in_graph_mode
 from det_harness.trial.services import Services
-from det_native.errors import UnsupportedFeatureError
 from det_native.keras.native import FitCall
 
 
@@ -23,15 +24,11 @@ class GraphController(KerasController):
     Raises
     ------
     UnsupportedFeatureError
-        If the trial has several processes.
+        If the configuration asks for several slots, or for an optimization that graph mode has not.
     """
 
     def __init__(self, call: FitCall, services: Services) -> None:
-        if services.environment.ranks.size > 1:
-            raise UnsupportedFeatureError(
-                "Graph mode trains on one slot: leave eager execution switched on for "
-                f"resources.slots_per_trial: {services.environment.ranks.size}."
-            )
+        refuse_in_graph_mode(services.environment)
         self._loss = RunningLoss()
         self._state = GraphState(call.model)
         super().__init__(call, services)
@@ -42,18 +39,15 @@ class GraphController(KerasController):
     def _make_validation_feed(self) -> Any:
         return GraphValidationFeed(self.call, self.services.environment, self.services.validation_batches)
 
-    def _make_callbacks(self, folder: Path | None, restored: ExitStack) -> GraphCallbacks:
-        return GraphCallbacks(self, folder, restored, self._loss)
+    def _make_checkpoints(self) -> GraphCheckpoints:
+        of_all = (self.services, self.call, self.feed, self.validation_feed, self._gradients)
+        return GraphCheckpoints(*of_all, state=self._state, loss=self._loss)
+
+    def _make_callbacks(self, restored: ExitStack) -> GraphCallbacks:
+        return GraphCallbacks(self, restored, self._loss)
 
     def _prepare_model(self) -> None:
         self._state.build(self.feed.first())
-
-    def _save_model(self, folder: Path, progress: dict[str, Any]) -> None:
-        more = {"logs": self._callbacks.logs, "loss": [self._loss.total, self._loss.rows]}
-        self._state.save(folder, progress, more)
-
-    def _restore_model(self, folder: Path) -> None:
-        self._loss.reset(*self._state.restore(folder))
 
     def _evaluate(self) -> dict[str, Any]:
         model, callbacks = self.call.model, self._callbacks

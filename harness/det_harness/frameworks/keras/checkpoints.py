@@ -1,0 +1,177 @@
+"""Checkpoints of a Keras trial: the first rank writes them, each rank restores what is its own.
+
+The weights are the same on every rank. What differs (random numbers, what is not trained, callbacks, running metrics,
+positions in data, gradients that are being gathered) is kept for each.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from det_harness.frameworks.keras import callback_state, handles, model_state
+from det_harness.frameworks.keras.data import Feed, TrainFunction
+from det_harness.frameworks.keras.gradients import Gradients
+from det_harness.frameworks.keras.hooks import AddedHooks
+from det_harness.frameworks.keras.validation import ValidationFeed
+from det_harness.ranks import checkpoint_files
+from det_harness.trial import state_files
+from det_harness.trial.checkpoint import disk_errors
+from det_harness.trial.services import Services
+from det_harness.trial.user_files import UserFiles
+from det_native.errors import CheckpointError
+from det_native.keras.callbacks import TensorBoard
+from det_native.keras.native import FitCall
+
+logger = logging.getLogger("det_harness")
+
+_GRADIENTS = "gradients"
+
+
+class KerasCheckpoints:
+    """Saves and restores one trial.
+
+    Parameters
+    ----------
+    services : Services
+    call : FitCall
+    feed : Feed
+    validation_feed : ValidationFeed
+    gradients : Gradients
+    """
+
+    def __init__(
+        self, services: Services, call: FitCall, feed: Feed, validation_feed: ValidationFeed, gradients: Gradients
+    ) -> None:
+        self._services = services
+        self._communicator = services.communicator
+        self._call = call
+        self._feed = feed
+        self._validation_feed = validation_feed
+        self._gradients = gradients
+        self._folder: Path | None = None
+        self._own: Path | None = None
+        self._files: list[UserFiles] = []
+
+    def open(self, folder: Path | None) -> None:
+        """Look into the checkpoint to go on from: the schedule hears where that is, callbacks find their files.
+
+        A collective call.
+
+        Raises
+        ------
+        CheckpointError
+            If the ranks found different ones.
+        """
+        progress = model_state.progress_of(folder) if folder is not None else None
+        if any(other != progress for other in self._communicator.all_gather_object(progress)):
+            raise CheckpointError(
+                "The slots of the trial read different checkpoints, since the storage gave one of them to some slots "
+                "only. Look at the storage, then start the trial again."
+            )
+        self._files = self._files_to_keep()
+        if folder is not None and progress is not None:
+            self._open(folder, progress)
+        for files in self._files:
+            if folder is not None:
+                files.restore(folder)
+            files.begin()
+
+    def _open(self, folder: Path, progress: dict[str, Any]) -> None:
+        self._services.schedule.restore(progress)
+        self._folder = folder
+        rank, size, made_by = self._communicator.rank, self._communicator.size, checkpoint_files.count(folder)
+        if made_by == size:
+            self._own = checkpoint_files.folder_of(folder, rank)
+        elif rank == 0:
+            logger.warning(
+                "The checkpoint was made on %d slot(s), the trial has %d now: it goes on, but not with the same bits.",
+                made_by,
+                size,
+            )
+        if self._own is not None:
+            self._validation_feed.restore(self._own)
+
+    def restore(self, callbacks: Sequence[Any]) -> None:
+        """Bring model, files and callbacks to where they were; ``on_train_begin`` has been called.
+
+        Without a checkpoint nothing happens.
+        """
+        folder, own = self._folder, self._own
+        if folder is None:
+            return
+        self._restore_model(folder)
+        if own is not None and own != folder:
+            model_state.restore_own(own, self._call)
+        if own is not None and (own / f"{_GRADIENTS}.json").exists():
+            self._gradients.restore(state_files.load(own, _GRADIENTS))
+        files = self._services.files
+        if files is not None:
+            handles.truncate_pending(files.restored())
+            files.restore(folder)
+        callback_state.restore(own or folder, self._call.model, callbacks)
+
+    @property
+    def logs(self) -> dict[str, float]:
+        """What the last batch before the checkpoint reported."""
+        return {} if self._folder is None else model_state.logs_of(self._own or self._folder)
+
+    def attach(self, train: TrainFunction, batches: int) -> TrainFunction:
+        """Return what trains on one batch, of data that are where they were."""
+        other = self._folder / "of another number of slots" if self._folder is not None else None
+        return self._feed.attach(train, batches, self._own or other)
+
+    def save(self, callbacks: Sequence[Any], logs: dict[str, float], hooks: AddedHooks) -> None:
+        """Take a checkpoint of the present state; a collective call. `logs` is what the last batch reported."""
+        progress, batch = self._services.schedule.snapshot(), self._services.schedule.progress.batches
+
+        def write(folder: Path) -> None:
+            self._save_model(folder, progress, logs)
+            self._save_rest(folder, callbacks)
+            for files in self._files:
+                files.save(folder)
+            if self._communicator.size > 1:
+                checkpoint_files.unpack(folder, self._communicator.all_gather_object(None))
+
+        def write_own(folder: Path) -> None:
+            model_state.save_own(folder, self._call, progress, logs)
+            self._save_rest(folder, callbacks)
+
+        if self._communicator.rank == 0:
+            on_saved = hooks.checkpoint_written if hooks.wants_checkpoints else None
+            # Written again, the other ranks would have to send theirs again, too.
+            alone = self._communicator.size == 1
+            self._services.checkpoints.save(batch, write, repeatable=alone, on_saved=on_saved)
+            return
+        with disk_errors(tempfile.gettempdir(), batch):
+            own = checkpoint_files.packed(write_own)
+        self._communicator.all_gather_object(own)
+
+    # -- what a model of graphs does in another way
+
+    def _save_model(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
+        model_state.save(folder, self._call, progress, logs)
+
+    def _restore_model(self, folder: Path) -> None:
+        model_state.restore(folder, self._call, self._feed.first)
+
+    def _save_rest(self, folder: Path, callbacks: Sequence[Any]) -> None:
+        callback_state.save(folder, self._call.model, callbacks)
+        self._feed.save(folder)
+        self._validation_feed.save(folder)
+        gathered = self._gradients.state()
+        if any(each is not None for each in gathered):
+            state_files.dump(folder, _GRADIENTS, gathered)
+
+    def _files_to_keep(self) -> list[UserFiles]:
+        """Return the folders whose files go into the checkpoints: the first rank's, which the others find, too."""
+        files, events = self._services.files, self._services.tensorboard
+        if files is None:
+            return []
+        writes_events = any(isinstance(each, TensorBoard) for each in self._call.callbacks())
+        if events is None or not writes_events or self._communicator.rank:
+            return [files]
+        return [files, files.of_trial(events, "tensorboard")]

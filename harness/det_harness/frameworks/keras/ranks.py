@@ -1,0 +1,174 @@
+"""What the ranks of a Keras trial do together between batches, so that they stay equal and go the same way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from det_harness.frameworks.keras.model_state import metric_values, set_metric_values
+from det_harness.ranks.communicator import Communicator
+from det_native.errors import TrialDefinitionError
+
+logger = logging.getLogger("det_native")
+
+Columns = Mapping[str, Sequence[float | None]]
+
+
+class Ranks:
+    """The ranks of a trial, or the one that there is: then nothing here costs anything.
+
+    Parameters
+    ----------
+    communicator : Communicator
+
+    Attributes
+    ----------
+    several : bool
+    """
+
+    def __init__(self, communicator: Communicator) -> None:
+        self.several = communicator.size > 1
+        self._communicator = communicator
+
+    def agree(self, flag: bool) -> bool:
+        """Return whether a flag is set on any rank; a collective call."""
+        return self._communicator.all_reduce_any(flag)()[0] if self.several else flag
+
+    def most(self, number: int) -> int:
+        """Return the largest of the ranks' numbers; a collective call."""
+        return max(self._communicator.all_gather_object(number)) if self.several else number
+
+    def broadcast_model(self, model: Any) -> None:
+        """Make the weights, and the optimizer's state, those of the first rank; a collective call.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the ranks have made models of different shapes.
+        """
+        if not self.several:
+            return
+        variables = _variables(model)
+        shapes = [(tuple(each.shape), each.dtype.name) for each in variables]
+        for rank, other in enumerate(self._communicator.all_gather_object(shapes)):
+            if other != shapes:
+                raise TrialDefinitionError(
+                    f"The slots have made different models: the one of slot {rank} has {len(other)} variables of other "
+                    f"shapes than the {len(shapes)} here. Build the same model on each; what differs by slot is data."
+                )
+        import horovod.tensorflow
+
+        horovod.tensorflow.broadcast_variables(variables, root_rank=0)
+
+    def swap_in_state(self, model: Any) -> list[Any]:
+        """Make what is not trained (moving means, say) the first rank's, for a validation; returns what was there."""
+        if not self.several:
+            return []
+        own = [variable.numpy() for variable in model.non_trainable_weights]
+        for variable, value in zip(model.non_trainable_weights, self._communicator.broadcast_object(own), strict=True):
+            variable.assign(value)
+        return own
+
+    def swap_back_state(self, model: Any, own: Sequence[Any]) -> None:
+        """Put back what :meth:`swap_in_state` has returned."""
+        if self.several:
+            for variable, value in zip(model.non_trainable_weights, own, strict=True):
+                variable.assign(value)
+
+    def merged(
+        self, model: Any, logs: Mapping[str, Any], *, counts: bool = True, states: Sequence[Any] | None = None
+    ) -> dict[str, Any]:
+        """Return metrics over the data of all ranks, each as often as it has data; a collective call.
+
+        The states of Keras's metrics are sums, which are added up: so an area under a curve is that of all data, too.
+        What is no metric of the model's is averaged.
+
+        Parameters
+        ----------
+        model : tf.keras.Model
+        logs : mapping
+            The metrics of this rank.
+        counts : bool
+            False if what this rank has seen belongs to another one's data.
+        states : sequence, optional
+            What the metrics had before this rank was given what belongs to another one.
+        """
+        own = metric_values(model)
+        # A step of the user's may report under the name of a metric what that metric was not told.
+        certain = {name for name, value in _results(model).items() if name in logs and _same(logs[name], value)}
+        given = own if states is None else states
+        parts = self._communicator.all_gather_object((given, dict(logs), certain, counts))
+        counted = [part for part in parts if part[-1]]
+        of_ranks = [part[0] for part in counted]
+        means = _means([part[1] for part in counted])
+        certain = set.intersection(*(part[2] for part in counted))
+        if len({len(state) for state in of_ranks}) > 1:
+            logger.warning("The slots have different metrics: what is reported is the mean of theirs.")
+            return means
+        variables = [variable for metric in model.metrics for variable in metric.weights]
+        added = [_added(variable, each) for variable, each in zip(variables, zip(*of_ranks, strict=True), strict=True)]
+        set_metric_values(model, added)
+        found = {name: value for name, value in _results(model).items() if name in certain}
+        set_metric_values(model, own)
+        return {**means, **found}
+
+    def averaged(self, columns: Columns) -> dict[str, list[float | None]]:
+        """Return columns of training metrics as means over the ranks; a collective call."""
+        parts = self._communicator.all_gather_object(dict(columns))
+        return {
+            name: [_mean([part.get(name, [None] * len(own))[row] for part in parts]) for row in range(len(own))]
+            for name, own in parts[0].items()
+        }
+
+
+def _variables(model: Any) -> list[Any]:
+    from det_harness.frameworks.keras.optimizers import optimizers_of
+
+    variables = list(model.variables)
+    for optimizer in optimizers_of(model):
+        known = optimizer.variables
+        variables += known() if callable(known) else known
+    return [each for each in variables if isinstance(each, tf.Variable) and _is_number(each)]
+
+
+def _is_number(variable: Any) -> bool:
+    return bool(variable.dtype.is_floating or variable.dtype.is_integer or variable.dtype.is_bool)
+
+
+def _added(variable: Any, values: Sequence[Any]) -> Any:
+    """Return what a metric's variable has over all ranks: as Keras's own strategies put it together."""
+    if variable.aggregation == tf.VariableAggregation.ONLY_FIRST_REPLICA:
+        return values[0]
+    added = np.sum(values, axis=0, dtype=np.asarray(values[0]).dtype)
+    return added / len(values) if variable.aggregation == tf.VariableAggregation.MEAN else added
+
+
+def _results(model: Any) -> dict[str, Any]:
+    found = {name: np.asarray(value) for name, value in model.get_metrics_result().items()}
+    return {name: value.item() if value.ndim == 0 else value for name, value in found.items()}
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        return bool(np.allclose(one, other, rtol=1e-5, atol=1e-7, equal_nan=True))
+    except (TypeError, ValueError):
+        return False
+
+
+def _means(logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in logs[0].items():
+        try:
+            found[name] = np.mean([np.asarray(each[name], float) for each in logs], axis=0)[()]
+        except (KeyError, TypeError, ValueError):
+            found[name] = value
+    return found
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
