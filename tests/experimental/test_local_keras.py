@@ -131,9 +131,18 @@ def test_without_a_seed_one_is_drawn_and_kept() -> None:
 
 
 def test_what_has_no_effect_for_keras_is_named() -> None:
-    context = det.experimental.keras.init({"optimizations": {"aggregation_frequency": 4}}, local=True)
-    with pytest.warns(UserWarning, match=r"optimizations.aggregation_frequency \(for Keras: "):
+    context = det.experimental.keras.init({"optimizations": {"torch_compile": True}}, local=True)
+    with pytest.warns(UserWarning, match=r"optimizations.torch_compile \(for Keras: "):
         fit(make_model(context), epochs=1)
+
+
+def test_one_step_is_made_of_the_gradients_of_several_batches() -> None:
+    context = det.experimental.keras.init({"optimizations": {"aggregation_frequency": 3}}, local=True)
+    model = make_model(context)
+    fit(model, epochs=2)  # 6 batches
+    assert int(model.optimizer.iterations) == 2
+    tf.keras.Model.fit(model, X, Y, batch_size=20, epochs=2, verbose=0)  # the optimizer is the user's own again
+    assert int(model.optimizer.iterations) == 8
 
 
 def test_a_configuration_that_speaks_wins_with_a_warning() -> None:

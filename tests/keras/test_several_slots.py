@@ -24,18 +24,17 @@ pytestmark = [
 
 PROGRAM = Path(slots_program.__file__)
 SECONDS = 500.0
+FEW = ["plain", "whole", "parts"]
 Pair = dict[str, list[dict[str, Any]]]
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """What two processes have made of every case."""
-    folder = tmp_path_factory.mktemp("pair")
+def trained(folder: Path, names: list[str]) -> Pair:
+    """Return what two processes have made of cases."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     outputs = [(folder / f"output.{rank}").open("w+") for rank in range(2)]
     children = [
         subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(folder), str(rank), "2", *slots_program.CASES],
+            [sys.executable, str(PROGRAM), str(folder), str(rank), "2", *names],
             stdout=output,
             stderr=subprocess.STDOUT,
             env=environment,
@@ -52,8 +51,19 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     for output in outputs:
         output.close()
     assert codes == [0, 0], "\n".join(texts)
-    names = slots_program.CASES
     return {name: [pickle.loads((folder / f"{name}.{rank}.pkl").read_bytes()) for rank in range(2)] for name in names}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """What two processes have made of the cases that every run of the tests has."""
+    return trained(tmp_path_factory.mktemp("pair"), FEW)
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """What they have made of the others."""
+    return trained(tmp_path_factory.mktemp("more"), [name for name in slots_program.CASES if name not in FEW])
 
 
 def differ(one: dict[str, Any], other: dict[str, Any]) -> float:
@@ -67,11 +77,10 @@ def by_batch(rows: list[Any]) -> dict[int, Any]:
     return {batch: {name: pytest.approx(value, abs=2e-5) for name, value in metrics.items()} for batch, metrics in rows}
 
 
-@pytest.mark.parametrize("case", ["plain", "sequence", "dataset", "generator", "adam", "legacy", "own-step"])
-def test_two_slots_end_where_one_does(pair: Pair, tmp_path: Path, case: str) -> None:
-    first, second = pair[case]
+def assert_as_one_slot(of_pair: list[dict[str, Any]], alone: dict[str, Any], *, means: bool = True) -> None:
+    """See that two slots have trained as one does; `means` says that an epoch's metrics are those of all its rows."""
+    first, second = of_pair
     assert differ(first, second) == 0
-    alone = slots_program.one_slot(tmp_path, case)
     assert differ(first, alone) < 2e-5
     assert first["iterations"] == alone["iterations"]
     assert by_batch(first["validation"]) == by_batch(alone["validation"])
@@ -79,44 +88,62 @@ def test_two_slots_end_where_one_does(pair: Pair, tmp_path: Path, case: str) -> 
     assert first["checkpoints"] == [15]
     # Callbacks go by the metrics of an epoch: they are those of all slots, on each.
     assert first["history"] == second["history"]
-    if case != "own-step":  # whose training step reports its last batch
-        means = {name: pytest.approx(values, abs=2e-5) for name, values in alone["history"].items()}
-        assert first["history"] == means
+    if means:
+        near = {name: pytest.approx(values, abs=2e-5) for name, values in alone["history"].items()}
+        assert first["history"] == near
 
 
-def test_training_metrics_are_averaged_where_that_is_asked_for(pair: Pair, tmp_path: Path) -> None:
-    alone = slots_program.one_slot(tmp_path, "generator")
-    assert pair["generator"][0]["training"][0][1]["loss"] == pytest.approx(alone["training"][0][1]["loss"], abs=1e-5)
+def assert_same_bits(whole: list[dict[str, Any]], parts: list[dict[str, Any]]) -> None:
+    """See that training in parts has come to what training in one piece has, on each slot."""
+    for one, other in zip(whole, parts, strict=True):
+        assert all(np.array_equal(*pair) for pair in zip(one["weights"], other["weights"], strict=True))
+        assert dict(one["validation"]) == dict(other["validation"])
+        assert one["training"] == other["training"]
+    assert parts[0]["checkpoints"] == [3, 11, 15]
+    # Dropout, and what is not trained, are each slot's own.
+    equal = [np.array_equal(*pair) for pair in zip(whole[0]["weights"], whole[1]["weights"], strict=True)]
+    assert equal == [*[True] * 4, False, False, True, True]
+
+
+def test_two_slots_end_where_one_does(pair: Pair, tmp_path: Path) -> None:
     alone = slots_program.one_slot(tmp_path, "plain")
+    assert_as_one_slot(pair["plain"], alone)
+    # What is reported of a batch is the first slot's, unless means are asked for.
     assert pair["plain"][0]["training"][0][1]["loss"] != pytest.approx(alone["training"][0][1]["loss"], abs=1e-3)
 
 
-def test_gradients_travel_in_half_precision_where_that_is_asked_for(pair: Pair, tmp_path: Path) -> None:
-    first, second = pair["compressed"]
+def test_stopped_and_continued_it_ends_with_the_same_bits_on_each_slot(pair: Pair) -> None:
+    assert_same_bits(pair["whole"], pair["parts"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", ["sequence", "dataset", "generator", "adam", "legacy", "own-step"])
+def test_every_kind_of_data_and_of_optimizer_ends_where_one_slot_does(more: Pair, tmp_path: Path, case: str) -> None:
+    # A training step of the user's reports its last batch.
+    assert_as_one_slot(more[case], slots_program.one_slot(tmp_path, case), means=case != "own-step")
+
+
+@pytest.mark.long
+def test_training_metrics_are_averaged_where_that_is_asked_for(more: Pair, tmp_path: Path) -> None:
+    alone = slots_program.one_slot(tmp_path, "generator")
+    assert more["generator"][0]["training"][0][1]["loss"] == pytest.approx(alone["training"][0][1]["loss"], abs=1e-5)
+
+
+@pytest.mark.long
+def test_gradients_travel_in_half_precision_where_that_is_asked_for(more: Pair, tmp_path: Path) -> None:
+    first, second = more["compressed"]
     assert differ(first, second) == 0
     assert 1e-7 < differ(first, slots_program.one_slot(tmp_path, "compressed")) < 2e-3
 
 
-def test_the_scale_of_the_loss_goes_on_after_a_restart(pair: Pair) -> None:
-    for whole, parts in zip(pair["whole-mixed"], pair["parts-mixed"], strict=True):
+@pytest.mark.long
+def test_the_scale_of_the_loss_goes_on_after_a_restart(more: Pair) -> None:
+    for whole, parts in zip(more["whole-mixed"], more["parts-mixed"], strict=True):
         assert differ(whole, parts) == 0
         assert whole["training"] == parts["training"]
         assert whole["scale"] == parts["scale"] == 8.0 * 2**5  # doubled after every third step
 
 
-@pytest.mark.parametrize("kind", ["", "-dataset"])
-def test_stopped_and_continued_it_ends_with_the_same_bits_on_each_slot(pair: Pair, kind: str) -> None:
-    for whole, parts in zip(pair[f"whole{kind}"], pair[f"parts{kind}"], strict=True):
-        assert all(np.array_equal(one, other) for one, other in zip(whole["weights"], parts["weights"], strict=True))
-        assert dict(whole["validation"]) == dict(parts["validation"])
-        assert whole["training"] == parts["training"]
-    first, second = pair[f"whole{kind}"]
-    assert pair[f"parts{kind}"][0]["checkpoints"] == [3, 11, 15]
-    # Dropout, and what is not trained, are each slot's own.
-    assert [np.array_equal(*weights) for weights in zip(first["weights"], second["weights"], strict=True)] == [
-        *[True] * 4,
-        False,
-        False,
-        True,
-        True,
-    ]
+@pytest.mark.long
+def test_a_dataset_goes_on_with_the_same_bits_on_each_slot(more: Pair) -> None:
+    assert_same_bits(more["whole-dataset"], more["parts-dataset"])
