@@ -19,7 +19,7 @@ from det_harness.frameworks.keras.hooks import AddedHooks
 from det_harness.frameworks.keras.validation import ValidationFeed
 from det_harness.ranks import checkpoint_files
 from det_harness.trial import state_files
-from det_harness.trial.checkpoint import disk_errors
+from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
 from det_harness.trial.user_files import UserFiles
 from det_native.errors import CheckpointError
