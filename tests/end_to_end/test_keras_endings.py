@@ -39,4 +39,7 @@ def test_an_error_in_a_callback(keras_kernel: Kernel, keras_cluster: Cluster, ga
     assert trial.restarts == 1
     assert trial.error is not None
     assert (trial.error.cell, trial.error.batch) == (cell, 7)
+    hook = "This was raised in Watch.on_train_batch_end(), a callback of the training."
+    assert hook in trial.error.traceback
+    assert waited.text.count(hook) == 1
     assert [row["batch"] for row in experiment.trials[0].metrics()] == list(range(1, 7))

@@ -16,7 +16,7 @@ from det_native.errors import TrialDefinitionError
 
 pytestmark = pytest.mark.slow
 
-WAYS = ("native", "trial")
+WAYS = ("trial", pytest.param("native", marks=pytest.mark.long))
 _HOOKS = [name for name in dir(tf.keras.callbacks.Callback) if name.startswith("on_") and name not in dir(object)]
 
 
@@ -165,7 +165,13 @@ def test_a_state_that_cannot_be_kept_is_told_by_name(tmp_path: Path, caplog: pyt
         Trainings(tmp_path / "2").native(lambda: [Owning()])
 
 
-@pytest.mark.parametrize("kind", [det.keras.callbacks.EarlyStopping, det.keras.callbacks.ReduceLROnPlateau])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        det.keras.callbacks.EarlyStopping,
+        pytest.param(det.keras.callbacks.ReduceLROnPlateau, marks=pytest.mark.long),
+    ],
+)
 def test_determined_s_own_count_validations(kind: Any, tmp_path: Path) -> None:
     training = Trainings(tmp_path, min_validation_period={"batches": 2})
     run = training.trial(lambda: [kind("val_loss", patience=2, min_delta=100.0)])
@@ -218,7 +224,11 @@ def stop_in(hook: str, number: int) -> Any:
 
 @pytest.mark.parametrize(
     ("hook", "number", "batches"),
-    [("on_train_batch_end", 7, 7), ("on_epoch_end", 2, 10), ("on_test_end", 2, 10)],
+    [
+        ("on_epoch_end", 2, 10),
+        pytest.param("on_train_batch_end", 7, 7, marks=pytest.mark.long),
+        pytest.param("on_test_end", 2, 10, marks=pytest.mark.long),
+    ],
 )
 def test_stop_training_ends_the_trial_cleanly(hook: str, number: int, batches: int, tmp_path: Path) -> None:
     expected: list[Any] = []
@@ -237,6 +247,7 @@ def test_stop_training_ends_the_trial_cleanly(hook: str, number: int, batches: i
     assert again.reports.rows == {}
 
 
+@pytest.mark.long
 def test_a_validation_amid_an_epoch_may_end_the_training(tmp_path: Path) -> None:
     training = Trainings(tmp_path, min_validation_period={"batches": 3})
     run = training.trial(lambda: [stop_in("on_test_end", 2)])
@@ -244,7 +255,7 @@ def test_a_validation_amid_an_epoch_may_end_the_training(tmp_path: Path) -> None
     assert [batch for batch, _ in run.reports.validations] == [3, 6]
 
 
-@pytest.mark.parametrize("policy", ["none", "all"])
+@pytest.mark.parametrize("policy", ["none", pytest.param("all", marks=pytest.mark.long)])
 def test_a_stop_at_an_epochs_end_validates_that_epoch_once(policy: str, tmp_path: Path) -> None:
     undisturbed: list[Any] = []
     Trainings(tmp_path / "undisturbed").native(lambda: [noting(undisturbed)])
@@ -315,7 +326,12 @@ RAISING: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("hook", RAISING)
+_ONE_OF_EACH = ("on_test_end", "on_checkpoint_end")
+
+
+@pytest.mark.parametrize(
+    "hook", [hook if hook in _ONE_OF_EACH else pytest.param(hook, marks=pytest.mark.long) for hook in RAISING]
+)
 def test_an_exception_tells_the_callback_and_the_hook(hook: str, tmp_path: Path) -> None:
     def broken(self: Any, *arguments: Any, **named: Any) -> None:
         raise ZeroDivisionError("of the user")
