@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import Any
 
@@ -10,6 +11,7 @@ import tensorflow as tf
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.estimator.experimental_context import EstimatorExperimentalContext
 from det_native.horovod import HorovodContext, HorovodTrialContext
+from det_native.keras.caches.decorators import is_cached
 from det_native.keras.pipelines import inputs_of
 from det_native.schema.environment import TrialEnvironment
 
@@ -35,7 +37,7 @@ class EstimatorContext(HorovodTrialContext):
     distributed : DistributedContext
         This process among those of the trial.
     experimental : EstimatorExperimentalContext
-    wrapped_optimizers, wrapped_datasets : int
+    wrapped_optimizers : int
         How many were wrapped.
     """
 
@@ -43,13 +45,18 @@ class EstimatorContext(HorovodTrialContext):
         super().__init__(env, hvd_config)
         self.experimental = EstimatorExperimentalContext(env, hvd_config)
         self.wrapped_optimizers = 0
-        self.wrapped_datasets = 0
+        self._wraps = 0
         self._wrapped: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def use_environment(self, env: TrialEnvironment) -> None:
         """Take the facts of the run, where more is known of it than when the context was made."""
         super().use_environment(env)
         self.experimental.use_environment(env)
+
+    @property
+    def shared_datasets(self) -> int:
+        """How many Datasets have been shared among the processes of the trial: wrapped, or cached."""
+        return self._wraps + self.experimental.caches.used
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
         """Prepare an optimizer for the trial; call it right after the optimizer is made, and use what it returns.
@@ -92,12 +99,22 @@ class EstimatorContext(HorovodTrialContext):
         """
         if not isinstance(dataset, tf.data.Dataset):
             raise InvalidDataError(f"wrap_dataset() takes a tf.data.Dataset, not {type(dataset).__name__}.")
+        caches = self.experimental.caches
+        if caches.writing:  # what is written is for all processes; each reads its share
+            return dataset
+        if caches.used and is_cached(dataset):
+            warnings.warn(
+                "wrap_dataset() has no effect on a cached dataset: each process reads only its share of the records.",
+                UserWarning,
+                stacklevel=2,
+            )
+            return dataset
         self._refuse_wrapped(dataset)
         size = self.distributed.get_size()
         sharded = self.env.managed and shard_dataset and size > 1
         wrapped = dataset.shard(size, self.distributed.get_rank()) if sharded else dataset
         self._wrapped.add(wrapped)
-        self.wrapped_datasets += 1
+        self._wraps += 1
         return wrapped
 
     def _refuse_wrapped(self, dataset: Any) -> None:

@@ -7,21 +7,26 @@ from typing import Any
 
 from det_native.estimator.reducers import MetricReducer, Metrics
 from det_native.horovod import HorovodContext, HorovodTrialContext
+from det_native.keras.caches.decorators import DatasetCaches
+from det_native.keras.caches.methods import CachingMethods
 from det_native.schema.environment import TrialEnvironment
 
 
-class EstimatorExperimentalContext(HorovodTrialContext):
+class EstimatorExperimentalContext(HorovodTrialContext, CachingMethods):
     """Experimental features of a context of ``tf.estimator``, which has one as its ``experimental``.
 
     Attributes
     ----------
     metrics : Metrics
         The metrics that were made by :meth:`make_metric`.
+    caches : DatasetCaches
+        The cached datasets that the trial has asked for.
     """
 
     def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
         super().__init__(env, hvd_config)
         self.metrics = Metrics()
+        self.caches = DatasetCaches(self, rebuilt=True)
 
     def make_metric(
         self, metric: Any, reducer: Callable[[list[Any]], Any] | MetricReducer, numpy_dtype: Any

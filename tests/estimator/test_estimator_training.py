@@ -12,7 +12,7 @@ import tensorflow as tf
 from estimator_runs import BATCH_SIZE, RECORDS, Run, Small, X, Y, trial
 
 import det_native as det
-from det_native.errors import CheckpointError, DivergedError, TrialDefinitionError
+from det_native.errors import CheckpointError, DivergedError, StorageError, TrialDefinitionError
 from det_native.estimator import EstimatorExperimentalContext, EstimatorTrialContext, MetricReducer, RunHook
 from det_native.horovod import HorovodContext
 
@@ -318,3 +318,41 @@ def test_it_begins_with_the_weights_of_another_trial_and_nothing_else(tmp_path: 
     second.run()  # goes on from its own checkpoint
     assert begun[1]["global_step:0"] == 1
     assert [row.batch for row in second.reporter.training_rows] == [1, 2]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_cached_datasets_are_written_once_and_go_on_at_the_very_record(shuffle: bool, tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def cached(self: Any, kind: str) -> Any:
+        decorate = getattr(self.context.experimental, f"cache_{kind}_dataset")
+
+        @decorate("rows", "v1", shuffle=shuffle)  # type: ignore[untyped-decorator]
+        def make() -> Any:
+            made.append(kind)
+            return tf.data.Dataset.from_tensor_slices(({"x": X}, Y))
+
+        return make().batch(BATCH_SIZE)
+
+    built = trial(
+        build_train_spec=lambda self: tf.estimator.TrainSpec(lambda: cached(self, "train")),
+        build_validation_spec=lambda self: tf.estimator.EvalSpec(lambda: cached(self, "validation"), steps=None),
+    )
+    settings = {
+        "data_layer": {"type": "shared_fs", "host_storage_path": str(tmp_path / "caches")},
+        "min_validation_period": {"batches": 4},
+    }
+    whole, parts = Run(built, tmp_path / "whole", 9, **settings), Run(built, tmp_path / "parts", 9, **settings)
+    whole.run()
+    for end in (1, 3, 4, 6, None):
+        parts.run(stop_after=end)
+    assert sorted(made) == ["train", "validation"]
+    assert parts.losses == whole.losses
+    assert parts.validations == whole.validations
+    assert len(whole.validations) == 3
+    (records,) = (tmp_path / "caches").glob("*/*/train/*/records.tfrecord")
+    content = bytearray(records.read_bytes())
+    content[40] ^= 1
+    records.write_bytes(content)
+    with pytest.raises(StorageError, match=r"version 'v1' \(train\) is damaged: record 0 .* is written again"):
+        Run(built, tmp_path / "damaged", 9, **settings).run()

@@ -28,6 +28,8 @@ class DatasetCaches:
     ----------
     context : TrialContext
         Its environment may become another one until a dataset is made.
+    rebuilt : bool
+        Whether the data are made more than once in a trial, for each evaluation say.
 
     Attributes
     ----------
@@ -37,9 +39,10 @@ class DatasetCaches:
         How many cached datasets the trial has asked for.
     """
 
-    def __init__(self, context: TrialContext) -> None:
+    def __init__(self, context: TrialContext, *, rebuilt: bool = False) -> None:
         self._context = context
-        self._decorated: set[Kind] = set()
+        self._rebuilt = rebuilt
+        self._decorated: dict[Kind, tuple[str, str]] = {}
         self.writing = False
         self.used = 0
 
@@ -60,7 +63,7 @@ class DatasetCaches:
             @functools.wraps(make)
             def cached(*args: Any, **kwargs: Any) -> Any:
                 environment = self._context.env
-                self._use_once(kind)
+                self._use_once(kind, (dataset_id, dataset_version))
                 folder = CacheFolder(folder_of_caches(environment), dataset_id, dataset_version, kind)
                 records = folder.get(lambda: self._make(make, args, kwargs), _is_batched)
                 if records.batched:
@@ -80,13 +83,14 @@ class DatasetCaches:
 
         return decorate
 
-    def _use_once(self, kind: Kind) -> None:
-        if kind in self._decorated and self._context.env.managed:
+    def _use_once(self, kind: Kind, name: tuple[str, str]) -> None:
+        again = self._rebuilt and self._decorated.get(kind) == name
+        if kind in self._decorated and not again and self._context.env.managed:
             raise TrialDefinitionError(
                 f"cache_{kind}_dataset() is used twice in this trial, which has one dataset for that: put what belongs "
                 "together into one function, and cache what it returns."
             )
-        self._decorated.add(kind)
+        self._decorated[kind] = name
 
     def _make(self, make: Maker, args: Any, kwargs: Any) -> Any:
         self.writing = True

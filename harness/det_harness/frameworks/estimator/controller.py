@@ -32,6 +32,7 @@ from det_native.errors import (
     TrialDefinitionError,
 )
 from det_native.estimator.hooks import RunHook
+from det_native.keras.caches.reading import damage_behind
 from det_native.tensorboard.place import writing_to
 
 logger = logging.getLogger("det_native")
@@ -323,13 +324,14 @@ class EstimatorController(TrainingPort):
 
     @contextmanager
     def _users_error(self) -> Iterator[None]:
-        """Raise what a reducer of the user's has raised, of which TensorFlow passes on only the text."""
+        """Raise what is behind an error of TensorFlow's: what a reducer has raised, or a damaged cache."""
         metrics = self.definition.context.experimental.metrics
         try:
             yield
         except tf.errors.OpError as error:
-            if metrics.error is not None:
-                raise metrics.error from error
+            found = metrics.error or damage_behind(error)
+            if found is not None:
+                raise found from error
             raise
 
     @contextmanager

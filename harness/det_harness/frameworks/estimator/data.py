@@ -20,6 +20,7 @@ from det_harness.trial import state_files
 from det_native.errors import InvalidDataError
 from det_native.estimator.base_context import EstimatorContext
 from det_native.estimator.inputs import called
+from det_native.keras.caches.decorators import check_after_cache
 
 logger = logging.getLogger("det_native")
 
@@ -50,6 +51,7 @@ class Input:
         self._what = what
         self._context = context
         self._arguments = arguments
+        self._kept: Any = None
 
     def dataset(self) -> Any:
         """Return the Dataset.
@@ -59,13 +61,15 @@ class Input:
         InvalidDataError
             If it returns something else, or a Dataset that is not wrapped.
         """
-        wrapped = self._context.wrapped_datasets
+        wrapped = self._context.shared_datasets
         found = called(self._function, self._what, self._arguments)
-        if self._context.env.managed and self._context.wrapped_datasets == wrapped:
+        if self._context.env.managed and self._context.shared_datasets == wrapped:
             raise InvalidDataError(
                 f"{self._what} returned a Dataset that is not wrapped: call dataset = context.wrap_dataset(dataset) "
                 "right after it is made."
             )
+        check_after_cache(found)
+        self._kept = found  # what is known of caches is known as long as a Dataset of theirs is
         return found
 
     def all_of_it(self) -> Any:
