@@ -12,7 +12,7 @@ from estimator_runs import BATCH_SIZE, Run, Small, X, Y, trial
 
 import det_native as det
 from det_native.errors import DetError, InvalidDataError, MissingDependencyError, TrialDefinitionError
-from det_native.estimator import EstimatorTrial, EstimatorTrialContext, version
+from det_native.estimator import EstimatorContext, EstimatorTrial, EstimatorTrialContext, version
 
 pytestmark = pytest.mark.slow
 
@@ -130,6 +130,7 @@ def test_a_tensorflow_without_estimators_is_told(monkeypatch: pytest.MonkeyPatch
 def test_outside_a_run_nothing_has_to_be_wrapped() -> None:
     context = EstimatorTrialContext.from_config({"hyperparameters": {"global_batch_size": 5}})
     dataset = tf.data.Dataset.range(3)
+    assert isinstance(context, EstimatorContext)
     assert context.wrap_dataset(context.wrap_dataset(dataset)) is dataset
 
 

@@ -68,7 +68,7 @@ def test_max_steps_has_no_effect_and_steps_has(tmp_path: Path, caplog: pytest.Lo
     assert run.validations[0]["batches"] == 3
 
 
-class Mean(MetricReducer):
+class MyAvgMetricReducer(MetricReducer):
     """As the document has it."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Mean(MetricReducer):
 
 
 def test_metrics_of_ones_own_are_right_in_successive_evaluations(tmp_path: Path) -> None:
-    reducer = Mean()
+    reducer = MyAvgMetricReducer()
     known: list[Any] = []
 
     def metrics(self: Any, labels: Any, logits: Any) -> Any:
@@ -113,7 +113,7 @@ def test_metrics_are_put_together_across_ranks() -> None:
     made = det.estimator.EstimatorExperimentalContext.from_config({})
     made.metrics.gather = lambda value: [value, (30.0, 10), None]
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        value, update = made.make_metric({"values": tf.constant([1.0, 2.0])}, Mean(), np.float32)
+        value, update = made.make_metric({"values": tf.constant([1.0, 2.0])}, MyAvgMetricReducer(), np.float32)
         session.run(update)
         assert session.run(value) == pytest.approx(33 / 12)
     made.metrics.gather = lambda value: [value, [np.array([5.0])], None]
@@ -129,7 +129,7 @@ def test_metrics_are_put_together_across_ranks() -> None:
         ([[1.0], [2.0]], len, "structures within structures"),
         ({"a": {"b": 1.0}}, len, "structures within structures"),
         (object(), len, "must be a tensor, a list of tensors or a dictionary"),
-        (1.0, Mean, r"not <class .*Mean'>; give Mean\(\)"),
+        (1.0, MyAvgMetricReducer, r"not <class .*Reducer'>; give MyAvgMetricReducer\(\)"),
         (1.0, "mean", "must be a function or a det.estimator.MetricReducer, not 'mean'"),
     ],
 )
@@ -289,6 +289,7 @@ def test_a_checkpoint_of_other_variables_is_told(tmp_path: Path) -> None:
 
 def test_contexts_take_an_environment_and_how_gradients_are_exchanged(tmp_path: Path) -> None:
     environment = Run(Small, tmp_path).environment
+    assert Small.trial_context_class is EstimatorTrialContext
     context = EstimatorTrialContext(environment, HorovodContext(aggregation_frequency=2))
     assert context.env.config["optimizations"]["aggregation_frequency"] == 2
     assert isinstance(context.experimental, EstimatorExperimentalContext)
@@ -325,7 +326,9 @@ def test_cached_datasets_are_written_once_and_go_on_at_the_very_record(shuffle: 
     made: list[str] = []
 
     def cached(self: Any, kind: str) -> Any:
-        decorate = getattr(self.context.experimental, f"cache_{kind}_dataset")
+        experimental = self.context.experimental
+        training = kind == "train"
+        decorate = experimental.cache_train_dataset if training else experimental.cache_validation_dataset
 
         @decorate("rows", "v1", shuffle=shuffle)  # type: ignore[untyped-decorator]
         def make() -> Any:
