@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,9 +44,10 @@ def test_what_the_notebook_imports_and_what_det_native_needs(tmp_path: Path) -> 
 
 
 def test_without_a_notebook_the_frameworks_of_here() -> None:
-    installed = [name for name in ("torch", "tensorflow") if find_spec(name) is not None]
-    assert {plain(name) for name in installed} <= set(pinned(None, ()))
-    assert installed
+    installed = {module: packages_distributions()[module][0] for module in ("torch", "tensorflow") if find_spec(module)}
+    expected = {f"{module}=={version(name).partition('+')[0]}" for module, name in installed.items()}
+    assert expected
+    assert expected <= set(pinned(None, ())), "what was built for processors only, as what uses GPUs too"
 
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -103,10 +104,15 @@ class TestSetup:
             assert f"det_native-{__version__}-py3-none-any.whl" in steps[3]
         assert not (fresh / "det_native_environment").exists()
 
-    def test_what_it_makes_is_found_and_it_can_be_run_again(self, machine: SshMachine, fresh: Path) -> None:
+    def test_what_it_makes_is_found_and_it_can_be_run_again(
+        self, machine: SshMachine, fresh: Path, tmp_path: Path
+    ) -> None:
+        notebook = tmp_path / "notebook.ipynb"
+        notebook.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["import numpy, torch"]}]}))
+        setup = "remote", "setup", machine.address, "-y", "-n", str(notebook)
         with pytest.raises(MasterUnreachableError, match=f"`det remote setup {machine.address}`"):
             connect(machine.address)
-        done = det("remote", "setup", machine.address, "-y")
+        done = det(*setup)
         assert done.returncode == 0, done.stdout + done.stderr
         assert f"DET_MASTER={machine.address} trains there" in done.stdout
         info = connect(machine.address).get("/master")
@@ -115,12 +121,12 @@ class TestSetup:
         assert list(environment.glob("lib/python3*/site-packages/det_native/__init__.py"))
         assert not list(environment.glob("*.whl"))
 
-        again = det("remote", "setup", machine.address, "-y")
+        again = det(*setup)
         assert again.returncode == 0, again.stdout + again.stderr
         assert "is there already; it is brought up to date" in again.stdout
         assert "A master runs there since" in again.stdout
 
-        failed = det("remote", "setup", machine.address, "-y", "-p", "no-such-package==1.0")
+        failed = det(*setup, "-p", "no-such-package==1.0")
         assert failed.returncode == 1
         assert "failed on" in failed.stderr
         assert "no-such-package==1.0" in failed.stderr

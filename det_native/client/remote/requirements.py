@@ -14,6 +14,8 @@ from det_native.errors import ArgumentError
 
 #: What trains; taken along where no notebook says what is used.
 _FRAMEWORKS = ("torch", "tensorflow")
+# Built for processors only: the other machine takes the one that uses its GPUs, too.
+_WITH_GPUS = {"tensorflow-cpu": "tensorflow"}
 _OWN = ("det-native", "determined")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAGIC = re.compile(r"^\s*[%!?]")
@@ -34,7 +36,9 @@ def pinned(notebook: Path | None, more: tuple[str, ...]) -> list[str]:
         If the notebook is none, or one of `more` is neither installed here nor has a version.
     """
     names = [_NAME.match(line)[0] for line in requires("det-native") or [] if "extra ==" not in line]  # type: ignore[index]
-    names += _imported(notebook) if notebook is not None else [name for name in _FRAMEWORKS if _version(name)]
+    known = packages_distributions()
+    frameworks = [each for name in _FRAMEWORKS for each in known.get(name, [])]
+    names += frameworks if notebook is None else _imported(notebook)
     found = {_normal(name): text for name in names if (text := _pin(name)) is not None}
     for requirement in more:
         match = _NAME.match(requirement)
@@ -73,7 +77,8 @@ def _modules(source: str) -> Iterator[str]:
 def _pin(name: str) -> str | None:
     found = _version(name)
     # A local part such as +cpu says for what this one was built; the other machine takes what fits it.
-    return None if found is None else f"{_normal(name)}=={found.partition('+')[0]}"
+    normal = _normal(name)
+    return None if found is None else f"{_WITH_GPUS.get(normal, normal)}=={found.partition('+')[0]}"
 
 
 def _version(name: str) -> str | None:
