@@ -18,7 +18,7 @@ FILE_HASHES = Path("cache", "file-hashes.sqlite")
 OWN_NAMES = frozenset(
     {
         *("port", "runtime.json", "token", "start.lock", "master.lock", "master.log", "det.db"),
-        *("blobs", "checkpoints", "runs", "tensorboard", "standby", "local", "cache", "backups"),
+        *("blobs", "checkpoints", "runs", "tensorboard", "standby", "local", "cache", "backups", "remote"),
     }
 )
 
