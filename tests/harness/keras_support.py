@@ -122,6 +122,7 @@ class Session:
         self.after_batch: Callable[[int], None] | None = None
         self.validation_batches: int | None = None
         self.seen: Any = None
+        self.warm_start: Any = None
         self.schedule: Schedule | None = None
         self._model: Any = None
         self.role: Any = "local"
@@ -133,6 +134,7 @@ class Session:
         self.schedule = Schedule(periods_of(complete))
         services = Services(complete, self.schedule, self.recorder, self.folders, self._stop)
         services.validation_batches = self.validation_batches
+        services.warm_start = self.warm_start
         outcome = KerasController(call, services).run()
         self.runs.append(Run(outcome, self.recorder, self.folders, call.model))
         return outcome.result

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from det_harness.frameworks.keras import callback_state, handles, model_state
+from det_harness.frameworks.keras import callback_state, handles, model_state, warm_start
 from det_harness.frameworks.keras.data import Feed, TrainFunction
 from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import AddedHooks
@@ -75,6 +75,9 @@ class KerasCheckpoints:
         self._files = self._files_to_keep()
         if folder is not None and progress is not None:
             self._open(folder, progress)
+        elif self._services.warm_start is not None:
+            with self._services.warm_start.folder() as source:
+                self._begin_with(source)
         for files in self._files:
             if folder is not None:
                 files.restore(folder)
@@ -154,6 +157,10 @@ class KerasCheckpoints:
 
     def _save_model(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
         model_state.save(folder, self._call, progress, logs)
+
+    def _begin_with(self, folder: Path) -> None:
+        """Give the model the weights of another trial."""
+        warm_start.begin_with(folder, self._call.model)
 
     def _restore_model(self, folder: Path) -> None:
         model_state.restore(folder, self._call, self._feed.first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.trackable.base import Trackable
 
 
 def takes_several_batches(model: Any) -> bool:
@@ -62,3 +63,22 @@ def counters_of(model: Any) -> list[Any]:
 def build_training(model: Any) -> None:
     """Build what trains a model of graphs, with the variables of its optimizer."""
     model._make_train_function()
+
+
+class WithoutOptimizers(Trackable):  # type: ignore[misc]  # TensorFlow has no types
+    """A model as checkpoints see it, but for its optimizers: what a checkpoint has of those is left there."""
+
+    def __init__(self, model: Any) -> None:
+        self._of = model
+
+    def _trackable_children(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        found = self._of._trackable_children(*args, **kwargs)
+        return {name: child for name, child in found.items() if not _is_optimizer(child)}
+
+    def _lookup_dependency(self, name: str, *args: Any) -> Any:
+        child = self._of._lookup_dependency(name, *args)
+        return None if _is_optimizer(child) else child
+
+
+def _is_optimizer(value: Any) -> bool:
+    return isinstance(value, tf.keras.optimizers.Optimizer | tf.keras.optimizers.legacy.Optimizer)

@@ -8,6 +8,7 @@ from typing import Any
 from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.graph.running_loss import RunningLoss
 from det_harness.frameworks.keras.graph.state import GraphState
+from det_native.errors import UnsupportedFeatureError
 
 
 class GraphCheckpoints(KerasCheckpoints):
@@ -28,6 +29,12 @@ class GraphCheckpoints(KerasCheckpoints):
 
     def _save_model(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
         self._state.save(folder, progress, {"logs": logs, "loss": [self._loss.total, self._loss.rows]})
+
+    def _begin_with(self, folder: Path) -> None:
+        raise UnsupportedFeatureError(
+            "Graph mode does not begin with the weights of another trial (pbt, searcher.source_trial_id, "
+            "source_checkpoint_uuid): leave eager execution on, or load the weights in build_model()."
+        )
 
     def _restore_model(self, folder: Path) -> None:
         self._loss.reset(*self._state.restore(folder))

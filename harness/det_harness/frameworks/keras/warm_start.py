@@ -1,0 +1,41 @@
+"""A trial that begins with the weights of another one: its model is read, and nothing else of the checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from det_harness.frameworks.keras import internals, model_state
+
+
+def begin_with(folder: Path, model: Any) -> None:
+    """Give a model the weights of a checkpoint; optimizer, running metrics and random numbers stay as they are.
+
+    Parameters
+    ----------
+    folder : Path
+        The checkpoint.
+    model : tf.keras.Model
+        Built and compiled.
+
+    Raises
+    ------
+    CheckpointError
+        If it is no checkpoint of Keras, or of a model with other layers or shapes.
+    """
+    model_state.progress_of(folder)
+    generators = [getattr(each, "_generator", None) for each in model_state.random_generators(model)]
+    drawn = [(each, each.state.numpy()) for each in generators if each is not None]
+    metrics = model_state.metric_values(model)
+    try:
+        status = tf.train.Checkpoint(model=internals.WithoutOptimizers(model)).read(str(folder / "model"))
+        if model.built:
+            status.assert_existing_objects_matched()
+        status.expect_partial()
+    except (AssertionError, ValueError, tf.errors.OpError) as error:
+        raise model_state.does_not_fit(model, error) from error
+    model_state.set_metric_values(model, metrics)
+    for generator, state in drawn:
+        generator.state.assign(state)
