@@ -16,7 +16,7 @@ from det_native.estimator import EstimatorNativeContext
 from det_native.estimator.call import EstimatorCall
 from det_native.schema.environment import TrialEnvironment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def receiver() -> Any:

@@ -204,6 +204,7 @@ def test_a_session_hook_that_requests_a_stop_ends_the_training_with_a_checkpoint
     assert run.reporter.checkpoints[-1][1].batch == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["map", "generator", "small shuffle"])
 def test_data_go_on_at_the_very_batch_whatever_can_be_saved_of_them(
     where: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -321,6 +322,7 @@ def test_it_begins_with_the_weights_of_another_trial_and_nothing_else(tmp_path: 
     assert [row.batch for row in second.reporter.training_rows] == [1, 2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_cached_datasets_are_written_once_and_go_on_at_the_very_record(shuffle: bool, tmp_path: Path) -> None:
     made: list[str] = []
