@@ -127,7 +127,9 @@ def test_decorated_function_keeps_its_signature_and_leading_arguments() -> None:
     assert init(config=3, context_dir="x") == (3, None, None, "x")
 
 
-@pytest.mark.parametrize(("path", "leading"), [("pytorch.init", 1), ("keras.init", 1), ("create", 2)])
+@pytest.mark.parametrize(
+    ("path", "leading"), [("pytorch.init", 1), ("keras.init", 1), ("estimator.init", 1), ("create", 2)]
+)
 def test_what_a_document_is_checked_for_is_the_signature(path: str, leading: int) -> None:
     function: Any = det.experimental
     for part in path.split("."):
