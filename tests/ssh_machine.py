@@ -133,6 +133,7 @@ class SshMachine:
     def _configure(self, more: str, **variables: str) -> None:
         environment = {
             "HOME": str(self.folder / "there"),
+            "XDG_DATA_HOME": str(self.folder / "there" / ".local/share"),  # where sshd does not let HOME be set
             "DET_HOME": str(self.home_there.path),
             "DET_SLOTS": "cpu:2",
             "TMPDIR": str(self.folder / "tmp"),

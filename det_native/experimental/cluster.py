@@ -17,6 +17,7 @@ from det_native.client.connect import connect, locate, named_master
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.persistence import over_cuts
+from det_native.client.remote.target import is_ssh
 from det_native.client.session import IDEMPOTENCY_HEADER, Session
 from det_native.client.upload import forget_bundle, note_checked, upload_bundle
 from det_native.display.environment import in_notebook
@@ -87,6 +88,8 @@ def submit(
 def send_capture(capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings) -> Experiment:
     """Send what was captured, have it checked, and create its experiment; see :func:`submit`."""
     bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
+    if is_ssh(named_master(settings.master_url) or ""):
+        bundle = _for_another_machine(bundle)
     shown = show_report(bundle.report, bundle.warnings, contents=_contents(bundle))
     try:
         shown.say("Starting a master ..." if locate(settings.master_url) is None else "Asking the master ...")
@@ -104,6 +107,12 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
     live = "" if settings.master_url else f"det.attach({detail.id}) shows it live, "
     shown.say(f"{title_of(detail.id, detail.name)} is submitted. {live}experiment.wait() waits for its end.")
     return experiment
+
+
+def _for_another_machine(bundle: Bundle) -> Bundle:
+    """Return the bundle without the place of this interpreter: what lies there on the other machine is another one."""
+    interpreter = bundle.manifest.interpreter.model_copy(update={"executable": ""})
+    return replace(bundle, manifest=bundle.manifest.model_copy(update={"interpreter": interpreter}))
 
 
 def _contents(bundle: Bundle) -> str:

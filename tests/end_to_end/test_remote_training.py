@@ -119,6 +119,7 @@ def test_it_trains_there_though_the_connection_is_killed(laptop: Laptop, kernel:
         seen = [feed.next(PATIENCE)]
         for visitor in (first, None):
             visitor = visitor or gate.next()
+            connect(machine.address).health()  # over a connection that stands again
             assert machine.cut()
             visitor.go()
         while (event := feed.next(PATIENCE)) is not None:
@@ -203,7 +204,7 @@ def test_the_connection_is_killed_at_drawn_moments(laptop: Laptop, kernel: Kerne
 
 
 @pytest.mark.long
-def test_a_cut_in_mid_upload_and_mid_download(laptop: Laptop, kernel: Kernel) -> None:
+def test_a_cut_in_mid_upload(laptop: Laptop, kernel: Kernel) -> None:
     machine = laptop.machine
     kernel.run("import os\nopen('large.bin', 'wb').write(os.urandom(60_000_000))\nblob = 'large.bin'")
     submitting = kernel.begin(
@@ -212,8 +213,6 @@ def test_a_cut_in_mid_upload_and_mid_download(laptop: Laptop, kernel: Kernel) ->
     cut_while_moving(machine)
     kernel.finish(submitting)
     kernel.run("experiment.wait(show='none')")
-    loading = kernel.begin("folder = experiment.trials[0].checkpoints[-1].download('got')")
-    kernel.finish(loading)
     assert kernel.value("len(experiment.trials[0].checkpoints[-1].load().steps)") > 200_000
 
 
