@@ -217,12 +217,12 @@ class SshMachine:
 
     def end_masters(self) -> None:
         """End the master there, and all that it has started."""
-        found = self.processes()
-        for process in found:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        _, alive = psutil.wait_procs(found, timeout=PATIENCE)
-        assert not alive
+        while found := self.processes():  # one that was being started is found the next time
+            for process in found:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            _, alive = psutil.wait_procs(found, timeout=PATIENCE)
+            assert not alive
 
     @contextmanager
     def as_seen_here(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshMachine]:
