@@ -90,7 +90,8 @@ def ours(folder: Path, communicator: Communicator) -> float:
             "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": BATCHES}},
             "checkpoint_policy": "none",
             "resources": {"slots_per_trial": 2},
-        }
+        },
+        framework="keras",
     ).model_dump(mode="json")
     ranks = Ranks(communicator.rank, communicator.size, communicator.rank, communicator.size)
     environment = TrialEnvironment(config=config, hparams=hparams, ranks=ranks)

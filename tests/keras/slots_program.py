@@ -150,6 +150,7 @@ class Run:
             ranks=Ranks(rank, size, rank, size),
         )
         self.storage = CheckpointStorage(str(folder))
+        self.folder = folder
         self.reporter = LocalReporter("val_loss")
         self.model: Any = None
 
@@ -188,9 +189,11 @@ class Run:
     def result(self) -> dict[str, Any]:
         """Return what is compared."""
         return {
+            "folder": self.folder,
             "weights": self.model.get_weights(),
             "training": [(row.batch, dict(row.metrics)) for row in self.reporter.training_rows],
             "validation": [(row.batch, dict(row.metrics)) for row in self.reporter.validation_rows],
+            "manifests": [manifest for _, manifest in self.reporter.checkpoints],
             "checkpoints": [manifest.batch for _, manifest in self.reporter.checkpoints],
             "scale": float(getattr(self.model.optimizer, "loss_scale", 0.0)),
             "iterations": int(self.model.optimizer.iterations),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import slots_program
+from det_harness.ranks.communicator import OneProcess
 
 from det_native.frameworks import has_horovod
 
@@ -114,6 +115,18 @@ def test_two_slots_end_where_one_does(pair: Pair, tmp_path: Path) -> None:
 
 def test_stopped_and_continued_it_ends_with_the_same_bits_on_each_slot(pair: Pair) -> None:
     assert_same_bits(pair["whole"], pair["parts"])
+
+
+def test_on_another_number_of_slots_it_goes_on_and_says_what_that_means(pair: Pair, caplog: Any) -> None:
+    stopped = pair["parts"][0]
+    run = slots_program.Run(stopped["folder"], OneProcess(), slots_program.CASES["whole"])
+    run.run(stopped["manifests"][1])  # after 11 of 15 batches
+    assert "The checkpoint was made on 2 slot(s), the trial has 1 now" in caplog.text
+    found = run.result()
+    assert [batch for batch, _ in found["training"]] == [12, 13, 14, 15]
+    assert found["iterations"] == pair["whole"][0]["iterations"]
+    # Dropout differs; what was learnt before does not.
+    assert 0 < differ(found, pair["whole"][0]) < 0.5
 
 
 @pytest.mark.long
