@@ -15,6 +15,7 @@ from det_native.errors import TrialDefinitionError
 from det_native.horovod import HorovodContext
 from det_native.keras import precision
 from det_native.keras.base_context import TFKerasContext
+from det_native.keras.internals import draw_seeds_of_initializers_from
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
@@ -148,10 +149,8 @@ def seed_keras(seed: int) -> None:
 
     As ``tf.keras.utils.set_random_seed``, but the generators of Python and numpy, the user's own, stay as they are.
     """
-    from keras.src import backend
-
     tf.random.set_seed(seed)
-    backend._SEED_GENERATOR.generator = _Seeds(seed)
+    draw_seeds_of_initializers_from(_Seeds(seed))
 
 
 _SUBMITTED = "_det_native_submitted"

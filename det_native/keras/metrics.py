@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from det_native.keras.internals import metrics_given
+
 _OVERRIDABLE = ("compute_loss", "compute_metrics", "evaluate", "make_test_function", "test_step")
 
 
@@ -27,10 +29,9 @@ def certain_metrics(model: Any) -> list[str] | None:
     compiled = getattr(model, "compiled_metrics", None)
     if compiled is None or any(getattr(kind, name) is not getattr(tf.keras.Model, name) for name in _OVERRIDABLE):
         return None
-    if len(model.outputs or ()) != 1 or any(layer._metrics for layer in model._flatten_layers()):
+    if len(model.outputs or ()) != 1 or (given := metrics_given(model)) is None:
         return None
-    given = tf.nest.flatten([compiled._user_metrics, compiled._user_weighted_metrics])
-    names = [_name(metric) for metric in given if metric is not None]
+    names = [_name(metric) for metric in given]
     return None if None in names else ["loss", *(name for name in names if name)]
 
 

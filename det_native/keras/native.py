@@ -22,6 +22,7 @@ from det_native.keras.data import (
     describe_validation,
 )
 from det_native.keras.fit_arguments import bind, check_numbers
+from det_native.keras.internals import is_compiled
 from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import GlobalState, ReplayableStream, global_state, seeded_state, swapped_state
 from det_native.keras.values import number_of
@@ -345,11 +346,6 @@ class FitCall:
         if size is None or not self.training.kind.indexed or size <= int(self.training.records or 0):
             return None
         return f"is {size}, but there are only {self.training.records} records to train on: an epoch is one batch."
-
-
-def is_compiled(model: Any) -> bool:
-    """Whether a model is compiled; one of graph mode says so itself only when it knows its inputs."""
-    return bool(getattr(model, "_is_compiled", False)) or getattr(model, "optimizer", None) is not None
 
 
 def _is_backup(callback: Any) -> bool:

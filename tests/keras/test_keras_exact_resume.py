@@ -13,7 +13,6 @@ import pytest
 import tensorflow as tf
 from det_harness.frameworks.base import harness_for
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
-from det_harness.frameworks.keras.internals import takes_several_batches
 from det_harness.local.report import LocalReporter
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
@@ -318,7 +317,7 @@ class TestDatasetFeed:
 
 
 class TestPrivateAttributes:
-    """Of tf.data and tf.keras 2.15: each is what ``pipelines.py`` and ``internals.py`` take it for."""
+    """Of tf.data: each is what ``pipelines.py`` takes it for."""
 
     def test_dataset_inputs(self) -> None:
         numbers = tf.data.Dataset.range(3)
@@ -352,9 +351,3 @@ class TestPrivateAttributes:
         assert reseedings(tf.data.Dataset.zip((numbers.shuffle(2), numbers.shuffle(3))).batch(2)) == (2, True)
         assert reseedings(numbers.shuffle(2).repeat(2)) == (1, False)
         assert reseedings(numbers.shuffle(2).concatenate(numbers)) == (1, False)
-
-    @pytest.mark.parametrize(("given", "several"), [(None, False), (1, False), (3, True), ("auto", True)])
-    def test_model_steps_per_execution(self, given: Any, several: bool) -> None:
-        model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-        model.compile("sgd", "mse", steps_per_execution=given)
-        assert takes_several_batches(model) is several

@@ -23,9 +23,10 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras import handles
-from det_harness.frameworks.keras.model_state import SET_BY_KERAS, parts_of
+from det_harness.frameworks.keras.model_state import parts_of
 from det_harness.trial import state_files
 from det_native.keras.callbacks import keeps_own_state
+from det_native.keras.internals import SET_BY_KERAS
 
 logger = logging.getLogger("det_native")
 

@@ -15,10 +15,10 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
-from det_harness.frameworks.keras.internals import takes_several_batches
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
 from det_harness.frameworks.keras.shares import Share
 from det_native.keras.data import Data, Kind
+from det_native.keras.internals import takes_several_batches
 from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
 from det_native.keras.values import number_of
 from det_native.schema.environment import TrialEnvironment

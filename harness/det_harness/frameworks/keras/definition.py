@@ -17,7 +17,8 @@ from det_native.keras import precision
 from det_native.keras.adapter import GENERATOR_REFUSED, SequenceAdapter
 from det_native.keras.caches.decorators import check_after_cache
 from det_native.keras.context import seed_keras
-from det_native.keras.native import QUEUE_ARGUMENTS, FitCall, is_compiled
+from det_native.keras.internals import is_compiled
+from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
 from det_native.keras.switches import suppressed
 from det_native.keras.trial import TFKerasTrial
 from det_native.keras.trial_context import TFKerasTrialContext

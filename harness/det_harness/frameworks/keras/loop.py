@@ -28,6 +28,7 @@ from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import refuse_too_many, scalar
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
+from det_native.keras import internals
 from det_native.keras.callbacks import Callback
 from det_native.keras.native import FitCall
 from det_native.schema.numbers import shown_number
@@ -127,7 +128,7 @@ class TrainingCallbacks(NamingCallbacks):
     def _enter_model(self) -> None:
         """Put into the model what shows us the iterator of its data."""
         model = self.model
-        model._training_state = self
+        internals.begin_fit(model, self)
         # With the first batch it is known that there is one; from then on the feed's function is called directly.
         self._train_function = train = model.train_function
 
@@ -140,7 +141,7 @@ class TrainingCallbacks(NamingCallbacks):
         model.train_function = first
 
     def maybe_load_initial_counters_from_ckpt(self, _: int, initial_epoch: int, mode: Any = None) -> tuple[int, int]:
-        """Say where training starts; Keras asks this of ``_training_state`` before its first epoch."""
+        """Say where training starts; Keras asks this before its first epoch."""
         epochs, step = divmod(self._done, self._controller.steps)
         ended = self._done >= self._schedule.periods.length or self._schedule.progress.ended
         if step == 0 or ended:
@@ -260,10 +261,7 @@ class TrainingCallbacks(NamingCallbacks):
     def leave_model(self) -> None:
         """Take back what was put into the model."""
         model = self.model
-        model._training_state = None
-        # Keras keeps the validation data of a fit that raised, and would validate the next fit on them.
-        for name in ("_should_eval", "_eval_data_handler"):
-            model.__dict__.pop(name, None)
+        internals.end_fit(model)
         if self._train_function is not None:
             model.train_function = self._train_function
 
@@ -301,7 +299,7 @@ class TrainingCallbacks(NamingCallbacks):
             self._cut = True
         self._agree_on_end()
         if self.model.stop_training:  # by us, or by a callback that has seen a validation of this very batch
-            self.model.__dict__["_should_eval"] = lambda *_: False
+            internals.leave_validation_out(self.model)
 
     def _act(self, validation: dict[str, Any] | None = None) -> None:
         """Do what is due, up to the next batch or the end.

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.ops import stateful_random_ops
 
-from det_harness.frameworks.keras import internals
 from det_harness.trial import rng, state_files
 from det_native.errors import CheckpointCorruptError, CheckpointError
-from det_native.keras import precision
+from det_native.keras import internals, precision
 from det_native.keras.native import FitCall
 from det_native.keras.streams import swapped_state
 
@@ -26,8 +24,6 @@ logger = logging.getLogger("det_native")
 
 _FORMAT = 1
 _OWN = "own"
-# Attributes of callbacks that Keras sets itself.
-SET_BY_KERAS = frozenset({"model", "params", "validation_data", "_supports_tf_logs", "_chief_worker_only"})
 
 
 def seed_random_layers(model: Any, seed: int, rank: int = 0) -> None:
@@ -37,16 +33,10 @@ def seed_random_layers(model: Any, seed: int, rank: int = 0) -> None:
     seed of its own keeps it; the others get seeds that follow from the trial's, and differ by rank.
     """
     switched = False
-    for index, random in enumerate(random_generators(model)):
-        if random._rng_type != random.RNG_LEGACY_STATEFUL:
-            random._maybe_init()
-            continue
-        if random._seed is None:
-            entropy = [seed, index, rank] if rank else [seed, index]
-            random._seed = int(np.random.SeedSequence(entropy).generate_state(1)[0] & 0x7FFFFFFF)
-        random._rng_type, random._built = random.RNG_STATEFUL, False
-        random._maybe_init()
-        switched = True
+    for index, random in enumerate(internals.random_generators(model)):
+        entropy = [seed, index, rank] if rank else [seed, index]
+        own = int(np.random.SeedSequence(entropy).generate_state(1)[0] & 0x7FFFFFFF)
+        switched = internals.make_saveable(random, own) or switched
     if switched:  # graphs traced before would go on with the old ops
         model.train_function = model.test_function = model.predict_function = None
 
@@ -71,7 +61,10 @@ def restore_own(folder: Path, call: FitCall) -> None:
 
 
 def _save_training(folder: Path, call: FitCall, progress: dict[str, Any], logs: dict[str, float]) -> None:
-    more = {"train_counter": int(call.model._train_counter), "optimizer_variables": _optimizer_variables(call.model)}
+    more = {
+        "train_counter": internals.batches_trained(call.model),
+        "optimizer_variables": _optimizer_variables(call.model),
+    }
     save_beside(folder, call.model, progress, {"logs": logs, **more})
 
 
@@ -122,7 +115,7 @@ def _restore_training(folder: Path, call: FitCall) -> None:
     """Bring all but the model to where it was, which has its metrics already."""
     training = state_files.load(folder, "training")
     set_metric_values(call.model, training["metrics"])
-    call.model._train_counter.assign(training["train_counter"])
+    internals.count_batches_from(call.model, training["train_counter"])
     rng.load(folder)
 
 
@@ -248,26 +241,18 @@ def _optimizer_variables(model: Any) -> int:
 
 def _trackable(model: Any) -> tf.train.Checkpoint:
     parts: dict[str, Any] = {"model": model}
-    random = [each._generator for each in random_generators(model) if getattr(each, "_generator", None) is not None]
-    if stateful_random_ops.global_generator is not None:
-        parts["global_random"] = stateful_random_ops.global_generator
-    return tf.train.Checkpoint(**parts, random=random)
+    if (of_all := internals.global_generator()) is not None:
+        parts["global_random"] = of_all
+    return tf.train.Checkpoint(**parts, random=internals.generators_of(model))
 
 
 def _own_variables(model: Any) -> list[Any]:
     """Return what differs by rank: random states, and what is not trained (moving means, say)."""
     found: dict[int, Any] = {id(variable): variable for variable in model.non_trainable_weights}
-    generators = [getattr(each, "_generator", None) for each in random_generators(model)]
-    for generator in (*generators, stateful_random_ops.global_generator):
+    for generator in (*internals.generators_of(model), internals.global_generator()):
         if generator is not None:
             found[id(generator.state)] = generator.state
     return list(found.values())
-
-
-def random_generators(model: Any) -> list[Any]:
-    """Return what the layers that draw random numbers draw them from."""
-    found = (getattr(layer, "_random_generator", None) for layer in model._flatten_layers())
-    return [each for each in found if hasattr(each, "_rng_type")]
 
 
 def parts_of(model: Any) -> dict[tuple[str, int], Any]:
@@ -279,7 +264,7 @@ def parts_of(model: Any) -> dict[tuple[str, int], Any]:
         "variable": model.variables,
         "slot": variables() if callable(variables) else variables,
         "metric": model.metrics,
-        "layer": model._flatten_layers(include_self=False),
+        "layer": internals.layers_of(model, include_self=False),
         "optimizer": [optimizer],
         "model": [model],
     }

@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from det_harness.frameworks.keras import internals, model_state
+from det_harness.frameworks.keras import model_state
+from det_native.keras import internals
 
 
 def begin_with(folder: Path, model: Any) -> None:
@@ -26,8 +27,7 @@ def begin_with(folder: Path, model: Any) -> None:
         If it is no checkpoint of Keras, or of a model with other layers or shapes.
     """
     model_state.progress_of(folder)
-    generators = [getattr(each, "_generator", None) for each in model_state.random_generators(model)]
-    drawn = [(each, each.state.numpy()) for each in generators if each is not None]
+    drawn = [(each, each.state.numpy()) for each in internals.generators_of(model)]
     metrics = model_state.metric_values(model)
     try:
         status = tf.train.Checkpoint(model=internals.WithoutOptimizers(model)).read(str(folder / "model"))

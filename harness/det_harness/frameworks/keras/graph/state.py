@@ -10,9 +10,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from det_harness.frameworks.keras import internals, model_state
+from det_harness.frameworks.keras import model_state
 from det_harness.trial import rng, state_files
 from det_native.errors import CheckpointError, UnsupportedFeatureError
+from det_native.keras import internals
 
 logger = logging.getLogger("det_native")
 
@@ -51,7 +52,7 @@ class GraphState:
         model.test_on_batch(x, y, weight)
         internals.build_training(model)
         model.reset_metrics()
-        if model_state.random_generators(model):
+        if internals.random_generators(model):
             logger.warning(
                 "In graph mode the position of dropout and other random layers is in no checkpoint: after a restart "
                 "their random numbers start again, so the trial does not end exactly as it would have."

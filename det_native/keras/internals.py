@@ -1,0 +1,179 @@
+"""Private attributes of tf.keras 2.15, which has no public ones for what is asked here; those of tf.data are in
+``pipelines.py``.
+
+That version is frozen. ``tests/keras/test_keras_internals.py`` has a test for each, which names it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import stateful_random_ops
+from tensorflow.python.trackable.base import Trackable
+
+# Attributes of callbacks that Keras sets itself.
+SET_BY_KERAS = frozenset({"model", "params", "validation_data", "_supports_tf_logs", "_chief_worker_only"})
+
+
+def takes_several_batches(model: Any) -> bool:
+    """Return whether one call of the model's training function takes several batches (``steps_per_execution``)."""
+    steps = model._steps_per_execution
+    return bool(model._autotune_steps_per_execution) or (steps is not None and int(steps) > 1)
+
+
+def use_older_optimizer(model: Any) -> None:
+    """Give a model the form of its optimizer that graphs train with, and whose state their checkpoints have.
+
+    The other form cannot be used in a graph.
+    """
+    from keras.src.optimizers import convert_to_legacy_optimizer
+
+    optimizer = model.optimizer
+    if not isinstance(optimizer, tf.keras.optimizers.Optimizer):
+        return
+    serialized = optimizer._serialize_hyperparameter
+
+    def value(given: Any) -> Any:
+        # In a graph it cannot read the learning rate, and nobody has initialised the variable.
+        if tf.executing_eagerly() or not isinstance(given, tf.Variable):
+            return serialized(given)
+        session = tf.compat.v1.keras.backend.get_session()
+        session.run(given.initializer)
+        return session.run(given)
+
+    optimizer._serialize_hyperparameter = value
+    try:
+        model.optimizer = convert_to_legacy_optimizer(optimizer)
+    finally:
+        optimizer._serialize_hyperparameter = serialized
+
+
+def build_optimizer(model: Any) -> None:
+    """Make the variables of the model's optimizer; one of the older form makes them with its first step."""
+    build = getattr(model.optimizer, "build", None) or getattr(model.optimizer, "_create_all_weights", None)
+    if build is not None:
+        build(model.trainable_variables)
+
+
+def metrics_of(model: Any) -> list[Any]:
+    """Return the metrics of a model, with those of the losses of its outputs."""
+    of_graphs = getattr(model, "_get_training_eval_metrics", None)
+    return list(model.metrics if of_graphs is None else of_graphs())
+
+
+def counters_of(model: Any) -> list[Any]:
+    """Return the variables that count the steps of a model; one of graphs has none."""
+    names = ("_train_counter", "_test_counter", "_predict_counter")
+    return [getattr(model, name) for name in names if hasattr(model, name)]
+
+
+def build_training(model: Any) -> None:
+    """Build what trains a model of graphs, with the variables of its optimizer."""
+    model._make_train_function()
+
+
+def begin_fit(model: Any, start: Any) -> None:
+    """Have Keras ask `start` where training starts, as it asks ``BackupAndRestore``."""
+    model._training_state = start
+
+
+def end_fit(model: Any) -> None:
+    """Take back :func:`begin_fit` and :func:`leave_validation_out`, and the validation data of a fit that raised.
+
+    Keras would validate the next fit on them.
+    """
+    model._training_state = None
+    for name in ("_should_eval", "_eval_data_handler"):
+        vars(model).pop(name, None)
+
+
+def leave_validation_out(model: Any) -> None:
+    """Have Keras end the epoch without a validation."""
+    vars(model)["_should_eval"] = lambda *_: False
+
+
+def is_compiled(model: Any) -> bool:
+    """Whether a model is compiled; one of graph mode says so itself only when it knows its inputs."""
+    return bool(getattr(model, "_is_compiled", False)) or getattr(model, "optimizer", None) is not None
+
+
+def batches_trained(model: Any) -> int:
+    """Return how many batches a model counts."""
+    return int(model._train_counter)
+
+
+def count_batches_from(model: Any, batches: int) -> None:
+    """Have a model count on from `batches`."""
+    model._train_counter.assign(batches)
+
+
+def layers_of(model: Any, *, include_self: bool = True) -> list[Any]:
+    """Return the layers of a model and theirs in turn."""
+    return list(model._flatten_layers(include_self=include_self))
+
+
+def metrics_given(model: Any) -> list[Any] | None:
+    """Return what a model was compiled with as metrics; None where its layers add others."""
+    if any(layer._metrics for layer in layers_of(model)):
+        return None
+    given = tf.nest.flatten([model.compiled_metrics._user_metrics, model.compiled_metrics._user_weighted_metrics])
+    return [metric for metric in given if metric is not None]
+
+
+def random_generators(model: Any) -> list[Any]:
+    """Return what the layers that draw random numbers draw them from."""
+    found = (getattr(layer, "_random_generator", None) for layer in layers_of(model))
+    return [each for each in found if hasattr(each, "_rng_type")]
+
+
+def make_saveable(random: Any, seed: int) -> bool:
+    """Give what a layer draws random numbers from a state that can be saved; return whether it had none.
+
+    One with a seed of its own keeps it.
+    """
+    if random._rng_type != random.RNG_LEGACY_STATEFUL:
+        random._maybe_init()
+        return False
+    if random._seed is None:
+        random._seed = seed
+    random._rng_type, random._built = random.RNG_STATEFUL, False
+    random._maybe_init()
+    return True
+
+
+def generators_of(model: Any) -> list[Any]:
+    """Return the generators of the layers that draw random numbers from one."""
+    found = (getattr(each, "_generator", None) for each in random_generators(model))
+    return [each for each in found if each is not None]
+
+
+def global_generator() -> Any:
+    """Return TensorFlow's global generator, None if nothing has asked for it: asking makes it."""
+    return stateful_random_ops.global_generator
+
+
+def draw_seeds_of_initializers_from(generator: Any) -> None:
+    """Have Keras draw the seeds of initializers from a ``random.Random``."""
+    from keras.src import backend
+
+    backend._SEED_GENERATOR.generator = generator
+
+
+class WithoutOptimizers(Trackable):  # type: ignore[misc]  # TensorFlow has no types
+    """A model as checkpoints see it, but for its optimizers: what a checkpoint has of those is left there."""
+
+    def __init__(self, model: Any) -> None:
+        self.of_model = model
+
+    def _trackable_children(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        found = self.of_model._trackable_children(*args, **kwargs)
+        return {name: child for name, child in found.items() if not _is_optimizer(child)}
+
+    def _lookup_dependency(self, name: str, *args: Any) -> Any:
+        child = self.of_model._lookup_dependency(name, *args)
+        return None if _is_optimizer(child) else child
+
+
+def _is_optimizer(value: Any) -> bool:
+    return isinstance(value, tf.keras.optimizers.Optimizer | tf.keras.optimizers.legacy.Optimizer)
