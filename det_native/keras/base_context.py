@@ -83,6 +83,16 @@ class TFKerasContext(HorovodTrialContext):
         self._wrapped_datasets.add(wrapped)
         return wrapped
 
+    def is_shared(self, dataset: Any) -> bool:
+        """Return whether each process has its own part of a Dataset: it, or one that it is made of, is wrapped."""
+        above = [dataset]
+        while above:
+            found = above.pop()
+            if found in self._wrapped_datasets or is_cached(found):
+                return True
+            above += inputs_of(found)
+        return False
+
     def _refuse_wrapped(self, dataset: Any) -> None:
         above = [dataset] if self.env.managed else []
         while above:

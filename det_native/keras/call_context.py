@@ -23,5 +23,8 @@ class CallContext(Protocol):
     def get_stop_requested(self) -> bool:
         """Return whether the user's code asks for an early end."""
 
+    def is_shared(self, dataset: Any) -> bool:
+        """Return whether each process has its own part of a Dataset."""
+
     def release_model(self, model: Any) -> None:
         """Make a wrapped model plain Keras again."""

@@ -22,6 +22,13 @@ def takes_several_batches(model: Any) -> bool:
     return bool(model._autotune_steps_per_execution) or (steps is not None and int(steps) > 1)
 
 
+def class_weighting(class_weight: dict[int, float]) -> Any:
+    """Return what Keras maps over a Dataset of ``(x, y)`` or ``(x, y, sample_weight)`` for weights of classes."""
+    from keras.src.engine import data_adapter
+
+    return data_adapter._make_class_weight_map_fn(class_weight)
+
+
 def use_older_optimizer(model: Any) -> None:
     """Give a model the form of its optimizer that graphs train with, and whose state their checkpoints have.
 

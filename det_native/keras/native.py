@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.call_context import CallContext
 from det_native.keras.data import (
     Data,
@@ -102,6 +103,9 @@ class FitCall:
             raise TrialDefinitionError("The model is not compiled. Call model.compile(...) before fit().")
         arguments, given, extra = bind(model, method, args, kwargs)
         check_numbers(arguments)
+        queues = [_unpacked(arguments, name) for name in ("x", "validation_data")]
+        arguments.update(queues[0])
+        given |= set(queues[0])
         training = describe(arguments["x"], arguments["y"], arguments["sample_weight"])
         validation = describe_validation(arguments["validation_data"])
         if arguments["validation_split"] and validation is None:
@@ -110,7 +114,9 @@ class FitCall:
             training = Data(Kind.GENERATOR, ReplayableStream(training.x))
         if validation is not None and validation.kind is Kind.GENERATOR:
             validation = Data(Kind.GENERATOR, ReplayableStream(validation.x, apart=True))
-        return cls(context, model, arguments, given, extra, training, validation)
+        call = cls(context, model, arguments, given, extra, training, validation)
+        call.validation_queue = {**call.validation_queue, **queues[1]}
+        return call
 
     @property
     def quiet(self) -> bool:
@@ -251,6 +257,7 @@ class FitCall:
             exceeding = self._exceeding(environment.per_slot_batch_size)
             if exceeding:
                 logger.warning("hyperparameters.global_batch_size %s", exceeding)
+        self._check_dataset(environment)
         check_shards(self.training, environment, "The training data")
         check_shards(self.validation, environment, "The validation data")
         metric = environment.metric or ""
@@ -276,6 +283,24 @@ class FitCall:
                 f"searcher.metric is '{metric}', but the model is compiled to report {', '.join(names)}. "
                 f"{suggestion(metric, names)}Add the metric to model.compile(metrics=[...]), or set searcher.metric to "
                 "one of these."
+            )
+
+    def _check_dataset(self, environment: TrialEnvironment) -> None:
+        """Refuse Datasets that would be read by every process whole, or never end."""
+        slots = max(1 if environment.native_parallel else environment.slots, environment.ranks.size)
+        data = self.training
+        if slots > 1 and data.kind is Kind.DATASET and not self.context.is_shared(data.x):
+            raise InvalidDataError(
+                f"The training Dataset is not wrapped, and each of the {slots} processes would read all of it: call "
+                "dataset = context.wrap_dataset(dataset) right after it is made."
+            )
+        held_out = self.validation
+        if held_out is None or held_out.kind is not Kind.DATASET or self.arguments["validation_steps"] is not None:
+            return
+        if number_of(held_out.x.cardinality()) == tf.data.INFINITE_CARDINALITY:
+            raise InvalidDataError(
+                "The validation Dataset has no end: leave repeat() out, or say how many batches a validation has, by "
+                "validation_steps of fit() or of context.configure_fit()."
             )
 
     def _own_batch_size(self) -> int:
@@ -362,3 +387,12 @@ def _positive(count: int, kind: Kind) -> int:
     if count < 1:
         raise InvalidDataError(f"{kind} is empty: there are no batches to train on.")
     return count
+
+
+def _unpacked(arguments: dict[str, Any], name: str) -> dict[str, Any]:
+    """Put the Sequence of a ``SequenceAdapter`` into its place; return how it is to be read."""
+    adapter = arguments[name]
+    if not isinstance(adapter, SequenceAdapter):
+        return {}
+    arguments[name] = adapter.sequence
+    return {key: getattr(adapter, key) for key in QUEUE_ARGUMENTS}

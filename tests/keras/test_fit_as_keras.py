@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import tensorflow as tf
 
 import det_native as det
@@ -412,3 +413,45 @@ def test_what_is_typed_wrong_is_told_in_a_sentence() -> None:
         model.fit(X, Y, epoch=2)
     with pytest.raises(ValueError, match="units"):
         det.experimental.keras.init(local=True).wrap_model(TwoLayers(units=-1))
+
+
+class Pairs(tf.keras.utils.Sequence):  # type: ignore[misc]
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, index: int) -> Any:
+        rows = slice(10 * index, 10 * index + 10)
+        return X[rows], Y[rows]
+
+
+@pytest.mark.parametrize("kind", ["dataset", "weighted dataset", "sparse", "sequence"])
+def test_weights_of_classes_count_whatever_the_data_are(kind: str) -> None:
+    given: dict[str, dict[str, Any]] = {
+        "dataset": {"x": lambda: dataset()},
+        "weighted dataset": {"x": lambda: tf.data.Dataset.from_tensor_slices((X, Y, WEIGHTS)).batch(10, True)},
+        "sparse": {"x": scipy.sparse.csr_matrix(X), "y": Y, "batch_size": 10},
+        "sequence": {"x": Pairs},
+    }
+    arguments = {"epochs": 2, "class_weight": {0: 0.2, 1: 3.0}, **given[kind]}
+    ours = fitted(classifier, arguments, wrap=True)
+    assert_same(ours, fitted(classifier, arguments, wrap=False))
+    unweighted, _ = fitted(classifier, {**arguments, "class_weight": None}, wrap=False)
+    assert ours[0].history["loss"] != pytest.approx(unweighted.history["loss"])
+
+
+def test_a_metric_of_several_values_stays_in_the_history(caplog: pytest.LogCaptureFixture) -> None:
+    def compiled_with(model: Any) -> Any:
+        loss = tf.keras.losses.CategoricalCrossentropy(from_logits=True)
+        model.compile("sgd", loss, metrics=[tf.keras.metrics.F1Score()])
+        return model
+
+    labels = tf.one_hot(Y, 2).numpy()
+    context = det.experimental.keras.init(local=True)
+    model = compiled_with(context.wrap_model(classifier()))
+    history = model.fit(X, labels, epochs=2, shuffle=False, verbose=0, validation_data=(X, labels)).history
+    plain = compiled_with(classifier()).fit(X, labels, epochs=2, shuffle=False, verbose=0, validation_data=(X, labels))
+    for name, values in plain.history.items():
+        assert np.allclose(history[name], values, rtol=1e-4), name
+    warned = [record.message for record in caplog.records if "has several values" in record.message]
+    assert len(warned) == 1
+    assert "'val_f1_score'" in warned[0]

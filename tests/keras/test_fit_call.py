@@ -11,7 +11,7 @@ import tensorflow as tf
 from det_harness.frameworks.keras.arrays import packed
 
 from det_native.errors import ArgumentError, InvalidDataError, SignatureError, TrialDefinitionError
-from det_native.keras import FitCall, TFKerasNativeContext
+from det_native.keras import FitCall, SequenceAdapter, TFKerasNativeContext
 from det_native.schema.environment import TrialEnvironment
 
 pytestmark = pytest.mark.slow
@@ -223,3 +223,33 @@ def test_a_configured_batch_size_above_the_data_is_one_batch_and_told(caplog: py
     call.check(environment)
     assert "hyperparameters.global_batch_size is 200, but there are only 100 records" in caplog.text
     assert (call.per_slot_batch_size(environment), call.steps_per_epoch(environment)) == (100, 1)
+
+
+def test_a_dataset_that_several_processes_would_read_whole_is_refused() -> None:
+    two = {"resources": {"slots_per_trial": 2}}
+    made = context(two)
+    call = made.wrap_model(model()).fit(dataset())
+    with pytest.raises(InvalidDataError, match="not wrapped, and each of the 2 processes would read all of it"):
+        call.check(made.env)
+    made = context(two)
+    rows = made.wrap_dataset(tf.data.Dataset.from_tensor_slices((X, Y))).shuffle(10).batch(5).prefetch(1)
+    made.wrap_model(model()).fit(rows).check(made.env)
+
+
+def test_validation_data_without_an_end_need_a_number_of_batches() -> None:
+    endless = dataset().repeat()
+    call = fit(X, Y, validation_data=endless)
+    with pytest.raises(InvalidDataError, match="The validation Dataset has no end: leave repeat"):
+        call.check(call.context.env)
+    call = fit(X, Y, validation_data=endless, validation_steps=2)
+    call.check(call.context.env)
+
+
+def test_an_adapter_says_how_its_sequence_is_read() -> None:
+    training = SequenceAdapter(Twelves(), workers=3, use_multiprocessing=False, max_queue_size=7)
+    call = fit(training, validation_data=SequenceAdapter(Twelves(), workers=2, use_multiprocessing=False))
+    assert isinstance(call.training.x, Twelves)
+    assert (call.arguments["workers"], call.arguments["max_queue_size"]) == (3, 7)
+    assert call.validation is not None
+    assert isinstance(call.validation.x, Twelves)
+    assert call.validation_queue["workers"] == 2

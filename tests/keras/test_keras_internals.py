@@ -34,6 +34,14 @@ def test_steps_per_execution(given: Any, several: bool) -> None:
     assert internals.takes_several_batches(made(steps_per_execution=given)) is several
 
 
+def test_make_class_weight_map_fn() -> None:
+    """``_make_class_weight_map_fn``: it adds the weights of classes to the batches of a Dataset."""
+    labels = np.array([0, 1, 1, 0])
+    rows = tf.data.Dataset.from_tensor_slices((X[:4], labels)).batch(4).map(internals.class_weighting({0: 1.0, 1: 5.0}))
+    [(_, _, weights)] = rows
+    assert weights.numpy().tolist() == [1.0, 5.0, 5.0, 1.0]
+
+
 def test_serialize_hyperparameter() -> None:
     """``_serialize_hyperparameter``: the optimizer is as before once it has been turned into the older form."""
     model = made()

@@ -103,6 +103,23 @@ def test_each_kind_of_data_trains_and_comes_back(kind: str) -> None:
     assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(history[1], rel=1e-5)
 
 
+def test_a_checkpoint_is_loaded_where_the_data_are_not() -> None:
+    class Trial(Small):
+        there = True
+
+        def build_training_data_loader(self) -> Any:
+            assert self.there, "the data are elsewhere"
+            return X, Y
+
+        def build_validation_data_loader(self) -> Any:
+            return self.build_training_data_loader()
+
+    experiment = det.experimental.create(Trial, CONFIG, local=True)
+    Trial.there = False
+    model = experiment.top_checkpoint().load()
+    assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(min(experiment.history["val_loss"]), rel=1e-5)
+
+
 class Threads(Rows):
     """Notes in which threads it is read."""
 

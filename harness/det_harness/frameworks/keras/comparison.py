@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from det_harness.trial.services import Services
 from det_native.errors import TrialDefinitionError
 from det_native.keras.metrics import certain_metrics, greater_is_better
@@ -30,6 +32,7 @@ class Comparison:
         self._call = call
         self._services = services
         self._looked = False
+        self._several: set[str] = set()
 
     def trained(self, logs: Mapping[str, Any]) -> None:
         """Look at what the first batch reported.
@@ -58,11 +61,21 @@ class Comparison:
             # A test_step() of the model's own most likely reports what its train_step() does; `validated` sees it.
             self._choose(_VALIDATION + names[0])
 
-    def validated(self, found: Mapping[str, Any]) -> None:
-        """Look at what a validation reported."""
+    def validated(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Look at what a validation gave; return what is to be reported: metrics of several values are not."""
         metric = self._services.environment.metric
         if metric and found and metric not in found:
             self._choose(next(iter(found)))
+        compared = self._services.environment.metric
+        several = {name for name, value in found.items() if name != compared and np.ndim(value) > 0}
+        for name in sorted(several - self._several):
+            logger.warning(
+                "The metric '%s' has several values, and is not reported: only History has it. Give it an average, "
+                "such as F1Score(average='macro'), to see it here.",
+                name,
+            )
+        self._several |= several
+        return {name: value for name, value in found.items() if name not in several}
 
     def _choose(self, name: str) -> None:
         if self._call.context.metric_said:

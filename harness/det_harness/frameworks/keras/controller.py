@@ -142,8 +142,7 @@ class KerasController(TrainingPort):
             found = self.ranks.merged(self.call.model, found) if self.ranks.several else found
         else:
             found = {}
-        self.comparison.validated(found)
-        yield found or None
+        yield self.comparison.validated(found) or None
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""

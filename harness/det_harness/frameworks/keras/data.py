@@ -75,7 +75,8 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     if data.kind is Kind.GENERATOR:
         return _GeneratorFeed(call, share)
     if data.kind is Kind.DATASET:
-        return DatasetFeed(data.x, in_one_pass=takes_several_batches(call.model))
+        in_one_pass = takes_several_batches(call.model)
+        return DatasetFeed(data.x, in_one_pass=in_one_pass, class_weight=call.arguments["class_weight"])
     batch_size = call.per_slot_batch_size(environment) if data.kind.indexed else 0
     if data.kind is Kind.ARRAYS:
         return _ArrayFeed(data, batch_size, shuffle, seed, share)
@@ -83,7 +84,8 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
         rows = tf.data.Dataset.from_tensor_slices(packed(data))
         rows = rows.shuffle(int(data.records or 0), seed) if shuffle else rows
         rows = rows.shard(share.size, share.rank).batch(batch_size)
-        return DatasetFeed(rows, in_one_pass=takes_several_batches(call.model))
+        in_one_pass = takes_several_batches(call.model)
+        return DatasetFeed(rows, in_one_pass=in_one_pass, class_weight=call.arguments["class_weight"])
     if data.kind is Kind.ARRAY_LIKES:
         rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed, share=share)
         return _IndexedFeed(call, View(rows, steps))

@@ -18,6 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.trial import state_files
+from det_native.keras import internals
 from det_native.keras.pipelines import reads_from_python, reseedings
 
 logger = logging.getLogger("det_native")
@@ -37,10 +38,17 @@ class DatasetFeed:
     in_one_pass : bool
         Have TensorFlow repeat the Dataset, as it does with one of unknown length: where a step of training takes
         several batches, a pass may not end in between.
+    class_weight : dict, optional
+        The weight of each class, which Keras would put into the pipeline that is not read here.
     """
 
-    def __init__(self, dataset: Any, *, in_one_pass: bool = False) -> None:
+    def __init__(
+        self, dataset: Any, *, in_one_pass: bool = False, class_weight: dict[int, float] | None = None
+    ) -> None:
         self.error = None
+        self._given = dataset
+        if class_weight is not None:
+            dataset = dataset.map(internals.class_weighting(class_weight))
         # A pass has to end before the step of training that would find no batch: that one has drawn random numbers and
         # counted itself when it fails.
         length = int(dataset.cardinality())
@@ -56,17 +64,17 @@ class DatasetFeed:
 
     def arguments(self, batches: int) -> dict[str, Any]:
         """Return a Dataset without end, so that Keras leaves the passes to us: it is not read."""
-        return {"x": self._dataset.repeat()}
+        return {"x": self._given.repeat()}
 
     def first(self) -> Any:
         """Return zeros where the shapes are known; the first batch elsewhere."""
-        shapes = [specification.shape for specification in tf.nest.flatten(self._dataset.element_spec)]
+        shapes = [specification.shape for specification in tf.nest.flatten(self._given.element_spec)]
         if all(shape.rank is not None and None not in shape[1:] for shape in shapes):
             return tf.nest.map_structure(
                 lambda specification: tf.zeros([size or 1 for size in specification.shape], specification.dtype),
-                self._dataset.element_spec,
+                self._given.element_spec,
             )
-        return next(iter(self._dataset))
+        return next(iter(self._given))
 
     def attach(self, train: Callable[[Any], Any], batches: int, folder: Path | None) -> Callable[[Any], Any]:
         """Return a function that trains on the next batch of our iterator, whatever Keras's own is."""

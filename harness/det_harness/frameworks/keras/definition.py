@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
+from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.due import DueValidations
 from det_harness.frameworks.keras.session import apply_session_config
 from det_harness.frameworks.keras.switches import needing_own_process, refuse_in_graph_mode
@@ -66,6 +68,24 @@ def call_to_train(trial_class: type[TFKerasTrial], services: Services) -> FitCal
         return call_of(trial_class, services.environment)
 
 
+def loaded_without_data(trial_class: type[TFKerasTrial], environment: TrialEnvironment, directory: Path) -> Any:
+    """Return the model of a trial with the weights of a checkpoint; the data may be elsewhere, and are not asked for.
+
+    None if the model needs the data: it waits for a batch to be built, or its code uses what the loaders have made.
+    """
+    with suppressed(trial_class.__name__), precision.applied(environment):
+        try:
+            context, trial = _made(trial_class, environment)
+            model = _model(trial_class.__name__, context, trial)
+        except Exception:  # noqa: BLE001 (with the data, it comes again or does not)
+            return None
+        if not model.built:
+            return None
+        model_state.load_built(model, directory, environment.trial_seed)
+    context.release_model(model)
+    return model
+
+
 def call_to_load(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> FitCall:
     """Make a trial whose model takes the weights of a checkpoint, eagerly; see :func:`call_of`."""
     with suppressed(trial_class.__name__):
@@ -85,16 +105,8 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
         If the trial is in graph mode, and its configuration asks for what that has not.
     """
     name = trial_class.__name__
-    context = trial_class.trial_context_class(environment)
-    if environment.managed:
-        seed_keras(environment.trial_seed)
-        # Of graph mode; a trial may switch to it, and build parts of its model, in its first line.
-        tf.compat.v1.get_default_graph().seed = environment.trial_seed
     with precision.applied(environment):
-        trial = trial_class(context)
-        if not tf.executing_eagerly():
-            refuse_in_graph_mode(environment)
-        apply_session_config(trial)
+        context, trial = _made(trial_class, environment)
         training = _arguments(name, context, trial, "build_training_data_loader")
         validation = _arguments(name, context, trial, "build_validation_data_loader")
         model = _model(name, context, trial)
@@ -107,6 +119,20 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
     # A Sequence without an adapter is read as the training data are, as by fit().
     call.validation_queue = {**call.validation_queue, **validation_queue}
     return call
+
+
+def _made(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> tuple[Any, TFKerasTrial]:
+    """Return a trial, and its context."""
+    context = trial_class.trial_context_class(environment)
+    if environment.managed:
+        seed_keras(environment.trial_seed)
+        # Of graph mode; a trial may switch to it, and build parts of its model, in its first line.
+        tf.compat.v1.get_default_graph().seed = environment.trial_seed
+    trial = trial_class(context)
+    if not tf.executing_eagerly():
+        refuse_in_graph_mode(environment)
+    apply_session_config(trial)
+    return context, trial
 
 
 def _popped(arguments: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:

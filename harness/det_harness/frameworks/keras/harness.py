@@ -50,8 +50,11 @@ class KerasHarness(FrameworkHarness):
         from det_harness.frameworks.keras import model_state
 
         if isinstance(payload, type):
-            from det_harness.frameworks.keras.definition import call_to_load
+            from det_harness.frameworks.keras.definition import call_to_load, loaded_without_data
 
+            model = loaded_without_data(payload, environment, directory)
+            if model is not None:
+                return model
             payload = call_to_load(payload, environment)
         return model_state.load_weights(payload, directory)
 

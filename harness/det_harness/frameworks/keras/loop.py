@@ -309,7 +309,7 @@ class TrainingCallbacks(NamingCallbacks):
         self.report()
         self.hooks.workload_ends(self._done, self.logs)
         if validation:
-            self._controller.comparison.validated(validation)
+            validation = self._controller.comparison.validated(validation)
         action = self._controller.driver.advance(validation)
         if isinstance(action, Train):
             self._until = action.until

@@ -181,11 +181,17 @@ def bring_back(call: FitCall, directory: Path) -> None:
     progress_of(directory)
     from det_harness.frameworks.keras.data import make_feed
 
-    if state_files.load(directory, "training").get("graph"):
-        internals.use_older_optimizer(call.model)
     build(call, lambda: make_feed(call, call.context.env, steps=1).first())
-    seed_random_layers(call.model, call.context.env.trial_seed)
-    read_model(directory, call.model)
+    load_built(call.model, directory, call.context.env.trial_seed)
+
+
+def load_built(model: Any, directory: Path, seed: int) -> None:
+    """Put the weights and the optimizer's state of a checkpoint into a model that has its variables."""
+    progress_of(directory)
+    if state_files.load(directory, "training").get("graph"):
+        internals.use_older_optimizer(model)
+    seed_random_layers(model, seed)
+    read_model(directory, model)
 
 
 def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
