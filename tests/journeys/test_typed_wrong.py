@@ -78,12 +78,6 @@ WRONG: dict[str, tuple[str, str, list[str]]] = {
         "UnsupportedFeatureError",
         ["resources.native_parallel: true is refused", "a process for each slot"],
     ),
-    "a checkpoint that does not exist": (
-        "model_of(init({'searcher': {'metric': 'val_loss', 'source_checkpoint_uuid': '5c1e'}})).fit(x, y,"
-        " validation_data=(x, y))",
-        "NotFoundError",
-        ["There is no checkpoint 5c1e."],
-    ),
     "another trial's weights in the kernel": (
         "init({'searcher': {'metric': 'val_loss', 'source_trial_id': 3}}, local=True)",
         "UnsupportedFeatureError",
