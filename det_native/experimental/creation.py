@@ -77,7 +77,13 @@ def create(
     if other is not None:
         return other
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
-    return train_class(entrypoint_of(settings) if trial_def is None else trial_def, settings, Origin(record))
+    try:
+        return train_class(entrypoint_of(settings) if trial_def is None else trial_def, settings, Origin(record))
+    except Exception as error:
+        __tracebackhide__ = True
+        if not settings.place.local:
+            raise
+        raise of_the_users(error)
 
 
 def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) -> Experiment:
@@ -98,11 +104,7 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
     if settings.place.local:
         from det_native.experimental.local.calls import create_here
 
-        try:
-            return document_place.done(create_here(trial_class, framework, loaded, settings, origin))
-        except Exception as error:  # noqa: BLE001 (raised again)
-            __tracebackhide__ = True
-            raise of_the_users(error)
+        return document_place.done(create_here(trial_class, framework, loaded, settings, origin))
     from det_native.experimental.cluster import submit
 
     return document_place.done(submit("create", trial_class, loaded, framework, settings, origin))

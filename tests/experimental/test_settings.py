@@ -102,8 +102,6 @@ POPULATION: dict[str, Any] = {
 def test_what_comes_later_is_refused_where_it_would_run() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"checkpoint_storage\.type: s3"):
         check_before_fit(settings({"checkpoint_storage": {"type": "s3", "bucket": "b"}}))
-    with pytest.raises(UnsupportedFeatureError, match="slots_per_trial"):
-        check_before_fit(settings({"resources": {"slots_per_trial": 2}}))
     # Here, one sample is trained whatever the searcher.
     assert check_before_fit(settings({"searcher": POPULATION}, local=True))["searcher"]["name"] == "pbt"
     assert check_before_fit(settings({"searcher": POPULATION}, test=True))

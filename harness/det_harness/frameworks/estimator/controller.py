@@ -33,6 +33,7 @@ from det_native.errors import (
 )
 from det_native.estimator.hooks import RunHook
 from det_native.keras.caches.reading import damage_behind
+from det_native.keras.context import seed_keras
 from det_native.tensorboard.place import writing_to
 
 logger = logging.getLogger("det_native")
@@ -224,6 +225,8 @@ class EstimatorController(TrainingPort):
         )
 
         def model_fn(features: Any, labels: Any, mode: Any, config: Any) -> Any:
+            # Layers of tf.keras draw the seeds of their weights from where earlier graphs of the process have left it.
+            seed_keras(self.services.environment.trial_seed)
             spec = users.model_fn(features, labels, mode, config)
             if mode != tf.estimator.ModeKeys.TRAIN:
                 return spec
