@@ -33,12 +33,3 @@ def describe(ended: Ended, *, asked_to_end: bool) -> str:
     if ended.code == -signal.SIGKILL:
         return f"{text}; if nobody killed it, the system may have run out of memory"
     return text
-
-
-def out_of_memory_kills() -> int:
-    """Return how many processes this machine's kernel has killed for want of memory, in any control group."""
-    try:
-        with open("/proc/vmstat", encoding="ascii") as file:
-            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
-    except FileNotFoundError:
-        return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -81,15 +82,25 @@ def server() -> Iterator[Server]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
+    class Threads(ThreadingHTTPServer):
+        daemon_threads = False  # so that `server_close` waits for them
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            accepted.append(request)
+            super().process_request(request, client_address)
+
+    accepted: list[socket.socket] = []
+    http = Threads(("127.0.0.1", 0), Handler)
     state.url = f"http://127.0.0.1:{http.server_address[1]}"
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield state
     http.shutdown()
-    http.server_close()
     thread.join()
+    for one in accepted:
+        with contextlib.suppress(OSError):  # it is closed already
+            one.shutdown(socket.SHUT_RDWR)
+    http.server_close()
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from faults import Cluster, Gate, Kernel, ended
 
@@ -92,31 +93,41 @@ def test_loud_output_is_cut_in_the_middle(kernel: Kernel, cluster: Cluster) -> N
 
 
 @contextmanager
-def _memory_group(limit: int) -> Iterator[Path]:
-    """Make a control group with so much memory for the block; the test is skipped where that is not allowed."""
+def _memory_group(processes: list[psutil.Process]) -> Iterator[Path]:
+    """Put processes into a control group of their own for the block; the test is skipped where that is not allowed."""
     own = [line.split(":")[2].strip() for line in Path("/proc/self/cgroup").read_text().splitlines()]
     roots = [Path("/sys/fs/cgroup/memory"), *(Path(f"/sys/fs/cgroup/memory{path}") for path in own)]
+    before = next((root for root in reversed(roots) if (root / "cgroup.procs").exists()), roots[0])
     for root in roots:
         group = root / "det-test-memory"
         try:
             group.mkdir()
-            (group / "memory.limit_in_bytes").write_text(str(limit))
+            (group / "memory.limit_in_bytes").write_text("-1")
             break
         except OSError:
             continue
     else:
         pytest.skip("no control group for memory can be made here")
     try:
+        _move(processes, group)
         yield group
     finally:
+        _move([psutil.Process(int(pid)) for pid in (group / "cgroup.procs").read_text().split()], before)
         group.rmdir()
 
 
+def _move(processes: list[psutil.Process], group: Path) -> None:
+    for process in processes:
+        with suppress(OSError):  # it has ended meanwhile
+            (group / "cgroup.procs").write_text(str(process.pid))
+
+
 def test_a_worker_killed_for_memory_says_so(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
-    with _memory_group(128 << 20) as group:
+    with _memory_group(cluster.processes()) as group:
         experiment = cluster.attach(kernel.submit_with(HUNGRY, stops="4", port=gate.port))
         visitor = gate.next()
-        (group / "cgroup.procs").write_text(str(visitor.pid))
+        used = int((group / "memory.usage_in_bytes").read_text())
+        (group / "memory.limit_in_bytes").write_text(str(used + (128 << 20)))
         visitor.go()
         trial = ended(experiment, ExperimentState.ERROR)
     assert trial.error is not None

@@ -125,6 +125,7 @@ class LocalRun:
 
     def add(self, rank: int, standby: Standby, job: bytes) -> None:
         """Have a standby run the job of a rank."""
+        standby.process.begins_work()
         standby.give(job)
         self.workers[rank] = Worker(rank, standby.process, rank_folder(self.directory, rank), standby)
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from det_native.master.launch import reaper, tree
-from det_native.schema.endings import Ended, out_of_memory_kills
+from det_native.schema.endings import Ended
+from det_native.schema.memory_kills import MemoryKills
 from det_native.schema.processes import MARKER_VARIABLE, is_alive, start_mark, wait_until_gone
 
 _TEMPORARY_PREFIX = "det-"
@@ -48,7 +49,7 @@ class WorkerProcess:
         if child:
             reaper.own(pid)
         self._ended: Ended | None = None
-        self._kills_before = out_of_memory_kills()
+        self._memory_kills = MemoryKills(pid)
         try:
             self.descriptor: int | None = os.pidfd_open(pid)
         except OSError:  # an old kernel, or an adopted process that is gone: `ended` tells which
@@ -117,6 +118,10 @@ class WorkerProcess:
         """JSON-able facts from which `adopt` finds it again."""
         return {"pid": self.pid, "mark": self.mark, "marker": self.marker, "temporary": str(self.temporary)}
 
+    def begins_work(self) -> None:
+        """Take note that its job begins now: what the system killed while it waited for one says nothing about it."""
+        self._memory_kills = MemoryKills(self.pid)
+
     def ended(self) -> Ended | None:
         """Return how it ended, or None while it runs. What it left running is killed first."""
         if self._ended is None and self._gone():
@@ -170,7 +175,7 @@ class WorkerProcess:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _reap(self) -> Ended:
-        killed_for_memory = out_of_memory_kills() > self._kills_before
+        killed_for_memory = self._memory_kills.any()
         if not self._child:
             return Ended(None, None, killed_for_memory)
         _, status, usage = os.wait4(self.pid, 0)

@@ -22,9 +22,10 @@ from pydantic import TypeAdapter
 
 from det_harness.trial.report import AnyReport
 from det_harness.trial.services import Reporter
-from det_native.schema.endings import Ended, describe, out_of_memory_kills
+from det_native.schema.endings import Ended, describe
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.job import EXIT_RANK_FAILED, REPORTS_NAME, TrialJob
+from det_native.schema.memory_kills import MemoryKills
 from det_native.schema.ranks import rank_jobs
 from det_native.schema.rest import CheckpointReport, ComparisonReport, ExitReport, MetricsReport, Report
 from det_native.schema.states import MetricKind
@@ -112,7 +113,7 @@ class _Processes:
         self._children: list[subprocess.Popen[bytes]] = []
         self._outputs = [_Output(Path(job.directory) / OUTPUT_NAME, job, printed) for job in jobs]
         self._kill_at: float | None = None
-        self._kills_before = out_of_memory_kills()
+        self._memory_kills = MemoryKills(os.getpid())  # they are in the same control group
         self.first_failure = ""
 
     def __enter__(self) -> _Processes:
@@ -153,7 +154,7 @@ class _Processes:
         child.returncode = code = os.waitstatus_to_exitcode(status)
         if code not in (0, EXIT_RANK_FAILED) and not self.first_failure:
             peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-            by_system = code == -signal.SIGKILL and out_of_memory_kills() > self._kills_before
+            by_system = code == -signal.SIGKILL and self._memory_kills.any()
             detail = describe(Ended(code, peak, by_system), asked_to_end=False)
             self.first_failure = f"rank {rank} of {len(self._jobs)}: {detail}" if len(self._jobs) > 1 else detail
         return code
