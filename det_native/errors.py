@@ -263,6 +263,10 @@ class CheckpointCorruptError(CheckpointError):
     """A checkpoint's files do not match its manifest; the message names the file."""
 
 
+class WorkerEnvironmentError(ProblemsError):
+    """The workers lack what the program needs of Python and packages, or an environment with it cannot be made."""
+
+
 class RankLostError(DetError):
     """Another process of the same trial has ended, or does not answer: what went wrong is in its own output."""
 

@@ -25,6 +25,7 @@ from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
+from det_native.capture.packages import packages_of
 from det_native.capture.records import Missing
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.sites import site_in_cells
@@ -323,8 +324,10 @@ class CellCapture:
     def _add_files(self, capture: Capture, found: Slice, included: list[int]) -> None:
         sources = [(transform(self.log.executions[i].source).source, self._label(i)) for i in included]
         names = [(name, label) for source, label in sources for name in imported_modules(source)]
-        for value in capture.values:
-            names.extend((module, value.cell) for module in sorted(self.encoded[value.name].modules))
+        of_values = [
+            (module, value.cell) for value in capture.values for module in sorted(self.encoded[value.name].modules)
+        ]
+        names.extend(of_values)
         sites = (capture.program.call, capture.program.init)
         names.extend((Path(site.file).stem, "") for site in sites if site is not None and site.file is not None)
         modules = collect_modules(names, self._roots(), self.request.include, self.request.context_dir)
@@ -335,6 +338,7 @@ class CellCapture:
             *sources,
             *((file.path.read_text("utf-8"), file.target) for file in modules.files if _is_python(file.path)),
         ]
+        capture.packages = packages_of([*sources, *modules.sources], of_values)
         root = self.request.context_dir or self.folder
         titles = {self._label(i): self.executions[i].label for i in included}
         data = collect_data(code, root, Path.cwd(), self.request.context_dir, titles)

@@ -10,6 +10,7 @@ from pydantic import PrivateAttr
 
 from det_native.schema.manifests import BundleManifest, Codec, Program, Sha256
 from det_native.schema.rest import CaptureRow
+from det_native.schema.worker_environment import PackageUse
 
 #: Why a file is sent that the user named.
 INCLUDED = "named in include="
@@ -39,12 +40,16 @@ class CapturedValue:
 
 @dataclass
 class Capture:
-    """A program and what it needs. `rows` are report lines about things *not* sent; `warnings` are sentences."""
+    """A program and what it needs.
+
+    `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences.
+    """
 
     program: Program
     values: list[CapturedValue] = field(default_factory=list)
     files: list[SourceFile] = field(default_factory=list)
     requirements: list[str] = field(default_factory=list)
+    packages: list[PackageUse] = field(default_factory=list)
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 

@@ -95,6 +95,8 @@ class ModuleFiles:
     warnings: list[str] = field(default_factory=list)
     rows: list[CaptureRow] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    #: Source and target of every one that is read, sent by itself or with its folder.
+    sources: list[tuple[str, str]] = field(default_factory=list)
 
 
 def imported_modules(source: str, package: str = "") -> Iterator[str]:
@@ -209,10 +211,12 @@ class _Collector:
             return
         self._send(file, target, label, "module imported by the program")
         try:
-            names = list(imported_modules(file.read_text(encoding="utf-8"), package))
+            source = file.read_text(encoding="utf-8")
+            names = list(imported_modules(source, package))
         except (SyntaxError, UnicodeDecodeError) as error:
             self.found.problems.append(Problem(str(file), f"cannot be read as Python: {error}.", "Fix the file."))
             return
+        self.found.sources.append((source, target))
         for name in names:
             self.add(name, label)
 

@@ -13,6 +13,7 @@ from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.log import CallRecord
 from det_native.capture.model import Capture, SourceFile
 from det_native.capture.modules import collect_modules, imported_modules
+from det_native.capture.packages import packages_of
 from det_native.capture.request import HEADLINE, Request
 from det_native.errors import ArgumentError, CaptureError, Problem
 from det_native.schema.manifests import CallKind, CallSite, Program
@@ -73,6 +74,7 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
             init=_site("init", request.init, root) if command is None else None,
         ),
         files=[*own, *modules.files, *data.files],
+        packages=packages_of([(source, target), *modules.sources]),
         rows=[*modules.rows, *data.rows, *rows],
         warnings=[*modules.warnings, *data.warnings],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -130,9 +130,9 @@ class ReportView:
 class ShownReport:
     """A report that is on the screen; ``update`` says of each thing whether it was new, ``say`` what happens now."""
 
-    def __init__(self, rows: Sequence[CaptureRow], warnings: Sequence[str], contents: str) -> None:
-        self._rows = rows
-        self._warnings = warnings
+    def __init__(self, rows: list[CaptureRow], warnings: Sequence[str], contents: str) -> None:
+        self._rows = rows  # the very list: what is added to it is stored with the experiment
+        self._warnings = list(warnings)
         self._contents = contents
         self._sent = self._failed = False
         self._said = ""
@@ -143,6 +143,16 @@ class ShownReport:
             self._handle = display(self._view(), display_id=True)
         else:
             print(self._view())
+
+    def add(self, rows: Iterable[CaptureRow], warnings: Sequence[str]) -> None:
+        """Show what has been found out since: more rows, and warnings."""
+        self._rows.extend(rows)
+        self._warnings.extend(warnings)
+        if self._handle is None:
+            for warning in warnings:
+                print(f"Warning: {warning}", flush=True)
+        elif warnings:
+            self._handle.update(self._view())
 
     def update(self) -> None:
         """Show what the upload found: in a notebook in the same place, elsewhere in one more line."""
@@ -176,6 +186,6 @@ class ShownReport:
         )
 
 
-def show_report(rows: Sequence[CaptureRow], warnings: Sequence[str] = (), *, contents: str = "") -> ShownReport:
+def show_report(rows: list[CaptureRow], warnings: Sequence[str] = (), *, contents: str = "") -> ShownReport:
     """Show the report where the user looks: under the cell, or in the terminal."""
     return ShownReport(rows, warnings, contents)

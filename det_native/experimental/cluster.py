@@ -27,6 +27,7 @@ from det_native.errors import BundleCheckError, DetError, NotFoundError, Problem
 from det_native.experimental import document_place
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import Settings, complete_for_fit
+from det_native.experimental.worker_environment import fit_to_workers
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
@@ -94,6 +95,9 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
     try:
         shown.say("Starting a master ..." if locate(settings.master_url) is None else "Asking the master ...")
         session = connect(settings.master_url, framework=framework)
+        fitted = fit_to_workers(session, bundle, capture.packages, config)
+        bundle = fitted.bundle
+        shown.add(fitted.rows, fitted.warnings)
         detail = _resend(session, config, bundle, shown, test=settings.place.test)
     except BaseException:
         shown.failed("It ended here; the error says why.")
@@ -144,7 +148,8 @@ def _send(
     shown.say("Sending what the master does not have yet ...")
     created = upload_bundle(session, bundle)
     shown.update()
-    if not created.checked:
+    # Where an environment is to be made first, that takes minutes: its trials tell what does not load there.
+    if not created.checked and not bundle.manifest.packages:
         shown.say("Checking it in a fresh process ...")
         _check(session, created.id)
         note_checked(session, created.id)

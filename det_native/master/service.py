@@ -22,13 +22,14 @@ from det_native.master.flow import experiments as experiment_flow
 from det_native.master.flow.checks import Checks
 from det_native.master.flow.context import Context
 from det_native.master.flow.experiments import Experiments, Idempotency
-from det_native.master.flow.jobs import Places, worker_kind
+from det_native.master.flow.jobs import Places, usable_here, worker_kind
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.scheduling import pending_trials, running_trials, tell_waits, tell_who_cannot_run
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch.base import Exit, Launcher
+from det_native.master.launch.packages import WorkerPackages
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.plan import plan, waits
 from det_native.master.store import bundles, events, experiments, reports
@@ -37,6 +38,7 @@ from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
+from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 from det_native.storage.blobs import BlobStore
 from det_native.storage.room import free_bytes
 
@@ -79,6 +81,7 @@ class Service:
             self.broker = Broker(events.last_id(connection))
         self.blobs = BlobStore(places.blobs)
         self._bundles = KnownBundles(self.blobs)
+        self._packages = WorkerPackages()
         self.on_shutdown: Callable[[], None] = lambda: None
         self.kill_workers = False
         self._launcher = launcher
@@ -160,6 +163,12 @@ class Service:
             standbys=self._standbys,
             active_experiments=active,
         )
+
+    def environment(self, asked: EnvironmentQuestion) -> EnvironmentAnswer:
+        """Return what the Python has that would run a bundle of this interpreter."""
+        executable = usable_here(asked.executable)
+        installed, modules = self._packages.modules(executable, asked.modules)
+        return EnvironmentAnswer(python=installed.python, executable=executable or sys.executable, modules=modules)
 
     def is_user(self, token: str) -> bool:
         """Whether a token is the user's."""

@@ -67,6 +67,7 @@ _NO_EFFECT_HERE = {
     "checkpoint_storage.host_path": _HERE,
     "checkpoint_storage.storage_path": _HERE,
     "environment.environment_variables": "a local run has the environment of this process",
+    "environment.packages": "a local run has the packages of this process",
 }
 
 

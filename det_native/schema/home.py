@@ -19,6 +19,7 @@ OWN_NAMES = frozenset(
     {
         *("port", "runtime.json", "token", "start.lock", "master.lock", "master.log", "det.db"),
         *("blobs", "checkpoints", "runs", "tensorboard", "standby", "local", "cache", "backups", "remote"),
+        *("environments", "data"),
     }
 )
 

@@ -115,6 +115,10 @@ class Interpreter(_Model):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+# Fields of a bundle that came later than others.
+_LATER = ("packages",)
+
+
 class BundleManifest(_Model):
     """Everything a worker needs of the user's: a program, values and files, by hash.
 
@@ -129,10 +133,21 @@ class BundleManifest(_Model):
     files: Annotated[tuple[FileEntry, ...], FailFast(), Field(max_length=100_000)] = ()
     values: Annotated[tuple[ValueEntry, ...], FailFast()] = ()
     requirements: tuple[str, ...] = ()
+    # Installed for it, beside what the workers have: ``environment.packages``.
+    packages: tuple[str, ...] = ()
 
     def canonical(self) -> bytes:
-        """Return the bytes whose hash is the bundle's id."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":")).encode()
+        """Return the bytes whose hash is the bundle's id; later fields that are not used leave it as it was."""
+        content = self.model_dump(mode="json")
+        for name in _LATER:
+            if not content[name]:
+                del content[name]
+        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+    @property
+    def bound_to_python(self) -> bool:
+        """Whether it has what only the same minor version of Python can load; source and plain arrays are none."""
+        return any(value.codec == "cloudpickle" for value in self.values)
 
     @property
     def id(self) -> str:
@@ -145,7 +160,7 @@ class BundleManifest(_Model):
 
         The same cells run again have other numbers, and so another `id`; what they are is the same.
         """
-        content = self.model_dump(mode="json")
+        content = json.loads(self.canonical())
         del content["program"]["prompts"]
         for cell in content["program"]["cells"]:
             for name in ("number", "cell_id", "reason"):

@@ -16,6 +16,10 @@ Device = Literal["cpu", "cuda", "rocm"]
 SLOTS_SETTING = re.compile(r"(?:(cpu|cuda):)?(\d+)")
 
 _SIZE = re.compile(r"(\d*\.)?\d+ ?([kmgtp](i?b)?|b)?", re.IGNORECASE)
+# A package with what it is to be; nothing that pip would take for an option or a file.
+_REQUIREMENT = re.compile(
+    r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[\w\s,.-]*\])?\s*([<>=!~;@][^\n\r\0]*)?", re.ASCII
+)
 _VARIABLE = re.compile(r"[^=\s\0]+=[^\0]*", re.DOTALL)
 
 
@@ -143,6 +147,19 @@ class Environment(Section):
     proxy_ports: list[dict[str, Any]] = Field(default_factory=list)
     add_capabilities: list[str] = Field(default_factory=list)
     drop_capabilities: list[str] = Field(default_factory=list)
+    packages: Literal["auto"] | list[str] | None = None
+
+    @field_validator("packages", mode="before")
+    @classmethod
+    def _requirements(cls, packages: Any) -> Any:
+        if packages is None or packages == "auto":
+            return packages
+        if not isinstance(packages, list):
+            raise ValueError(f'must be "auto" or a list such as ["scikit-learn==1.5.0"], not {packages!r}')
+        for index, one in enumerate(packages):
+            if not isinstance(one, str) or not _REQUIREMENT.fullmatch(one.strip()):
+                raise ValueError(f'entry {index + 1}, {one!r}, is no package such as "scikit-learn==1.5.0"')
+        return [one.strip() for one in packages]
 
 
 class Reproducibility(Section):

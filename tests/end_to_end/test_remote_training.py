@@ -8,18 +8,16 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
-from faults import GATE_CELL, PATIENCE, Cluster, Gate, Kernel, assert_complete_rows, ended, running_kernel
+from faults import GATE_CELL, PATIENCE, Gate, Kernel, assert_complete_rows, ended, running_kernel
 from installed_toy import install_toy
+from laptop import Laptop
 from ssh_machine import SshMachine, running_machine
 
 from det_native.client.connect import connect
 from det_native.client.events import EventFeed
-from det_native.client.handles import Experiment
-from det_native.client.http_source import HttpSource
 from det_native.schema.home import read_runtime
 from det_native.schema.states import ExperimentState
 
@@ -59,23 +57,6 @@ except MasterUnreachableError as error:
 else:
     print("NUMBER", experiment.id)
 """
-
-
-class Laptop(Cluster):
-    """The side of the notebook: a home in which no master runs, and the way to the machine."""
-
-    def __init__(self, folder: Path, machine: SshMachine) -> None:
-        super().__init__(folder)
-        self.machine = machine
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Variables of kernel and command."""
-        return super().environment | self.machine.variables | {"DET_MASTER": self.machine.address}
-
-    def attach(self, number: int) -> Experiment:
-        """Return the handle of an experiment there; this process reaches the machine as the kernel does."""
-        return Experiment(HttpSource(connect(self.machine.address, start=False)), number)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ UNUSABLE = frozenset({"CheckpointCorruptError", "CheckpointNotFoundError"})
 FULL = "DiskFullError"
 
 # A rule of the API that the program breaks: it does so however often it is run.
-_LASTING = frozenset({"TrialDefinitionError", "InvalidDataError", "DivergedError"})
+_LASTING = frozenset({"TrialDefinitionError", "InvalidDataError", "DivergedError", "WorkerEnvironmentError"})
 _OWN_ERRORS = (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR)
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")

@@ -103,9 +103,14 @@ def target_batches(
 def worker_kind(bundle: BundleManifest) -> WorkerKind:
     """Return what a standby for this bundle needs; its interpreter, if it is on this machine, else the master's own."""
     interpreter = bundle.interpreter
-    usable = interpreter.executable and interpreter.executable != sys.executable
-    executable = interpreter.executable if usable and os.access(interpreter.executable, os.X_OK) else ""
-    return WorkerKind(bundle.program.framework, executable, interpreter.fingerprint)
+    executable = usable_here(interpreter.executable)
+    return WorkerKind(bundle.program.framework, executable, interpreter.fingerprint, bundle.packages)
+
+
+def usable_here(executable: str) -> str:
+    """Return an interpreter if it is another one of this machine; empty where the master's own runs the workers."""
+    another = executable and executable != sys.executable
+    return executable if another and os.access(executable, os.X_OK) else ""
 
 
 def check_framework(bundle: BundleManifest) -> None:
@@ -115,7 +120,7 @@ def check_framework(bundle: BundleManifest) -> None:
     ------
     MissingDependencyError
     """
-    if not worker_kind(bundle).executable:
+    if not worker_kind(bundle).executable and not bundle.packages:
         get_framework(bundle.program.framework)
 
 
@@ -128,7 +133,7 @@ def check_horovod(config: ExperimentConfig, bundle: BundleManifest) -> None:
     """
     framework = find_framework(bundle.program.framework)
     by_horovod = framework is not None and framework.exchanges_by_horovod(config.distributed.backend)
-    if framework is None or not by_horovod or config.resources.slots_per_trial == 1:
+    if framework is None or bundle.packages or not by_horovod or config.resources.slots_per_trial == 1:
         return
     executable, packages = worker_kind(bundle).executable, bundle.interpreter.packages
     if not executable and not has_horovod(framework.module):

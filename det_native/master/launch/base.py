@@ -13,12 +13,14 @@ class WorkerKind:
     """What a warm standby must have: the interpreter that will run the bundle, and the framework imported.
 
     `executable` is an absolute path, or empty for the master's own interpreter. `fingerprint` keys the standbys
-    (``Interpreter.fingerprint``).
+    (``Interpreter.fingerprint``). Of a kind with `packages`, which an environment of its own has beside what the
+    interpreter has, there are no standbys.
     """
 
     framework: str
     executable: str = ""
     fingerprint: str = ""
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

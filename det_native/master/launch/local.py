@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from det_native.master.launch.policy import Policy
 from det_native.master.launch.pool import StandbyPool
 from det_native.master.launch.process import WorkerProcess
 from det_native.master.launch.recipe import Recipe, SpawnError, resolved
-from det_native.master.launch.standby import job_line
+from det_native.master.launch.standby import Standby, job_line
 from det_native.schema.job import STACKS_SIGNAL, CheckJob, TrialJob
 from det_native.schema.processes import is_stopped
 from det_native.schema.ranks import rank_folder, rank_jobs
+
+Job = TrialJob | CheckJob
 
 ENTRY = "det_harness.worker.job:run_job"
 _CANNOT_EXECUTE = 127
@@ -99,25 +102,49 @@ class LocalLauncher:
             Path(one.directory).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directories[run_id] = directory
         kind = resolved(kind)
+        if kind.packages:
+            return self._start_prepared(run_id, directory, kind, jobs)
         at_once = ranks + sum(len(run.workers) for run in self._runs.values() if run.kind == kind)
         self._pool.want(kind, at_once, well_known_imports(job.bundle))
         waiting = self._pool.standbys
         try:
             standbys = self._pool.take(kind, ranks)
         except SpawnError as error:
-            self._stillborn.append(Exit(run_id, _CANNOT_EXECUTE, str(error)))
-            append_output(directory, f"{error}\n")
-            self.wake()
-            return {"pid": None, "directory": str(directory)}
-        run = self._runs[run_id] = LocalRun(run_id, directory, ranks, kind)
-        for rank, (standby, one) in enumerate(zip(standbys, jobs, strict=True)):
-            run.add(rank, standby, job_line(one.model_dump_json()))
+            return self._cannot_start(run_id, directory, error)
+        run = self._run_on(standbys, run_id, directory, kind, jobs)
         self._settling[run_id] = time.monotonic() + self._policy.settle
         warmth = [
             ("ready" if one.ready else "warming") if one in waiting else "forked" if one.zygote else "cold"
             for one in standbys
         ]
         return {**run.handle, "standby": ", ".join(warmth)}
+
+    def _run_on(
+        self, standbys: Sequence[Standby], run_id: str, directory: Path, kind: WorkerKind, jobs: Sequence[Job]
+    ) -> LocalRun:
+        run = self._runs[run_id] = LocalRun(run_id, directory, len(jobs), kind)
+        for rank, (standby, one) in enumerate(zip(standbys, jobs, strict=True)):
+            run.add(rank, standby, job_line(one.model_dump_json()))
+        return run
+
+    def _cannot_start(self, run_id: str, directory: Path, error: SpawnError) -> dict[str, Any]:
+        self._stillborn.append(Exit(run_id, _CANNOT_EXECUTE, str(error)))
+        append_output(directory, f"{error}\n")
+        self.wake()
+        return {"pid": None, "directory": str(directory)}
+
+    def _start_prepared(self, run_id: str, directory: Path, kind: WorkerKind, jobs: Sequence[Job]) -> dict[str, Any]:
+        """Start workers in an environment of their own, which the first of them makes if need be."""
+        started: list[Standby] = []
+        try:
+            for one in jobs:
+                started.append(self._pool.fresh(kind, Path(one.directory)))
+        except SpawnError as error:
+            for standby in started:
+                standby.process.signal(signal.SIGKILL)
+                standby.close()
+            return self._cannot_start(run_id, directory, error)
+        return {**self._run_on(started, run_id, directory, kind, jobs).handle, "standby": "environment of its own"}
 
     def settled(self, run_id: str) -> None:
         """Say that a worker is through its start: standbys may warm up again, ``Policy.settle`` over or not."""
@@ -216,6 +243,8 @@ class LocalLauncher:
 
     def warm(self, kind: WorkerKind) -> None:
         """Have a standby of this kind ready soon."""
+        if kind.packages:
+            return
         self._pool.want(kind)
         self._pool.maintain(idle=not self._settling)
 

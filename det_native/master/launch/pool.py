@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.memory import available_share
@@ -129,6 +130,18 @@ class StandbyPool:
             raise
         self._standbys = [standby for standby in self._standbys if standby not in matching]
         return [*matching, *new]
+
+    def fresh(self, kind: WorkerKind, run_folder: Path) -> Standby:
+        """Return a process for one job that has packages of its own, for which nothing is kept ready.
+
+        What it says on its way there goes to the output of the run.
+
+        Raises
+        ------
+        SpawnError
+            If it cannot be started.
+        """
+        return Standby(kind, self._recipe, run_folder=run_folder)
 
     def maintain(self, *, idle: bool) -> None:
         """Bring the numbers to what the policy wants.

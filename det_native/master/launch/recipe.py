@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -48,6 +48,11 @@ class Recipe:
     environment: Mapping[str, str]
     umask: int = -1
 
+    @property
+    def environments(self) -> Path:
+        """Where environments with further packages are made."""
+        return self.directory.parent / "environments"
+
     def worker_environment(self) -> dict[str, str]:
         """Return the environment of a worker: the base without our secrets and the kernel's own settings."""
         kept = {
@@ -65,7 +70,14 @@ class Recipe:
         return {**defaults, "TF_NUM_INTRAOP_THREADS": str(self.threads), **kept}
 
     def spawn(
-        self, kind: WorkerKind, arguments: Sequence[str], *, output: IO[bytes], stdin: int, keep: Sequence[int]
+        self,
+        kind: WorkerKind,
+        arguments: Sequence[str],
+        *,
+        output: IO[bytes],
+        stdin: int,
+        keep: Sequence[int],
+        run_folder: Path | None = None,
     ) -> WorkerProcess:
         """Start a process of this kind.
 
@@ -77,13 +89,18 @@ class Recipe:
             Of ``det_harness.worker.standby``, besides those that every process of the kind has.
         output, stdin, keep
             See ``WorkerProcess.spawn``.
+        run_folder : Path, optional
+            Of the run that it is for, where it makes an environment first.
 
         Raises
         ------
         SpawnError
             If the interpreter cannot be executed.
         """
-        module = ("-m", "det_harness.worker.standby", "--framework", kind.framework)
+        module = ["-m", "det_harness.worker.standby", "--framework", kind.framework]
+        if kind.packages:  # first an environment is made that has them, and the process goes on in there
+            own_folders = ["--environments", str(self.environments), "--run", str(run_folder)]
+            module[1:2] = ["det_harness.worker.prepared", *own_folders, *kind.packages, "--"]
         own = ("--device", self.device, "--entry", self.entry)
         try:
             return WorkerProcess.spawn(
@@ -115,4 +132,4 @@ def resolved(kind: WorkerKind) -> WorkerKind:
     target = os.path.realpath(path)
     sibling = os.path.join(os.path.dirname(path), os.path.basename(target))
     same = os.path.realpath(sibling) == target and os.path.exists(sibling)
-    return WorkerKind(kind.framework, sibling if same else path, kind.fingerprint)
+    return replace(kind, executable=sibling if same else path)

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO
 
 from det_native.master.launch.base import WorkerKind
@@ -31,7 +32,12 @@ class Standby:
     """
 
     def __init__(
-        self, kind: WorkerKind, recipe: Recipe, imports: Sequence[str] = (), zygote: Zygote | None = None
+        self,
+        kind: WorkerKind,
+        recipe: Recipe,
+        imports: Sequence[str] = (),
+        zygote: Zygote | None = None,
+        run_folder: Path | None = None,
     ) -> None:
         self.kind = kind
         self.ready = False
@@ -49,7 +55,14 @@ class Standby:
                 self.process = zygote.fork((job_read, self._startup.fileno(), status_write))
             else:
                 arguments = ["--status-fd", str(status_write), *import_arguments(imports)]
-                self.process = recipe.spawn(kind, arguments, output=self._startup, stdin=job_read, keep=(status_write,))
+                self.process = recipe.spawn(
+                    kind,
+                    arguments,
+                    output=self._startup,
+                    stdin=job_read,
+                    keep=(status_write,),
+                    run_folder=run_folder,
+                )
         except (SpawnError, ZygoteError):
             self._close_pipes()
             self._startup.close()

@@ -41,7 +41,7 @@ def check_versions(bundle: BundleManifest) -> None:
     ProtocolMismatchError
         If it was made by a det_native that speaks another protocol.
     BundleCheckError
-        If it was made with another minor version of Python.
+        If it was made with another minor version of Python, and has more than source.
     """
     if bundle.protocol != PROTOCOL:
         raise ProtocolMismatchError(
@@ -49,7 +49,7 @@ def check_versions(bundle: BundleManifest) -> None:
             "(the notebook's kernel, or the master with `det down` and `det up`)."
         )
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if bundle.interpreter.minor != minor:
+    if bundle.interpreter.minor != minor and bundle.bound_to_python:
         raise BundleCheckError(
             "The bundle does not fit this worker's Python:",
             [

@@ -204,6 +204,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/environment': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Ask Environment
+     * @description Say which of these modules the workers can import, and in which versions; nothing is imported for it.
+     */
+    post: operations['ask_environment'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/events': {
     parameters: {
       query?: never;
@@ -725,6 +745,11 @@ export interface components {
        */
       format: 1;
       interpreter: components['schemas']['Interpreter'];
+      /**
+       * Packages
+       * @default []
+       */
+      packages: string[];
       program: components['schemas']['Program'];
       /** Protocol */
       protocol: number;
@@ -945,6 +970,40 @@ export interface components {
        * @enum {string}
        */
       type: 'comparison';
+    };
+    /**
+     * EnvironmentAnswer
+     * @description What the Python has that will run the trials.
+     *
+     *     `modules` has those of the question that can be imported there, each with the distributions that bring it and their
+     *     versions; `notices` are sentences on what stands in the way of training there now.
+     */
+    EnvironmentAnswer: {
+      /** Executable */
+      executable: string;
+      /** Modules */
+      modules: {
+        [key: string]: {
+          [key: string]: string;
+        };
+      };
+      /** Notices */
+      notices?: string[];
+      /** Python */
+      python: string;
+    };
+    /**
+     * EnvironmentQuestion
+     * @description Body of POST /environment: the interpreter of the notebook, and the modules that its cells import.
+     */
+    EnvironmentQuestion: {
+      /**
+       * Executable
+       * @default
+       */
+      executable: string;
+      /** Modules */
+      modules: string[];
     };
     /**
      * ErrorBody
@@ -2535,6 +2594,102 @@ export interface operations {
       };
       /** @description There is no such thing. */
       404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  ask_environment: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['EnvironmentQuestion'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['EnvironmentAnswer'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
         headers: {
           [name: string]: unknown;
         };

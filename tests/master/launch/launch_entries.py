@@ -60,6 +60,20 @@ def facts(job: TrialJob) -> None:
     (Path(job.directory) / "facts.json").write_text(json.dumps(found))
 
 
+def tiny_pack(job: TrialJob) -> None:
+    """Write down what an environment of its own has."""
+    import numpy
+    import tiny_pack as found
+
+    seen = {"version": found.VERSION, "prefix": sys.prefix, "numpy": numpy.__file__, "base": _base_prefix()}
+    (Path(job.directory) / "tiny.json").write_text(json.dumps(seen))
+
+
+def _base_prefix() -> str:
+    found: str = json.loads((Path(sys.prefix) / "made.json").read_text())["base"]
+    return found
+
+
 def portrait(job: TrialJob) -> None:
     """Write down what a program can see of how its process was made."""
     main = sys.modules["__main__"]

@@ -1,0 +1,93 @@
+"""A bundle beside the Python of the workers: what is refused, what is told, and what is installed for its trials."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_wheels import make_wheel, unpack_wheel
+
+from det_native._version import PROTOCOL
+from det_native.capture.model import Bundle
+from det_native.errors import WorkerEnvironmentError
+from det_native.experimental.worker_environment import fit_to_workers
+from det_native.master.launch.packages import WorkerPackages
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.manifests import BundleManifest, Interpreter, Program, ValueEntry
+from det_native.schema.worker_environment import PackageUse
+
+NUMPY = PackageUse("numpy", "[1]")
+
+
+class Answering:
+    """A session whose master says this of its workers."""
+
+    url = "http://elsewhere"
+    route = None
+
+    def __init__(self, python: str, **modules: dict[str, str]) -> None:
+        self._answer = {"python": python, "executable": "/env/bin/python", "modules": modules}
+
+    def post(self, path: str, json: Any) -> Any:
+        assert path == "/environment"
+        return self._answer
+
+
+def bundle(*values: ValueEntry) -> Bundle:
+    interpreter = Interpreter(python=".".join(map(str, sys.version_info[:3])), executable="")
+    program = Program(kind="cells", framework="torch")
+    return Bundle(BundleManifest(protocol=PROTOCOL, interpreter=interpreter, program=program, values=values), {}, [])
+
+
+def config(packages: Any = None) -> ExperimentConfig:
+    return ExperimentConfig.model_validate({"environment": {"packages": packages}})
+
+
+def test_another_python_is_refused_for_what_is_pickled_and_told_for_source() -> None:
+    other = Answering("3.9.1", numpy={"numpy": "0.1"})
+    pickled = ValueEntry(name="weights", codec="cloudpickle", sha256="0" * 64, size=1)
+    with pytest.raises(WorkerEnvironmentError, match=r"Python 3\.9, and pickled values are to be sent \(weights\)"):
+        fit_to_workers(other, bundle(pickled), [], config())  # type: ignore[arg-type]
+    array = pickled.model_copy(update={"codec": "npy"})
+    fitted = fit_to_workers(other, bundle(array), [NUMPY], config())  # type: ignore[arg-type]
+    assert "have Python 3.9" in fitted.warnings[0]
+    assert "have numpy 0.1, here it is 1." in fitted.warnings[1]
+
+
+def test_auto_lists_what_differs_and_a_list_is_taken_as_it_is() -> None:
+    same = ".".join(map(str, sys.version_info[:3]))
+    lacking = Answering(same)
+    fitted = fit_to_workers(lacking, bundle(), [NUMPY], config("auto"))  # type: ignore[arg-type]
+    assert fitted.bundle.manifest.packages[0].startswith("numpy==1.")
+    assert not fitted.warnings
+    listed = fit_to_workers(lacking, bundle(), [NUMPY], config(["NumPy>1"]))  # type: ignore[arg-type]
+    assert listed.bundle.manifest.packages == ("NumPy>1",)
+    with pytest.raises(WorkerEnvironmentError, match=r"pip install numpy==1\."):
+        fit_to_workers(lacking, bundle(), [NUMPY], config(["pandas"]))  # type: ignore[arg-type]
+    optional = PackageUse("numpy", "[1]", required=False)
+    told = fit_to_workers(lacking, bundle(), [optional], config())  # type: ignore[arg-type]
+    assert "do not have numpy" in told.warnings[0]
+
+
+def test_ids_of_bundles_without_packages_are_what_they_were() -> None:
+    manifest = bundle().manifest
+    assert b"packages" not in manifest.canonical().replace(b'"packages":{}', b"")
+    assert manifest.model_copy(update={"packages": ("a",)}).id != manifest.id
+
+
+@pytest.mark.slow
+def test_another_interpreter_tells_what_it_has_and_again_once_something_is_installed(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    [packages] = (tmp_path / "env").glob("lib/python3*/site-packages")
+    places = [place for place in sys.path if "site-packages" in place]
+    (packages / "all.pth").write_text("".join(f"import site; site.addsitedir({place!r})\n" for place in places))
+    known = WorkerPackages()
+    installed, modules = known.modules(str(python), ["numpy", "tiny_pack", "json"])
+    assert installed.python == ".".join(map(str, sys.version_info[:3]))
+    assert set(modules) == {"numpy", "json"}
+    unpack_wheel(make_wheel(tmp_path, "tiny_pack", "1.0"), packages)
+    assert known.modules(str(python), ["tiny_pack"])[1] == {"tiny_pack": {"tiny-pack": "1.0"}}
