@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from det_native.client.selection import best_first
-from det_native.client.short_forms import format_value, whole_percent
+from det_native.client.short_forms import batches_of, format_value, whole_percent
 from det_native.client.state_words import state_text, trial_word
 from det_native.client.tables import facts, table
 from det_native.schema import rest
@@ -90,7 +90,7 @@ def trials_table(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> s
         (
             trial.id,
             ", ".join(filter(None, (trial_word(trial, experiment.state), trial.notice))),
-            f"{trial.batches}/{trial.target_batches}",
+            batches_of(trial),
             "" if trial.best_validation is None else format_value(trial.best_validation),
             json.dumps(trial.hparams, sort_keys=True),
         )

@@ -26,6 +26,11 @@ def format_value(value: Any) -> str:
     return shown_number(value)
 
 
+def batches_of(trial: rest.Trial) -> str:
+    """Return how far a trial is: ``30/100``, or the first alone where nobody has said how long it trains."""
+    return f"{trial.batches}/{trial.target_batches}" if trial.target_batches else str(trial.batches)
+
+
 def whole_percent(fraction: float) -> int:
     """Return a share in percent, from 0 to 100; never 100 before it is all done, as in the live view."""
     if not fraction > 0:
@@ -50,7 +55,7 @@ def trial_words(
         The state of its experiment.
     """
     state = f"{trial_word(trial, experiment).lower()}{note}"
-    words = [state, *filter(None, [trial.notice]), f"{trial.batches}/{trial.target_batches} batches"]
+    words = [state, *filter(None, [trial.notice]), f"{batches_of(trial)} batches"]
     if trial.best_validation is not None:
         words.append(f"best {metric or 'validation'} {format_value(trial.best_validation)}")
     return words

@@ -8,7 +8,7 @@ from html import escape
 
 from det_native.client.handles import Experiment, Trial
 from det_native.client.selection import best_first
-from det_native.client.short_forms import format_value, shortened
+from det_native.client.short_forms import batches_of, format_value, shortened
 from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.hparams import hparam_texts
 from det_native.display.text import (
@@ -92,7 +92,7 @@ def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _trial_row(trial: rest.Trial, hparams: str, detail: rest.ExperimentDetail, *, best: bool) -> tuple[str, ...]:
     number = f"{trial.id} (best)" if best else str(trial.id)
     value = "" if trial.best_validation is None else format_value(trial.best_validation)
-    batches = f"{trial.batches}/{trial.target_batches}"
+    batches = batches_of(trial)
     return number, trial_state(trial, detail.state, slots=True), batches, value, hparams
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from det_native.client.handles import Experiment, Trial
 from det_native.client.selection import best_first, best_trial
-from det_native.client.short_forms import format_value, trial_words, whole_percent
+from det_native.client.short_forms import batches_of, format_value, trial_words, whole_percent
 from det_native.client.state_words import experiment_word, failed_trials_text, state_text, trial_word, waits_text
 from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.hparams import format_hparams, hparam_texts
@@ -76,7 +76,7 @@ def trial_facts(
         That of its experiment.
     """
     hparams = format_hparams(trial.hparams) if hparams is None else hparams
-    facts = {"state": trial_state(trial, state), "batches": f"{trial.batches}/{trial.target_batches}"}
+    facts = {"state": trial_state(trial, state), "batches": batches_of(trial)}
     if len(trial.slots) > 1:
         facts["slots"] = ", ".join(trial.slots)
     if hparams:

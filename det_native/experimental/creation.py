@@ -120,8 +120,9 @@ def entrypoint_of(settings: Settings) -> str:
             "create() has no Trial class: give it, or name it in the configuration (entrypoint: model_def:MyTrial)."
         )
     raise ArgumentError(
-        f"entrypoint: {loaded.entrypoint!r} of the configuration names no Trial class (model_def:MyTrial); a script "
-        "of its own is sent by command=."
+        f"entrypoint: {loaded.entrypoint!r} of the configuration names no Trial class (model_def:MyTrial). A script "
+        "that makes the call itself is sent by command=; one that knows nothing of det_native is trained by "
+        "`det experiment create`."
     )
 
 

@@ -13,6 +13,7 @@ from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError
 from det_native.experimental.creation import entrypoint_of, train_class
 from det_native.experimental.origin import Origin
+from det_native.experimental.scripts import script_of, train_script
 from det_native.experimental.settings import ConfigInput, Settings, check_settings
 from det_native.schema.manifests import CallKind, Cell, Framework, Program
 
@@ -71,10 +72,13 @@ def create_from_directory(
     Raises
     ------
     ArgumentError
-        If a change cannot be read, or the configuration names no Trial class.
+        If a change cannot be read, or the configuration names neither a Trial class nor a script.
     """
     given: ConfigInput = changed(config, changes) if changes else config
     settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
+    script = script_of(settings)
+    if script is not None:
+        return train_script(script, settings)
     named = entrypoint_of(settings)
     return train_class(named, settings, DirectoryOrigin(None, entrypoint=named))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from det_native.client.arguments import Show
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import Begun, enter, first_environment, replayed_environment, train_by_fit
+from det_native.experimental.scripts import asks_for_roles
 from det_native.experimental.settings import ConfigInput, Settings, check_settings
 from det_native.frameworks import translated
 from det_native.runtime import active_host
@@ -37,6 +38,9 @@ def init(
     """Begin an experiment with an estimator; ``context.train_and_evaluate()`` then runs it.
 
     Here too it trains in a process of its own, in which TensorFlow has V1 behaviour: a kernel could never switch back.
+
+    From then on, ``tf.estimator.train_and_evaluate()`` itself makes an experiment too: of code that is not changed,
+    which TensorFlow trains and evaluates as ever, here in this process.
 
     Parameters
     ----------
@@ -80,7 +84,7 @@ def init(
         )
     begun = Begun.now()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
-    environment = first_environment(settings, "estimator")
+    environment = first_environment(settings, "tf_estimator" if asks_for_roles(settings.config) else "estimator")
     with translated("det.experimental.estimator.init()"):
         from det_native.estimator import EstimatorNativeContext
 
@@ -90,7 +94,25 @@ def init(
         role="local" if settings.place.local else "cluster",
     )
     enter(settings)
+    _run_unchanged_calls(context, settings, begun)
     return context
+
+
+def _run_unchanged_calls(context: EstimatorNativeContext, settings: Settings, begun: Begun) -> None:
+    """Have later calls of ``tf.estimator.train_and_evaluate()`` itself be experiments too."""
+    from det_native.estimator.roles.call import UnchangedCall
+    from det_native.estimator.roles.entry import take_over
+    from det_native.experimental.local.native_estimator import unchanged_here
+
+    def run(estimator: Any, train_spec: Any, eval_spec: Any) -> Any:
+        __tracebackhide__ = True
+        call = UnchangedCall(estimator, train_spec, eval_spec, context)
+        result = train_by_fit(call, fit_here=unchanged_here, settings=settings, begun=begun)
+        if context.role == "cluster":
+            context.experiment = result
+        return result
+
+    take_over(run)
 
 
 def _train_here(call: EstimatorCall, settings: Settings, origin: Origin) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,18 @@ class Origin:
     record: CallRecord | None
     init_executions: tuple[int, ...] = ()
     init: CallRecord | None = None
+
+    def why_no_program(self) -> str:
+        """Return why there is no code to capture; empty where there is."""
+        if self.record is None:
+            return "the call was made from no cell and no file of the user's"
+        from det_native.capture.log import current_log
+        from det_native.capture.modules import is_library_file
+
+        log, script = current_log(), getattr(sys.modules.get("__main__"), "__file__", None)
+        if (log is None or log.running is None) and script is not None and is_library_file(script):
+            return f"the program that runs is a library's: {script}"
+        return ""
 
     def capture(self, kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
         """Capture the training call: what it needs of the user's program.

@@ -176,7 +176,7 @@ def complete_for_fit(settings: Settings, call: Any, *, warn: bool = True) -> Exp
     with working_directory.inside(settings.context_dir):  # counting the batches may read data
         fills = call.configuration_fills()
     assumed = call.assumed
-    return load_config(
+    loaded = load_config(
         settings.config,
         local=settings.place.local,
         processes=trains_on_several(settings, call.framework),
@@ -185,11 +185,14 @@ def complete_for_fit(settings: Settings, call: Any, *, warn: bool = True) -> Exp
         framework=call.framework,
         warn=warn,
     )
+    refuse_unsupported(loaded, call.framework)
+    return loaded
 
 
 def trains_on_several(settings: Settings, framework: Framework) -> bool:
     """Return whether a call of ``fit()`` or ``train()`` can train on several slots: a quick check here has one."""
-    return not settings.place.test and bool(get_framework(framework).gradient_means)
+    described = get_framework(framework)
+    return not settings.place.test and (bool(described.gradient_means) or described.roles)
 
 
 def check_supported(

@@ -60,6 +60,13 @@ class Description:
     own_process : bool
         Whether it must not train in the process of its caller, on one slot or as a quick check either: what it does to
         the process would stay in a kernel.
+    roles : bool
+        Whether several processes of a trial have roles (``distributed.strategy: tf_config``), by which it trains on
+        several slots.
+    scripts : bool
+        Whether it trains a script that knows nothing of det_native: the call that trains is its own.
+    own_length : bool
+        Whether that call says how long to train, and what a batch is, so that no configuration has to.
     """
 
     name: str
@@ -82,6 +89,9 @@ class Description:
     running_means: bool = False
     own_progress: bool = False
     own_process: bool = False
+    roles: bool = False
+    scripts: bool = False
+    own_length: bool = False
 
     @property
     def trains(self) -> bool:

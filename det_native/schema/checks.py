@@ -20,6 +20,7 @@ from det_native.schema.hyperparameters import (
     leaves,
     parse_space,
 )
+from det_native.schema.role_checks import role_problems
 from det_native.schema.sampling import grid_problem
 
 BATCH_SIZE = "global_batch_size"
@@ -37,7 +38,15 @@ _OPEN_LENGTH = ("single", "random", "grid")
 
 def consistency_problems(raw: Mapping[str, Any]) -> list[Problem]:
     """Return what contradicts itself in a configuration, wherever it is to run."""
-    return [*_epochs(raw), *_grid(raw), *_batch_size(raw), *_project(raw), *_horovod(raw), *_sharding(raw)]
+    return [
+        *_epochs(raw),
+        *_grid(raw),
+        *_batch_size(raw),
+        *_project(raw),
+        *_horovod(raw),
+        *_sharding(raw),
+        *role_problems(raw),
+    ]
 
 
 def completeness_problems(raw: Mapping[str, Any], *, local: bool) -> list[Problem]:

@@ -27,6 +27,7 @@ from det_native.schema.resources import (
     RetentionPolicy,
     Slurm,
 )
+from det_native.schema.roles import with_slots_of_roles
 from det_native.schema.sampling import SEED_LIMIT
 from det_native.schema.searcher import Searcher, SingleSearcher
 from det_native.schema.section import Positive, Section, Whole
@@ -98,6 +99,11 @@ class ExperimentConfig(Section):
         if isinstance(value, dict):
             return [label for label, wanted in value.items() if wanted]
         return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _slots_of_roles(cls, value: Any) -> Any:
+        return with_slots_of_roles(value) if isinstance(value, dict) else value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

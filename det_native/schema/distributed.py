@@ -1,4 +1,4 @@
-"""The section about what the slots of a trial share."""
+"""The section about what the slots of a trial share, and what roles its processes have."""
 
 from __future__ import annotations
 
@@ -13,5 +13,7 @@ class Distributed(Section):
     """How the slots of a trial share its models."""
 
     backend: Literal["torch", "horovod"] = "torch"
-    strategy: Literal["ddp", "fsdp"] = "ddp"
+    strategy: Literal["ddp", "fsdp", "tf_config"] = "ddp"
     fsdp_layers: list[Name] = Field(default_factory=list)
+    roles: dict[str, int] = Field(default_factory=dict)
+    trusted_network: bool = False

@@ -9,6 +9,7 @@ from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import Description, find_framework, get_framework, trial_class_names
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import Framework
+from det_native.schema.roles import STRATEGY
 
 _CONTAINERS = "trials run as processes, not in containers"
 _MANAGERS = "there are no resource pools or workload managers"
@@ -145,9 +146,11 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
 
 
 def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Iterator[str]:
-    if config.resources.slots_per_trial > 1 and framework is not None and not get_framework(framework).gradient_means:
+    if framework is not None and _cannot_take_the_slots(config, framework):
         slots = config.resources.slots_per_trial
         several = f"a {trial_class_names(several_slots=True)} runs on several"
+        if get_framework(framework).roles:
+            several = f"on several its processes have roles: distributed.strategy: {STRATEGY}, distributed.roles"
         yield f"resources.slots_per_trial: {slots} (1 slot now for {framework}; {several})"
     if config.checkpoint_storage.type not in (None, "shared_fs"):
         yield f"checkpoint_storage.type: {config.checkpoint_storage.type} (shared_fs and the master's own work now)"
@@ -155,8 +158,20 @@ def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Itera
         yield f"data_layer: {config.data_layer.type} (shared_fs, a folder that all machines see, works now)"
 
 
+def _cannot_take_the_slots(config: ExperimentConfig, framework: Framework) -> bool:
+    if config.resources.slots_per_trial == 1:
+        return False
+    described = get_framework(framework)
+    return not described.gradient_means and not (described.roles and config.distributed.strategy == STRATEGY)
+
+
 def _refuse_of_another_framework(config: ExperimentConfig, framework: Description) -> None:
     """Refuse what another framework than this one does."""
+    if config.distributed.strategy == STRATEGY and not framework.roles:
+        raise UnsupportedFeatureError(
+            f"distributed.strategy: {STRATEGY} is refused: it is for code that calls "
+            "tf.estimator.train_and_evaluate() itself. Remove it; resources.slots_per_trial is for all other."
+        )
     if config.distributed.strategy == "fsdp" and "torch" not in framework.gradient_means:
         raise UnsupportedFeatureError(
             f"distributed.strategy: fsdp is refused: it shards models of PyTorch, not of {framework.name}. Remove it."

@@ -75,3 +75,7 @@ class Length(BaseModel):
         if whole_epochs:
             return self.units * -(-records_per_epoch // global_batch_size)
         return self.units * records_per_epoch // global_batch_size
+
+
+#: The length of a trial whose own code says how long it trains, while it has not said so.
+UNTOLD = Length(unit=Unit.BATCHES, units=2**52)

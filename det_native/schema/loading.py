@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from det_native.errors import ConfigurationError, Problem
+from det_native.frameworks import find_framework
 from det_native.schema.checks import BATCH_SIZE, completeness_problems, consistency_problems
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import fields_without_effect, refuse_unsupported
@@ -40,7 +41,7 @@ def load_config(
     fills: Mapping[str, Any] | None = None,
     defaults: Mapping[str, Any] | None = None,
     framework: Framework | None = None,
-    trains: str | None = None,
+    trains: str | list[str] | None = None,
     warn: bool = True,
 ) -> ExperimentConfig:
     """Read, complete and validate an experiment configuration.
@@ -81,7 +82,9 @@ def load_config(
     contradicted = _fill(modern.raw, said)
     _fill(modern.raw, assumed)
     found = [*reading.problems, *unreadable, *unsayable, *unusable, *modern.problems]
-    loaded = _validated(modern, reading.title, found, local=local)
+    described = find_framework(framework) if framework is not None else None
+    own_length = described is not None and described.own_length
+    loaded = _validated(modern, reading.title, found, local=local or own_length)
     notes = [_contradiction(loaded, contradicted)]
     if local and not processes and loaded.resources.slots_per_trial > 1:
         notes.append(
@@ -213,7 +216,9 @@ def _written(value: Any) -> str:
     return repr(value)
 
 
-def _no_effect(loaded: ExperimentConfig, framework: Framework | None, local: bool, trains: str | None) -> str:
+def _no_effect(
+    loaded: ExperimentConfig, framework: Framework | None, local: bool, trains: str | list[str] | None
+) -> str:
     by_reason: dict[str, list[str]] = {}
     for path, reason in fields_without_effect(loaded, framework, local=local).items():
         if path == "entrypoint" and trains is not None and loaded.entrypoint == trains:

@@ -52,6 +52,11 @@ def create_here(
     """
     config = config.with_some_seed()
     experiment = LocalExperiment("create", trial_class, config, framework, settings, origin)
+    return run_samples(experiment, config, settings)
+
+
+def run_samples(experiment: LocalExperiment, config: ExperimentConfig, settings: Settings) -> Experiment:
+    """Run every trial of an experiment's search, one after the other; return the experiment's handle."""
     samples = list(samples_of_search(config, test=settings.place.test))
     with experiment.running(planned=len(samples)):
         diverged = 0

@@ -27,6 +27,7 @@ from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.lengths import UNTOLD
 from det_native.schema.manifests import CallKind, Framework
 from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
 from det_native.schema.states import ExperimentState, TrialState
@@ -58,6 +59,8 @@ class LocalExperiment:
     origin : Origin
     whole_epochs : bool
         Whether epochs end with a smaller batch, which a length in records does not know.
+    in_processes : bool
+        Whether its trials cannot run in this process, whatever its framework says.
 
     Attributes
     ----------
@@ -74,13 +77,14 @@ class LocalExperiment:
         origin: Origin,
         *,
         whole_epochs: bool = False,
+        in_processes: bool = False,
     ) -> None:
         self._payload = payload
         self._complete = config
         self._config = config.model_dump(mode="json")
         self._framework: Framework = framework
         self._settings = settings
-        self._needs_processes = False
+        self._needs_processes = in_processes
         self._store = store = LocalStore.create()
         bundle_id = keep_program(store, kind, payload, framework, settings, origin)
         self._record = Record(store, config, framework, bundle_id, whole_epochs=whole_epochs)
@@ -228,7 +232,8 @@ class LocalExperiment:
 
         environment = self._environment(sample)
         periods = one_of_each() if self._settings.place.test else periods_of(environment)
-        return (periods if steps is None else in_whole_epochs(periods, environment, steps)).length
+        length = (periods if steps is None else in_whole_epochs(periods, environment, steps)).length
+        return 0 if length == UNTOLD.units else length
 
     def _environment(self, sample: Sample) -> TrialEnvironment:
         return TrialEnvironment(config=self._config, hparams=sample.hparams, trial_seed=sample.seed)

@@ -25,6 +25,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.gpus import visible_gpus
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Framework
+from det_native.schema.roles import processes_of, roles_of
 from det_native.schema.states import ExitReason, TrialState
 from det_native.schema.testing import testing_config
 
@@ -49,7 +50,8 @@ class ProcessFailedError(UserCodeError):
 
 def wants_processes(config: ExperimentConfig, framework: Framework) -> bool:
     """Return whether a trial cannot run in the process of its caller."""
-    return config.resources.slots_per_trial > 1 or get_framework(framework).own_process
+    several = config.resources.slots_per_trial > 1 or len(roles_of(config.model_dump(mode="json"))) > 1
+    return several or get_framework(framework).own_process
 
 
 def train_in_processes(
@@ -81,7 +83,7 @@ def train_in_processes(
     from det_harness.local.run import interruptible
 
     job = _job(store, trial, testing_config(config) if test else config, test=test)
-    size = 1 if config.resources.native_parallel else config.resources.slots_per_trial
+    size = processes_of(job.config, config.resources.slots_per_trial)
     with interruptible() as interrupted, reporting(reporter, test=test) as told:
         end = run_in_processes(job, size, told, interrupted.is_set, lambda text, rank: _keep(log, text, rank))
     report = end.report

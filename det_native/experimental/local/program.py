@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
-from det_native.capture.log import current_log
 from det_native.capture.model import Bundle
-from det_native.capture.modules import is_library_file
 from det_native.errors import DetError
 from det_native.local.store import LocalStore
 from det_native.schema.manifests import CallKind, Framework
@@ -55,11 +52,8 @@ def keep_program(
 
 
 def _bundle(kind: CallKind, payload: Any, framework: Framework, settings: Settings, origin: Origin) -> Bundle:
-    if origin.record is None:
-        raise _NoProgramError("the call was made from no cell and no file of the user's")
-    log = current_log()
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if (log is None or log.running is None) and script is not None and is_library_file(script):
-        raise _NoProgramError(f"the program that runs is a library's: {script}")
+    why = origin.why_no_program()
+    if why:
+        raise _NoProgramError(why)
     capture = origin.capture(kind, payload, framework, settings)
     return assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)

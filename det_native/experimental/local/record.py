@@ -112,7 +112,7 @@ class Record:
         self._trials[-1] = trial
         self._store.write_trial(trial)
         self._write_checkpoints(trial.id, reporter)
-        part = min(batches / max(trial.target_batches, 1), 1.0)
+        part = min(batches / trial.target_batches, 1.0) if trial.target_batches else 0.0
         progress = self._progress(part)
         self._update(progress=progress, seconds_left=self._time_left.observe(time.monotonic(), progress))
 
@@ -151,8 +151,10 @@ class Record:
         reported = (*reporter.training_rows[-1:], *reporter.validation_rows[-1:])
         done = batches or max((row.batch for row in reported), default=0)
         changes: dict[str, Any] = {"state": state, "batches": done, "error": error, "ended": now()}
-        if state is TrialState.COMPLETED and self._whole_epochs and batches:
-            # fit() counts the smaller last batch of each epoch, which a length in records does not know.
+        told = self._whole_epochs or not self._trials[-1].target_batches
+        if state is TrialState.COMPLETED and told and batches:
+            # fit() counts the smaller last batch of each epoch, which a length in records does not know; and a script
+            # says by itself how long it trains.
             changes["target_batches"] = batches
         trial = trial.model_copy(update={"best_validation": reporter.best_metric(), "warning": reporter.told} | changes)
         self._trials[-1] = trial

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from det_native._version import PROTOCOL
-from det_native.errors import ArgumentError, ConfigurationError, ProtocolMismatchError, RequestError
+from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri, stage_of, target_batches
 from det_native.master.flow.warm_start import check_source, weights_for
@@ -21,6 +21,7 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
+from det_native.schema.manifests import Framework
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.testing import testing_config
 from det_native.schema.time_left import TimeLeft
@@ -79,7 +80,7 @@ def create(
             f"The client speaks protocol {body.protocol}, this master {PROTOCOL}. Restart the older of the two: "
             "the kernel, or the master with `det down` and `det up`."
         )
-    config = _configuration(body)
+    config = _configuration(body, _framework(context, body.bundle_id))
     checkpoint_uri(config, context.places)
     with context.database.write() as transaction:
         if idempotency is not None:
@@ -108,10 +109,19 @@ def create(
         return tell_experiment(transaction, experiment_id), True
 
 
-def _configuration(body: rest.ExperimentCreate) -> ExperimentConfig:
+def _framework(context: Context, bundle_id: str) -> Framework | None:
+    """Return the framework of a bundle; None if there is no such bundle, which is told later."""
+    with context.database.read() as connection:
+        try:
+            return bundles.get(connection, bundle_id).program.framework
+        except NotFoundError:
+            return None
+
+
+def _configuration(body: rest.ExperimentCreate, framework: Framework | None) -> ExperimentConfig:
     check_text(body.config)
     try:
-        config = load_config(body.config, warn=False)
+        config = load_config(body.config, framework=framework, warn=False)
     except ConfigurationError:
         raise
     except (ValueError, TypeError) as error:

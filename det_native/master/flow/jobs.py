@@ -17,9 +17,10 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob, TrialJob, WarmStartSource
-from det_native.schema.lengths import Length, Unit
+from det_native.schema.lengths import UNTOLD, Length, Unit
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
 from det_native.schema.resources import Device
+from det_native.schema.roles import processes_of
 from det_native.schema.storage_config import MasterStorage, SharedFileStorage
 
 
@@ -85,6 +86,8 @@ def target_batches(
 ) -> int:
     """Return the batches of a trial; 0 if they cannot be told, which the trial itself will explain."""
     length = stage or config.searcher.max_length
+    if length == UNTOLD:
+        return 0
     if length.unit is Unit.BATCHES:
         return length.units
     environment = TrialEnvironment(config=config.model_dump(mode="json"), hparams=hparams)
@@ -149,7 +152,7 @@ def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJ
 
 def ranks_of(config: ExperimentConfig, slots: tuple[str, ...]) -> int:
     """Return how many processes run a trial: one on each slot, or one on all where the framework spreads the work."""
-    return 1 if config.resources.native_parallel else max(1, len(slots))
+    return processes_of(config.model_dump(mode="json"), len(slots))
 
 
 def trial_job(

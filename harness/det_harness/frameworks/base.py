@@ -6,8 +6,8 @@ where it is, and whoever asks for one thing of it (its random numbers, say) must
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,10 @@ from det_native.frameworks import framework_taking, get_framework, trial_class_t
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
+    from det_harness.program.calls import ProgramSource
+    from det_harness.ranks.communicator import Communicator
     from det_harness.trial.services import Controller, Outcome, Services
+    from det_native.schema.job import Gang
 
 
 class LoopController(Protocol):
@@ -53,7 +56,9 @@ class RandomStreams:
 class FrameworkHarness:
     """What the harness asks of a framework. A framework overrides what it does differently, or at all."""
 
+    # The name of the framework; set where it is made.
     streams = RandomStreams()
+    name: str = ""
 
     def warm_up(self, device: str) -> None:
         """Import what every worker needs; compute nothing and leave no thread: workers are forked from this process.
@@ -66,6 +71,30 @@ class FrameworkHarness:
 
     def prepare_process(self) -> None:
         """Set up the process of a worker for good, before anything of the user's runs; never the user's own process."""
+
+    def joined(
+        self, gang: Gang | None, config: Mapping[str, Any], folder: Path, source: ProgramSource | None
+    ) -> AbstractContextManager[Communicator]:
+        """Join the processes of a trial for the block; gives what connects them.
+
+        Parameters
+        ----------
+        gang : Gang or None
+            None where there is nobody to join.
+        config : mapping
+            The experiment configuration.
+        folder : Path
+            That of the whole run.
+        source : ProgramSource or None
+            Says which code is the user's, for messages.
+        """
+        from det_harness.ranks.group import joined
+
+        return joined(gang, self.name, config, source=source)
+
+    def calls_taken(self) -> AbstractContextManager[None]:
+        """Have training calls that are not det_native's reach the program's host in the block."""
+        return nullcontext()
 
     def use_threads(self, threads: int) -> None:
         """Compute with so many threads from now on."""
@@ -102,7 +131,7 @@ def harness_of(name: str) -> FrameworkHarness:
     MissingDependencyError
         If this Python does not know the framework.
     """
-    return _made(get_framework(name).harness)
+    return _made(get_framework(name).harness, name)
 
 
 def harness_for(payload: Any) -> FrameworkHarness:
@@ -116,13 +145,14 @@ def harness_for(payload: Any) -> FrameworkHarness:
     description = framework_taking(payload)
     if description is None:
         raise untrainable(payload)
-    return _made(description.harness)
+    return _made(description.harness, description.name)
 
 
 @cache
-def _made(reference: str) -> FrameworkHarness:
+def _made(reference: str, framework: str) -> FrameworkHarness:
     module, _, name = reference.partition(":")
     harness: FrameworkHarness = getattr(import_module(module), name)()
+    harness.name = framework
     return harness
 
 

@@ -100,6 +100,8 @@ class CallMatcher:
         Where the last training call was made, for messages.
     taken : bool
         Whether the recorded call was reached; set by the host.
+    goes_on : bool
+        Whether the program runs on after it; set by the host.
     """
 
     def __init__(self, source: ProgramSource) -> None:
@@ -112,6 +114,7 @@ class CallMatcher:
         self._counts: Counter[tuple[str, Unit, int, int]] = Counter()
         self.last_place = "an unknown place"
         self.taken = False
+        self.goes_on = False
 
     @property
     def cell(self) -> int | None:

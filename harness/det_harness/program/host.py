@@ -74,6 +74,9 @@ class WorkerHost:
         except BaseException as error:
             self.failure = error
             raise
+        if self.outcome.goes_on:
+            self._calls.goes_on = True
+            return self.outcome.result
         raise ProgramStop
 
     def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
@@ -96,6 +99,11 @@ class WorkerHost:
 
     def _takes(self, kind: str) -> bool:
         recorded = self._calls.is_recorded(kind)
+        if self._calls.goes_on:
+            raise TrialDefinitionError(
+                f"The program calls {kind}() once more, in {self._calls.last_place}: a trial is one training. Make an "
+                "experiment of each, or give the one call all of its steps."
+            )
         if self._calls.taken:
             raise swallowed(self._calls.last_place)
         self._calls.taken = recorded

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from det_harness.frameworks.base import harness_for
+from det_harness.frameworks.base import harness_for, harness_of
 from det_harness.program.calls import CallMatcher
 from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
@@ -75,7 +75,8 @@ def load_checkpoint(
             importlib.import_module("det_native.compat")
         runner = ProgramRunner(bundle, read_blob, Path(work))
         host = _LoadHost(environment, runner.calls, directory)
-        with suppressed_output(), hosted(host):
+        takes = harness_of(bundle.program.framework).calls_taken()
+        with suppressed_output(), hosted(host), takes:
             runner.run(private=False)
     if host.problem is not None:
         warnings.warn(f"The code of checkpoint {manifest.uuid} ran in part only: {host.problem}", stacklevel=2)

@@ -131,7 +131,11 @@ class ProgramRunner:
             except ProgramStop:
                 return
             except SystemExit as error:
+                if self.calls.goes_on and error.code in (None, 0):
+                    return
                 raise self._exited(error).with_traceback(error.__traceback__) from error  # the place of the call
+        if self.calls.goes_on:
+            return
         raise TrialDefinitionError(
             f"The program ended without reaching {self.source.call_title()}. Does it depend on something that is "
             "different on a worker, such as a condition, a loop or a file?"
@@ -139,6 +143,8 @@ class ProgramRunner:
 
     def _exited(self, error: SystemExit) -> TrialDefinitionError:
         """Return what is wrong with a program that has called ``sys.exit()``."""
+        if self.calls.goes_on:
+            return TrialDefinitionError(f"The program called sys.exit({error.code!r}) after its training.")
         if self.calls.taken:  # so it trains in a loop of its own
             return TrialDefinitionError(
                 f"sys.exit({error.code!r}) was called in or behind the loop over context.train() in "
@@ -151,7 +157,7 @@ class ProgramRunner:
         )
 
     def _check_not_swallowed(self, where: str) -> None:
-        if self.calls.taken:
+        if self.calls.taken and not self.calls.goes_on:
             raise swallowed(where)
 
     def _run_cells(self, stack: ExitStack) -> None:

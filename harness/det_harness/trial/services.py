@@ -142,12 +142,14 @@ class Outcome:
     """How a controller's run ended.
 
     `stopped` is True for an early end (stop requested by user code, master or Ctrl-C). `result` is what the user's
-    call returns in a local run: Keras's ``History`` for ``fit``, None otherwise.
+    call returns in a local run: Keras's ``History`` for ``fit``, None otherwise. `goes_on` says that a program on a
+    worker is given it too, and runs to its own end.
     """
 
     batches: int
     stopped: bool = False
     result: Any = None
+    goes_on: bool = False
 
 
 class Controller(Protocol):

@@ -21,7 +21,6 @@ from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import advised, describe, raised_by_user
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.gang import Failures, SilentReporter, exit_report, ranks_of, run_folder
-from det_harness.ranks.group import joined
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
@@ -48,6 +47,7 @@ from det_native.errors import (
 from det_native.frameworks import get_framework
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import EXIT_RANK_FAILED, TrialJob
+from det_native.schema.lengths import UNTOLD
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
@@ -135,10 +135,12 @@ class TrialRun:
         unpack_bundle(job.bundle, blobs, self._work)
         importlib.import_module("det_native.compat")
         importlib.import_module(get_framework(job.bundle.program.framework).module)
-        harness_of(job.bundle.program.framework).prepare_process()
+        harness = harness_of(job.bundle.program.framework)
+        harness.prepare_process()
         self._runner = runner = ProgramRunner(job.bundle, blobs.read, self._work)
         self._schedule = Schedule(periods_of(self._environment))
-        with joined(job.gang, job.bundle.program.framework, job.config, source=runner.source) as communicator:
+        folder = run_folder(self._directory, job.gang)
+        with harness.joined(job.gang, job.config, folder, runner.source) as communicator, harness.calls_taken():
             return self._run_program(runner, self._schedule, communicator)
 
     def _run_program(self, runner: ProgramRunner, schedule: Schedule, communicator: Communicator) -> Outcome:
@@ -189,7 +191,7 @@ class TrialRun:
     def _started(self, batch: int, notice: str) -> None:
         self._begun = True
         length = self._schedule.periods.length if self._schedule is not None else None
-        self._reporter.started(batch, length, notice)
+        self._reporter.started(batch, None if length == UNTOLD.units else length, notice)
 
     def _must_stop(self) -> bool:
         """Whether training is to end early, which the controller then knows."""

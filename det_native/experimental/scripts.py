@@ -1,0 +1,100 @@
+"""A script that knows nothing of det_native, named by the ``entrypoint`` of a configuration."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from det_native.client.handles import Experiment
+from det_native.errors import ArgumentError
+from det_native.experimental.origin import Origin
+from det_native.experimental.settings import ConfigInput, Settings, check_supported
+from det_native.frameworks import known_frameworks
+from det_native.schema.lengths import UNTOLD
+from det_native.schema.loading import load_config
+from det_native.schema.manifests import CallKind, Framework
+
+if TYPE_CHECKING:
+    from det_native.capture.model import Capture
+
+
+@dataclass(frozen=True)
+class ScriptOrigin(Origin):
+    """A call that a script makes on the worker, whatever that is: nothing of it has run here."""
+
+    def why_no_program(self) -> str:
+        """Return an empty text: the script is the program."""
+        return ""
+
+    def capture(self, kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
+        """Return the script and its arguments; the files are those of the context directory."""
+        from det_native.capture.call import capture_call
+
+        return capture_call(kind, framework=framework, context_dir=settings.context_dir, command=settings.command)
+
+
+def script_of(settings: Settings) -> list[str] | None:
+    """Return the script that the configuration's ``entrypoint`` names, with its arguments; None if it names none."""
+    entrypoint = load_config(settings.config, local=True, warn=False).entrypoint
+    words = shlex.split(entrypoint) if isinstance(entrypoint, str) else list(entrypoint or ())
+    if words and Path(words[0]).name.startswith("python"):
+        words = words[1:]
+    return words if words and words[0].endswith(".py") else None
+
+
+def train_script(words: list[str], settings: Settings) -> Experiment:
+    """Train a script that lies in the context directory.
+
+    Parameters
+    ----------
+    words : list of str
+        Its path there, and its arguments.
+    settings : Settings
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such script.
+    """
+    folder = settings.context_dir or Path.cwd()
+    script = folder / words[0]
+    if not script.is_file():
+        raise ArgumentError(f"entrypoint names the script {words[0]!r}, but there is no such file in {folder}.")
+    settings = replace(settings, command=(str(script), *words[1:]))
+    framework = next(one.name for one in known_frameworks() if one.scripts)
+    written = load_config(settings.config, local=True, warn=False).entrypoint
+    loaded = load_config(
+        settings.config,
+        local=settings.place.local,
+        processes=not settings.place.test,
+        framework=framework,
+        defaults={"searcher.metric": "loss", "searcher.max_length": {"batches": UNTOLD.units}},
+        trains=written,
+    )
+    check_supported(loaded, settings, framework, searches=True)
+    if settings.place.notice:
+        print(settings.place.notice)
+    if not settings.place.local:
+        from det_native.experimental.cluster import submit
+
+        return submit("train_and_evaluate", None, loaded, framework, settings, ScriptOrigin(None))
+    from det_native.experimental.local.calls import run_samples
+    from det_native.experimental.local.experiment import LocalExperiment
+
+    loaded = loaded.with_some_seed()
+    here = LocalExperiment(
+        "train_and_evaluate", None, loaded, framework, settings, ScriptOrigin(None), in_processes=True
+    )
+    return run_samples(here, loaded, settings)
+
+
+def asks_for_roles(config: ConfigInput) -> bool:
+    """Return whether a configuration asks for processes with roles; one that is not valid is told of elsewhere."""
+    from det_native.errors import ConfigurationError
+
+    try:
+        return load_config(config, local=True, warn=False).distributed.strategy == "tf_config"
+    except ConfigurationError:
+        return False

@@ -1,0 +1,166 @@
+"""Runs a call of TensorFlow's own ``train_and_evaluate()``, in whatever role, and tells what happens in it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from det_harness.roles import model_dir
+from det_harness.roles.observing import ActivityHook, EvaluationListener, SavingListener, StepHook
+from det_harness.trial.services import Outcome, Services
+from det_native.errors import InvalidDataError
+from det_native.estimator.roles.call import UnchangedCall
+from det_native.estimator.roles.entry import tensorflows_own
+from det_native.schema.lengths import UNTOLD
+
+logger = logging.getLogger("det_native")
+
+
+class RolesController:
+    """Runs one trial, as its only process.
+
+    Parameters
+    ----------
+    call : UnchangedCall
+    services : Services
+        Reports and checkpoints.
+    """
+
+    def __init__(self, call: UnchangedCall, services: Services) -> None:
+        self.call = call
+        self.services = services
+        self._begun_at = 0
+        self._step = 0
+        self._kept = -1  # the step of the last checkpoint
+        self._exported: list[Any] = []
+        self._stopped = False
+        self._hook: StepHook | None = None
+
+    def run(self) -> Outcome:
+        """Train to the end, and return what TensorFlow's function has."""
+        self._folder = self._place()
+        self._tell_length()
+        with self.services.checkpoints.restore() as restored:
+            self._restore(restored)
+        result = tensorflows_own(self.call.estimator, self._train_spec(), self._eval_spec())
+        metrics, exports = result if result is not None else (None, [])
+        self._keep_exports()
+        self.services.checkpoints.wait()
+        return self._outcome(metrics, exports)
+
+    # -- told from inside the call
+
+    def trained(self, rows: list[tuple[int, dict[str, float | None]]]) -> None:
+        """Report the metrics of steps."""
+        if not rows:
+            return
+        self._step = rows[-1][0]
+        self.services.schedule.trained(self._step)
+        names = dict.fromkeys(name for _, row in rows for name in row)
+        columns = {name: [row.get(name) for _, row in rows] for name in names}
+        self.services.reporter.training([step for step, _ in rows], columns)
+
+    def saved(self, step: int) -> None:
+        """Keep what the estimator has saved as a checkpoint of the trial."""
+        if step == self._kept or (step == self._begun_at and step == 0):
+            return  # without a step, there is nothing to go on from
+        if self._hook is not None:
+            # Estimator saves before hooks see the step: its row follows, and is missing only after a kill in between.
+            self._hook.report(again=True)
+        self._keep(step)
+
+    def evaluated(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Report an evaluation."""
+        self.services.reporter.validation(step, metrics)
+
+    def stop_asked(self) -> bool:
+        """Return whether the master, a signal or Ctrl-C asks for an early end."""
+        self._stopped = self._stopped or self.services.stop_requested()
+        return self._stopped
+
+    # -- the call
+
+    def _place(self) -> Path:
+        named = self.call.estimator.model_dir
+        ours = self.services.tensorboard
+        if self.services.users_process or ours is None:
+            return Path(named)
+        searcher = (self.services.environment.config.get("searcher") or {}).get("name", "single")
+        return model_dir.place(named, ours, Path.cwd(), shared=searcher != "single")
+
+    def _restore(self, restored: Path | None) -> None:
+        files = self.services.files
+        if restored is not None:
+            model_dir.restore(restored, self._folder)
+            if files is not None:
+                files.restore(restored)
+        elif not self.services.users_process and self._folder == self.services.tensorboard:
+            model_dir.clear(self._folder)
+        if files is not None:
+            files.begin()
+        prefix = model_dir.latest(self._folder)
+        if prefix is not None:
+            self._begun_at = self._step = self._kept = int(prefix.rpartition("-")[2])
+
+    def _train_spec(self) -> Any:
+        spec, most = self.call.train_spec, self._most()
+        self._hook = StepHook(self, most)
+        return spec._replace(
+            max_steps=most,
+            hooks=(*spec.hooks, self._hook),
+            saving_listeners=(*spec.saving_listeners, SavingListener(self)),
+        )
+
+    def _eval_spec(self) -> Any:
+        spec, most = self.call.eval_spec, self.services.validation_batches
+        steps = spec.steps if most is None else min(spec.steps or most, most)
+        return spec._replace(
+            steps=steps,
+            hooks=(*spec.hooks, ActivityHook()),
+            exporters=(*spec.exporters, EvaluationListener(self)),
+        )
+
+    def _most(self) -> int | None:
+        """Return how many steps there are in all: those of the TrainSpec, fewer where the trial's length says so."""
+        length, most = self.services.schedule.periods.length, self.call.train_spec.max_steps
+        if length >= UNTOLD.units:
+            return None if most is None else int(most)
+        return int(length if most is None else min(length, most))
+
+    def _tell_length(self) -> None:
+        schedule, most = self.services.schedule, self._most()
+        if most is not None:
+            schedule.periods = replace(schedule.periods, length=most)
+
+    def _keep(self, step: int) -> None:
+        files = self.services.files
+
+        def write(folder: Path) -> None:
+            model_dir.keep(self._folder, step, folder)
+            if files is not None:
+                files.save(folder)
+
+        self.services.checkpoints.save(step, write)
+        self._kept = step
+
+    def _keep_exports(self) -> None:
+        """Have the last checkpoint hold what was exported after it had been taken."""
+        prefix = model_dir.latest(self._folder)
+        if prefix is not None and self.call.eval_spec.exporters and (self._folder / model_dir.EXPORTS).is_dir():
+            self._keep(int(prefix.rpartition("-")[2]))
+
+    def _outcome(self, metrics: Any, exports: Any) -> Outcome:
+        most = self._most()
+        prefix = model_dir.latest(self._folder)
+        done = self._step if prefix is None else int(prefix.rpartition("-")[2])
+        if done == 0:
+            raise InvalidDataError("The input_fn of the TrainSpec gave no batch; nothing was trained.")
+        stopped = self._stopped and (most is None or done < most)
+        self.services.schedule.trained(done)
+        if not stopped and (most is None or done < most):
+            self.services.schedule.progress.ended = True  # by the data's end, or by a hook
+        given = None if exports is None else list(exports)[: len(self.call.eval_spec.exporters)]
+        return Outcome(done, stopped=stopped, result=(metrics, given), goes_on=not stopped)

@@ -1,0 +1,144 @@
+"""What is put into a call of ``train_and_evaluate()`` to see it: a hook, a listener and an exporter, all public."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from det_harness.trial import activity
+from det_harness.trial.metrics import refuse_too_many, scalar
+
+# Rows of training metrics wait at most so long (seconds) before they are reported.
+_REPORT_INTERVAL = 0.25
+
+
+class Observer(Protocol):
+    """What is told (a ``RolesController``)."""
+
+    def trained(self, rows: list[tuple[int, dict[str, float | None]]]) -> None:
+        """Take the metrics of steps."""
+
+    def saved(self, step: int) -> None:
+        """The estimator has saved a checkpoint."""
+
+    def evaluated(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """The estimator has been evaluated."""
+
+    def stop_asked(self) -> bool:
+        """Return whether the training is to end early; asked between two steps."""
+
+
+class StepHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow has no types
+    """Reads the loss and the scalar summaries of each step of a training.
+
+    Parameters
+    ----------
+    observer : Observer
+    most : int or None
+        Steps of the training.
+    """
+
+    def __init__(self, observer: Observer, most: int | None) -> None:
+        self._observer = observer
+        self._most = most
+        self._rows: list[tuple[int, dict[str, float | None]]] = []
+        self._report_at = 0.0
+        self._step = 0
+
+    def begin(self) -> None:
+        graph = tf.compat.v1.get_default_graph()
+        self._counter = tf.compat.v1.train.get_global_step()
+        self._fetched = {"step": self._counter, "scalars": scalar_summaries(graph)}
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        self._step = int(session.run(self._counter))
+
+    def before_run(self, run_context: Any) -> Any:
+        return tf.estimator.SessionRunArgs(self._fetched)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        activity.step()
+        # It is read before or after this step counts, as the graph has it; other workers count steps meanwhile.
+        step = max(self._step + 1, int(run_values.results["step"]))
+        self._step = step if self._most is None else min(step, self._most)
+        scalars = run_values.results["scalars"]
+        refuse_too_many(scalars, self._step, "The graph of model_fn()")
+        self._rows.append((self._step, {name: scalar(value) for name, value in scalars.items()}))
+        if self._observer.stop_asked():
+            run_context.request_stop()
+        if time.monotonic() >= self._report_at:
+            self.report()
+
+    def end(self, session: Any) -> None:
+        self.report()
+
+    def report(self, *, again: bool = False) -> None:
+        """Tell the rows that were not told yet; `again`, the next one as soon as it is there."""
+        self._report_at = 0.0 if again else time.monotonic() + _REPORT_INTERVAL
+        rows, self._rows = self._rows, []
+        self._observer.trained(rows)
+
+
+class SavingListener(tf.estimator.CheckpointSaverListener):  # type: ignore[misc]  # TensorFlow has no types
+    """Tells of each checkpoint that the estimator saves."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def after_save(self, session: Any, global_step_value: int) -> None:
+        self._observer.saved(int(global_step_value))
+
+
+class EvaluationListener(tf.estimator.Exporter):  # type: ignore[misc]  # TensorFlow has no types
+    """Tells of each evaluation: an exporter is given its metrics, and this one exports nothing."""
+
+    name = "det_native"
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def export(
+        self, estimator: Any, export_path: str, checkpoint_path: str, eval_result: Any, is_the_final_export: bool
+    ) -> None:
+        found = dict(eval_result)
+        step = int(found.pop(tf.compat.v1.GraphKeys.GLOBAL_STEP))
+        self._observer.evaluated(step, {name: scalar(value) for name, value in found.items()})
+
+
+class ActivityHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow has no types
+    """Counts the batches of an evaluation as activity.
+
+    Parameters
+    ----------
+    allowed : callable
+        Called before an evaluation; it does not return where there is to be none any more.
+    """
+
+    def __init__(self, allowed: Callable[[], None] = lambda: None) -> None:
+        self._allowed = allowed
+
+    def begin(self) -> None:
+        self._allowed()
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        activity.step()
+
+
+def scalar_summaries(graph: Any) -> dict[str, Any]:
+    """Return the values of the scalar summaries of a graph, by their tags; Estimator adds the loss by itself."""
+    found: dict[str, Any] = {}
+    for summary in tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.SUMMARIES):
+        operation = getattr(summary, "op", None)
+        if operation is None or operation.type != "ScalarSummary":
+            continue
+        tag, value = operation.inputs
+        name = tf.get_static_value(tag)
+        if name is not None and graph.is_fetchable(value):
+            found[tf.compat.as_str(name.item())] = value
+    if "loss" not in found and "loss_1" in found:  # the user's code has a scalar of that name
+        found["loss"] = found["loss_1"]
+    found.pop("loss_1", None)
+    return found

@@ -1,0 +1,114 @@
+"""Code that calls TensorFlow's own ``train_and_evaluate()``, unchanged: a script and a cell, here and there."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import Cluster, Gate, checkpoint_at, ended, running_cluster, running_kernel
+from unchanged_script import UNCHANGED
+
+from det_native.client.handles import Experiment
+from det_native.client.local_source import LocalSource
+from det_native.local.store import LocalStore
+from det_native.schema.states import ExperimentState
+
+pytestmark = pytest.mark.slow
+
+STEPS = 12
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A master of its own, which is also the one that handles in this process find."""
+    with running_cluster(tmp_path, "tf_estimator") as started:
+        monkeypatch.setenv("DET_HOME", str(started.home.path))
+        yield started
+
+
+def submitted(cluster: Cluster, entrypoint: str, *options: str, **config: Any) -> dict[str, Any]:
+    """Submit the script; return what ``det experiment create --json`` says."""
+    folder = cluster.folder / "code"
+    folder.mkdir(exist_ok=True)
+    (folder / "train.py").write_text(UNCHANGED)
+    path = cluster.folder / "const.yaml"
+    path.write_text(json.dumps({"entrypoint": entrypoint, **config}))
+    printed = cluster.det("experiment", "create", str(path), str(folder), "--json", *options)
+    found: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    return found
+
+
+def batches(rows: list[dict[str, Any]]) -> list[int]:
+    return [row["batch"] for row in rows]
+
+
+def test_a_script_trains_as_it_is_and_goes_on_after_a_kill(cluster: Cluster, gate: Gate, tmp_path: Path) -> None:
+    made = submitted(cluster, f"python3 train.py --stop 7 --port {gate.port} --model_dir model")
+    experiment = cluster.attach(made["id"])
+    visitor = gate.next()
+    checkpoint_at(experiment, 4)
+    visitor.die(signal.SIGKILL)
+    gate.next().go()
+    trial = ended(experiment, ExperimentState.COMPLETED)
+    assert (trial.restarts, trial.batches, trial.target_batches) == (1, STEPS, STEPS)
+    [handle] = experiment.trials
+    assert batches(handle.metrics("training")) == list(range(1, STEPS + 1))
+    assert {"loss", "size"} <= set(handle.metrics("training")[0])
+    rows = handle.metrics("validation")
+    assert batches(rows) == [4, 8, STEPS]
+    assert set(rows[-1]) == {"batch", "loss", "accuracy"}
+    assert "eager: True returned: ({'accuracy': " in str(experiment.logs())
+    folder = experiment.trials[0].checkpoints[-1].download(tmp_path / "checkpoint")
+    names = {path.name for path in Path(folder).iterdir()}
+    assert {"checkpoint", f"model.ckpt-{STEPS}.index", "export"} <= names
+    assert not (cluster.home.path / "tensorboard" / str(made["id"]) / "model").exists()
+
+
+CELLS = """
+import det_native as det
+import sys
+sys.argv = ["train.py"]
+context = det.experimental.estimator.init({{"name": "cell"}}, local={local})
+{source}
+"""
+
+
+@pytest.mark.long
+def test_a_cell_trains_as_it_is_here_and_there(cluster: Cluster) -> None:
+    with running_kernel(cluster, "notebook") as kernel:
+        done = kernel.run(CELLS.format(local=True, source=UNCHANGED))
+        assert "eager: True returned: ({'accuracy': " in done.text
+        here = kernel.value("[row['batch'] for row in context.experiment.trials[0].metrics('validation')]")
+        assert here == [4, 8, STEPS]
+        loaded = kernel.value("context.experiment.trials[0].checkpoints[-1].load().signatures.keys().__len__()")
+        assert loaded
+        there = kernel.submit(CELLS.format(local=False, source=UNCHANGED) + "experiment = result")
+        trial = ended(cluster.attach(there), ExperimentState.COMPLETED)
+        assert (trial.batches, trial.target_batches) == (STEPS, STEPS)
+
+
+@pytest.mark.long
+def test_a_search_over_a_script_has_a_model_dir_for_each_trial(cluster: Cluster) -> None:
+    searcher = {"name": "random", "metric": "accuracy", "smaller_is_better": False, "max_trials": 2}
+    length = {"max_length": {"batches": 8}}
+    experiment = cluster.attach(submitted(cluster, "train.py --model_dir model", searcher=searcher | length)["id"])
+    ended(experiment, ExperimentState.COMPLETED)
+    assert [trial.detail().batches for trial in experiment.trials] == [8, 8]
+    elsewhere = cluster.folder / "elsewhere"
+    failed = cluster.attach(submitted(cluster, f"train.py --model_dir {elsewhere}", searcher=searcher | length)["id"])
+    trial = ended(failed, ExperimentState.ERROR)
+    assert trial.error is not None
+    assert "which all trials of the experiment would write to" in trial.error.message
+
+
+@pytest.mark.long
+def test_a_script_trains_here_in_a_process_of_its_own(cluster: Cluster) -> None:
+    submitted(cluster, "train.py")  # it writes the files
+    printed = cluster.det("experiment", "create", "const.yaml", "code", "--local")
+    assert "eager: True returned: ({'accuracy': " in printed
+    experiment = Experiment(LocalSource(LocalStore.find("local-1")), "local-1")
+    assert batches(experiment.trials[0].metrics("validation")) == [4, 8, STEPS]
