@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from det_native.client.http_source import HttpSource
     from det_native.schema.rest import Experiment, Trial
 
+#: Of experiments that were given none.
+DEFAULT_PRIORITY = 42
 #: Of so many experiments that go on, the trials are looked at.
 _MOST = 1000
 
@@ -73,8 +75,8 @@ def list_queue(context: click.Context, *, as_json: bool) -> None:
     if not rows:
         click.echo("Nothing runs, and nothing waits.")
         return
-    head = ("trial", "experiment", "state", "slots", "waits for")
-    cells = [(row["trial"], row["experiment"], row["state"], row["slots"], row["notice"]) for row in rows]
+    head = ("trial", "experiment", "state", "slots", "priority", "waits for")
+    cells = [tuple(row[name] for name in (*head[:-1], "notice")) for row in rows]
     click.echo(table(head, cells))
 
 
@@ -90,7 +92,7 @@ def _rows(source: HttpSource) -> list[dict[str, Any]]:
         for trial in source.trials(experiment.id)
         if not trial.state.terminal
     ]
-    found.sort(key=lambda pair: pair[1].state is not TrialState.RUNNING)
+    found.sort(key=lambda pair: (pair[1].state is not TrialState.RUNNING, _priority(pair[0])))
     return [
         {
             "trial": trial.id,
@@ -99,7 +101,13 @@ def _rows(source: HttpSource) -> list[dict[str, Any]]:
             "state": trial_word(trial, experiment.state),
             "slots": int((experiment.config.get("resources") or {}).get("slots_per_trial", 1)),
             "held": list(trial.slots),
+            "priority": _priority(experiment),
             "notice": trial.notice or experiment.waits_for or "",
         }
         for experiment, trial in found
     ]
+
+
+def _priority(experiment: Experiment) -> int:
+    given = (experiment.config.get("resources") or {}).get("priority")
+    return DEFAULT_PRIORITY if given is None else int(given)

@@ -23,6 +23,7 @@ from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.master_commands import master as master_group
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
+from det_native.client.share_commands import change as set_group
 from det_native.client.stopping import stop_master
 from det_native.client.trial_commands import trial as trial_group
 from det_native.errors import DetError, MasterUnreachableError
@@ -345,7 +346,7 @@ def _change(master: str | None, experiment_id: int | str, verb: str) -> None:
     change(experiment_id, verb, master)
 
 
-for _command in (create_command, wait_command, config_command):
+for _command in (create_command, wait_command, config_command, set_group):
     experiment.add_command(_command)
 for _group in (trial_group, checkpoint_group, slot_group, queue_group):
     cli.add_command(_group)

@@ -15,6 +15,7 @@ from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.notebook import write_notebook
+from det_native.client.shares import change_resources
 from det_native.client.source import Source
 from det_native.client.state_words import shown_state
 from det_native.client.trial import Trial
@@ -290,6 +291,33 @@ class Experiment:
     def resume(self) -> None:
         """Go on with a paused experiment, from the checkpoints of its trials; see ``pause``."""
         self._source.resume(self._id)
+
+    def set_priority(self, priority: int) -> None:
+        """Have the experiment come before others, or after them: 1 to 99, lower first.
+
+        Running trials of higher numbers make room: they write a checkpoint, wait, and go on later.
+
+        Raises
+        ------
+        ArgumentError
+            If it is no such number.
+        RequestError
+            If the experiment has ended.
+        UnsupportedFeatureError
+            If it is a local run.
+        """
+        change_resources(self._source, self._id, priority=priority)
+
+    def set_weight(self, weight: float) -> None:
+        """Change the experiment's share of the slots, as compared with the others; see ``set_priority``."""
+        change_resources(self._source, self._id, weight=weight)
+
+    def set_max_slots(self, max_slots: int | None) -> None:
+        """Change how many slots the experiment may hold, None for no limit; see ``set_priority``.
+
+        Trials above the limit write a checkpoint, wait, and go on once there is room below it.
+        """
+        change_resources(self._source, self._id, max_slots=max_slots)
 
     def activate(self) -> None:
         """As ``resume``: the name that Determined has for it."""

@@ -126,6 +126,11 @@ class HttpSource(Source):
         """Have the experiment's workers checkpoint and end; nothing starts until it is resumed."""
         self._session.post(f"/experiments/{experiment_id}/pause")
 
+    def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
+        """Change the priority, weight or limit of an experiment that goes on."""
+        body = {"resources": change.model_dump(include=change.model_fields_set)}
+        self._session.patch(f"/experiments/{experiment_id}", json=body)
+
     def resume(self, experiment_id: int | str) -> None:
         """Go on with a paused experiment."""
         self._session.post(f"/experiments/{experiment_id}/resume")

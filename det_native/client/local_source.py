@@ -112,6 +112,16 @@ class LocalSource(Source):
         """
         raise UnsupportedFeatureError(not_on_a_master(self._store.id, "resumed"))
 
+    def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
+        """Change nothing: a local run shares its slots with nobody.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            Always.
+        """
+        raise UnsupportedFeatureError(not_on_a_master(self._store.id, "given another priority, weight or max_slots"))
+
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory."""
         from det_harness.program.load import copy_checkpoint

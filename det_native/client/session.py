@@ -44,7 +44,7 @@ _LONGEST_PAUSE_SECONDS = 2.0
 _chance = random.Random()
 _CONNECTIONS = 16
 _REPEATED_STATUSES = {429, 502, 503, 504}
-_IDEMPOTENT_METHODS = {"GET", "HEAD", "PUT", "DELETE"}
+_IDEMPOTENT_METHODS = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}
 _UPGRADE_REQUIRED = 426
 # What has a number that is easily taken for one of another master.
 _EXPERIMENT_PATHS = ("/experiments/", "/trials/")
@@ -164,6 +164,10 @@ class Session:
             "POST", path, json=json, data=data, headers=headers, params=params, read_timeout=timeout
         )
         return self._decoded(response)
+
+    def patch(self, path: str, json: Any) -> Any:
+        """Send PATCH, which may be repeated, and return the JSON of the answer."""
+        return self._decoded(self._request("PATCH", path, json=json))
 
     def delete(self, path: str, **params: Any) -> Any:
         """Send DELETE and return the JSON of the answer, None if it is empty."""

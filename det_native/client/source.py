@@ -78,6 +78,9 @@ class Source(Protocol):
     def resume(self, experiment_id: int | str) -> None:
         """Go on with a paused experiment."""
 
+    def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
+        """Change the priority, weight or limit of an experiment that goes on."""
+
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory."""
 

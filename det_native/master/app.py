@@ -13,6 +13,7 @@ from det_native.master.api.app import create_app
 from det_native.master.flow.jobs import Places
 from det_native.master.home import token
 from det_native.master.launch.base import Launcher
+from det_native.master.scheduling.facts import Policy
 from det_native.master.service import Service
 from det_native.schema.home import Home
 from det_native.schema.rest import SlotInfo
@@ -26,6 +27,7 @@ def build(
     *,
     database_url: str | None = None,
     hosts: Iterable[str] = (),
+    policy: Policy = Policy.PRIORITY,
 ) -> tuple[Service, FastAPI]:
     """Make a master and its HTTP interface; ``service.start()`` begins, ``service.close()`` ends.
 
@@ -43,6 +45,8 @@ def build(
         SQLAlchemy URL; ``DET_DATABASE``, else SQLite in `home`, by default.
     hosts : iterable of str
         Names under which the master may be addressed, besides that in `url` and those of loopback.
+    policy : Policy
+        By what experiments come before others.
 
     Raises
     ------
@@ -54,5 +58,5 @@ def build(
         (home / folder).mkdir(exist_ok=True, mode=0o700)
     chosen = database_url or os.environ.get("DET_DATABASE") or f"sqlite:///{home / 'det.db'}"
     places = Places(home=home, url=url, slots=tuple(slots))
-    service = Service(places, launcher, token=token(Home(home)), database_url=chosen)
+    service = Service(places, launcher, token=token(Home(home)), database_url=chosen, policy=policy)
     return service, create_app(service, hosts=[*hosts, urlsplit(url).hostname or ""])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from det_native.errors import ArgumentError
+from det_native.master.scheduling.facts import Policy
 from det_native.schema.home import Home
 
 LOOPBACK = "127.0.0.1"
@@ -32,6 +33,8 @@ class MasterConfig:
         PEM files for TLS.
     warm : tuple of str
         Frameworks to have standbys for from the start.
+    scheduler : Policy
+        By what experiments come before others.
     ready_fd : int or None
         Descriptor on which ``ready`` is written once requests are answered.
     """
@@ -43,6 +46,7 @@ class MasterConfig:
     certificate: Path | None = None
     key: Path | None = None
     warm: tuple[str, ...] = ()
+    scheduler: Policy = Policy.PRIORITY
     ready_fd: int | None = None
 
     def __post_init__(self) -> None:
@@ -74,7 +78,7 @@ class MasterConfig:
 
 
 def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> MasterConfig:
-    """Read the command line; what it leaves open comes from ``DET_HOME`` and ``DET_SLOTS``.
+    """Read the command line; what it leaves open comes from ``DET_HOME``, ``DET_SLOTS`` and ``DET_SCHEDULER``.
 
     Raises
     ------
@@ -89,8 +93,11 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     parser.add_argument("--tls-cert", type=Path)
     parser.add_argument("--tls-key", type=Path)
     parser.add_argument("--warm", action="append", default=[], metavar="FRAMEWORK")
+    parser.add_argument("--scheduler", default=environment.get("DET_SCHEDULER") or Policy.PRIORITY.value)
     parser.add_argument("--ready-fd", type=int)
     found = parser.parse_args(arguments)
+    if found.scheduler not in set(Policy):
+        raise ArgumentError(f"scheduler: {found.scheduler!r} is none: set DET_SCHEDULER to {' or '.join(Policy)}.")
     return MasterConfig(
         home=Home(found.home) if found.home else Home.default(),
         host=found.host,
@@ -99,5 +106,6 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         certificate=found.tls_cert.absolute() if found.tls_cert else None,
         key=found.tls_key.absolute() if found.tls_key else None,
         warm=tuple(found.warm),
+        scheduler=Policy(found.scheduler),
         ready_fd=found.ready_fd,
     )

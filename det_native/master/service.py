@@ -18,20 +18,20 @@ from det_native._version import PROTOCOL, __version__
 from det_native.errors import RequestError
 from det_native.master.events.broker import Broker
 from det_native.master.flow import collection
-from det_native.master.flow import experiments as experiment_flow
 from det_native.master.flow.checks import Checks
 from det_native.master.flow.context import Context
-from det_native.master.flow.experiments import Experiments, Idempotency
+from det_native.master.flow.creation import Idempotency, create
+from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import Places, usable_here, worker_kind
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.runs import Runs
-from det_native.master.flow.scheduling import pending_trials, running_trials, tell_waits, tell_who_cannot_run
+from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch.base import Exit, Launcher
 from det_native.master.launch.packages import WorkerPackages
 from det_native.master.reserve import SIZE, Reserve
-from det_native.master.scheduling.plan import plan, waits
+from det_native.master.scheduling.facts import Policy
 from det_native.master.store import bundles, events, experiments, reports
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
@@ -66,6 +66,8 @@ class Service:
         The user's bearer token.
     database_url : str
         SQLAlchemy URL of the database.
+    policy : Policy
+        By what experiments come before others.
 
     Raises
     ------
@@ -73,7 +75,15 @@ class Service:
         If another master has the database, or a newer version has written it.
     """
 
-    def __init__(self, places: Places, launcher: Launcher, *, token: str, database_url: str) -> None:
+    def __init__(
+        self,
+        places: Places,
+        launcher: Launcher,
+        *,
+        token: str,
+        database_url: str,
+        policy: Policy = Policy.PRIORITY,
+    ) -> None:
         self.places = places
         self.broker = Broker()
         self.database = Database(database_url, on_commit=self._publish)
@@ -89,9 +99,6 @@ class Service:
         self._token_hashes: dict[str, str] = {}
         self._started_at = now()
         self._standbys: dict[str, int] = {}
-        self._taken: dict[str, int] = {}
-        self._waits: dict[int, str] = {}
-        self._stalled: dict[int, str] = {}
         self._unscheduled = True
         self._closed = threading.Event()
         self._touched_lock = threading.Lock()
@@ -102,6 +109,7 @@ class Service:
         self._context = Context(self.database, launcher, places, self._thread.post)
         self._experiments = Experiments(self._context)
         self._runs = Runs(self._context, self._trial_over)
+        self._scheduling = Scheduling(self.database, places.slots, policy, self._runs)
         self._checks = Checks(self._context)
         self._collector = ThreadPoolExecutor(1, thread_name_prefix="det-collect")
         self._backups = None if self.database.file is None else HourlyBackups(self.database.file)
@@ -151,7 +159,9 @@ class Service:
         """Return who the master is and what it has."""
         with self.database.read() as connection:
             active = experiments.count_active(connection)
-        slots = [slot.model_copy(update={"trial_id": self._taken.get(slot.id)}) for slot in self.places.slots]
+        slots = [
+            slot.model_copy(update={"trial_id": self._scheduling.taken.get(slot.id)}) for slot in self.places.slots
+        ]
         return rest.MasterInfo(
             version=__version__,
             protocol=PROTOCOL,
@@ -216,13 +226,13 @@ class Service:
     def create_experiment(
         self, owner: str, body: rest.ExperimentCreate, idempotency: Idempotency | None
     ) -> rest.Experiment:
-        """Store an experiment and have it begin; see :func:`flow.experiments.create` for what can be wrong.
+        """Store an experiment and have it begin; see :func:`flow.creation.create` for what can be wrong.
 
         A bundle whose blobs have been lost is refused as one that is not there: the client then sends it again.
         """
         with self.database.read() as connection:
             self._bundles.kind_of(connection, body.bundle_id)
-        experiment, new = experiment_flow.create(self._context, owner, body, idempotency)
+        experiment, new = create(self._context, owner, body, idempotency)
         if new:
             kind = "test of " if body.test else ""
             logger.info("experiment %d submitted: %s%r", experiment.id, kind, experiment.name)
@@ -244,6 +254,12 @@ class Service:
     def resume_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
         """Go on with a paused experiment."""
         return self._thread.call(partial(self._resume, owner, experiment_id))
+
+    def change_experiment(
+        self, owner: str, experiment_id: int, changes: rest.ResourcesChange
+    ) -> Future[rest.Experiment]:
+        """Change the priority, weight or limit of an experiment that goes on."""
+        return self._thread.call(partial(self._change, owner, experiment_id, changes))
 
     def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
         """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""
@@ -281,12 +297,11 @@ class Service:
     def _take_up(self) -> None:
         with self.database.read() as connection:
             ended = experiments.uncollected(connection)
-            self._waits = experiments.waiting(connection)
         self._runs.adopt_all()
         over = self._experiments.take_up_all({run.trial_id for run in self._runs.active.values()})
         for experiment_id in {*ended, *over}:
             self._collect(experiment_id)
-        tell_who_cannot_run(self.database, len(self.places.slots))
+        self._scheduling.take_up()
         self._unscheduled = True
 
     def _begin(self, experiment_id: int) -> None:
@@ -333,6 +348,11 @@ class Service:
         self._unscheduled = True
         return experiment
 
+    def _change(self, owner: str, experiment_id: int, changes: rest.ResourcesChange) -> rest.Experiment:
+        experiment = self._experiments.change(experiment_id, owner, changes)
+        self._unscheduled = True
+        return experiment
+
     def _trial_over(self, experiment_id: int, trial_id: int) -> None:
         if self._experiments.trial_over(experiment_id, trial_id):
             self._collect(experiment_id)
@@ -355,8 +375,9 @@ class Service:
         self._experiments.refresh_progress()
         if self._runs.without_room.release():
             self._unscheduled = True
-        if self._unscheduled or self._runs.waits() != self._stalled:
-            self._schedule()
+        if self._unscheduled or self._scheduling.outdated:
+            self._scheduling.schedule()
+            self._unscheduled = False
         self._standbys = self._launcher.standbys()
 
     def _ended(self, exit: Exit) -> None:
@@ -377,18 +398,3 @@ class Service:
                 self._experiments.touch(run.experiment_id)
             if has_metrics:
                 self._runs.settled(run_id)
-
-    def _schedule(self) -> None:
-        with self.database.read() as connection:
-            live = {run.trial_id for run in self._runs.active.values()}
-            pending = pending_trials(connection, live | self._runs.without_room.trials)
-        running = running_trials(self._runs.active.values())
-        slots = [slot.id for slot in self.places.slots]
-        for start in plan(pending, running, slots):
-            self._runs.start(start.trial_id, start.slot_ids)
-        self._unscheduled = False
-        self._stalled = self._runs.waits()
-        waiting = {**self._stalled, **waits(pending, running_trials(self._runs.active.values()), slots)}
-        tell_waits(self.database, self._waits, waiting)
-        self._waits = waiting
-        self._taken = {slot: run.trial_id for run in self._runs.active.values() for slot in run.slots}

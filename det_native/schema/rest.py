@@ -108,6 +108,23 @@ class ExperimentCreate(_Model):
     test: bool = False
 
 
+class ResourcesChange(_Model):
+    """What may change of the resources of an experiment while it goes on; what is left out stays as it is.
+
+    A `max_slots` of None takes the limit away.
+    """
+
+    priority: int | None = Field(default=None, ge=1, le=99)
+    weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_slots: int | None = Field(default=None, ge=1)
+
+
+class ExperimentChange(_Model):
+    """Body of PATCH /experiments/{id}."""
+
+    resources: ResourcesChange
+
+
 class UserErrorInfo(_Model):
     """What made a run fail: an exception of the user's code, or something else.
 
@@ -412,6 +429,7 @@ __all__ = [
     "Event",
     "ExitReport",
     "Experiment",
+    "ExperimentChange",
     "ExperimentCreate",
     "ExperimentDetail",
     "HashList",
@@ -426,6 +444,7 @@ __all__ = [
     "Report",
     "ReportBatch",
     "ReportsAccepted",
+    "ResourcesChange",
     "SlotInfo",
     "StartedReport",
     "Trial",

@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from det_native import PROTOCOL
 from det_native.master.app import build
 from det_native.master.launch.base import Exit, Output, WorkerKind
+from det_native.master.scheduling.facts import Policy
 from det_native.master.service import Service
 from det_native.schema import rest
 from det_native.schema.job import CheckJob, TrialJob
@@ -297,12 +298,17 @@ def configuration(**sections: Any) -> dict[str, Any]:
 
 @contextmanager
 def running_master(
-    home: Path, *, slots: int = 2, launcher: MemoryLauncher | None = None, database_url: str | None = None
+    home: Path,
+    *,
+    slots: int = 2,
+    launcher: MemoryLauncher | None = None,
+    database_url: str | None = None,
+    policy: Policy = Policy.PRIORITY,
 ) -> Iterator[Master]:
     """Run a master around a launcher without processes."""
     launcher = launcher or MemoryLauncher()
     infos = [rest.SlotInfo(id=f"cpu:{number}", device="cpu") for number in range(slots)]
-    service, app = build(home, launcher, infos, URL, database_url=database_url)
+    service, app = build(home, launcher, infos, URL, database_url=database_url, policy=policy)
     token = (home / "token").read_text().strip()
     service.start()
     try:

@@ -6,24 +6,17 @@ import logging
 import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from det_native._version import PROTOCOL
-from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError, RequestError
+from det_native.errors import ArgumentError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
-from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri, stage_of, target_batches
-from det_native.master.flow.warm_start import check_source, weights_for
-from det_native.master.store import bundles, experiments, logs, metrics, trials
+from det_native.master.flow.jobs import stage_of, target_batches
+from det_native.master.flow.warm_start import weights_for
+from det_native.master.store import experiments, logs, metrics, trials
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
-from det_native.master.store.encoding import check_text
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.effects import refuse_unsupported
-from det_native.schema.loading import load_config
-from det_native.schema.manifests import Framework
 from det_native.schema.states import ExperimentState, TrialState
-from det_native.schema.testing import testing_config
 from det_native.schema.time_left import TimeLeft
 from det_native.search import (
     Close,
@@ -43,104 +36,6 @@ logger = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 0.25
 PROGRESS_STEP = 0.002
-
-
-@dataclass(frozen=True)
-class Idempotency:
-    """A client's key for a request, and the hash of the request's body."""
-
-    key: str
-    digest: str
-
-
-def create(
-    context: Context, owner: str, body: rest.ExperimentCreate, idempotency: Idempotency | None
-) -> tuple[rest.Experiment, bool]:
-    """Store a new experiment; return it, and whether it is new (False for a repeat of an idempotency key).
-
-    Raises
-    ------
-    ConfigurationError, UnsupportedFeatureError
-        If the configuration is not valid, or asks for what this version does not run.
-    ArgumentError
-        If a trial needs more slots than there are.
-    MissingDependencyError
-        If it needs Horovod or a framework, and there is none.
-    ProtocolMismatchError
-        If the client speaks another protocol.
-    NotFoundError
-        If there is no such bundle, or not the checkpoint or trial that its trials are to begin with.
-    CheckpointError
-        If its trials cannot begin with that.
-    RequestError
-        If the idempotency key came with another body before.
-    """
-    if body.protocol != PROTOCOL:
-        raise ProtocolMismatchError(
-            f"The client speaks protocol {body.protocol}, this master {PROTOCOL}. Restart the older of the two: "
-            "the kernel, or the master with `det down` and `det up`."
-        )
-    config = _configuration(body, _framework(context, body.bundle_id))
-    checkpoint_uri(config, context.places)
-    with context.database.write() as transaction:
-        if idempotency is not None:
-            known = experiments.created_with(transaction.connection, owner, idempotency.key, idempotency.digest)
-            if known is not None:
-                return experiments.get(transaction.connection, known, owner), False
-        bundle = bundles.get(transaction.connection, body.bundle_id)
-        check_framework(bundle)
-        refuse_unsupported(config, bundle.program.framework)
-        _refuse_too_large(config, len(context.places.slots))
-        check_horovod(config, bundle)
-        check_source(transaction.connection, config, owner, bundle.program.framework)
-        new = experiments.NewExperiment(
-            owner=owner,
-            name=config.title,
-            config=config.model_dump(mode="json"),
-            bundle_id=body.bundle_id,
-            framework=bundle.program.framework,
-            metric=config.metric,
-            smaller_is_better=config.smaller_is_better,
-            report=body.report,
-            idempotency=(idempotency.key, idempotency.digest) if idempotency else None,
-            test=body.test,
-        )
-        experiment_id = experiments.create(transaction, new)
-        return tell_experiment(transaction, experiment_id), True
-
-
-def _framework(context: Context, bundle_id: str) -> Framework | None:
-    """Return the framework of a bundle; None if there is no such bundle, which is told later."""
-    with context.database.read() as connection:
-        try:
-            return bundles.get(connection, bundle_id).program.framework
-        except NotFoundError:
-            return None
-
-
-def _configuration(body: rest.ExperimentCreate, framework: Framework | None) -> ExperimentConfig:
-    check_text(body.config)
-    try:
-        config = load_config(body.config, framework=framework, warn=False)
-    except ConfigurationError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise ArgumentError(f"The configuration cannot be read: {error}") from error
-    refuse_unsupported(config)  # before anything is made of it; what hangs on the framework is looked at later
-    if not config.metric:
-        raise ArgumentError("searcher.metric is missing: name the validation metric that trials are compared by.")
-    config = config.with_some_seed()
-    return testing_config(config) if body.test else config
-
-
-def _refuse_too_large(config: ExperimentConfig, slots: int) -> None:
-    wanted = config.resources.slots_per_trial
-    if wanted > slots:
-        has = f"{slots} slot" if slots == 1 else f"{slots} slots"
-        raise ArgumentError(
-            f"resources.slots_per_trial: {wanted} slots for each trial, but the cluster has {has}: ask for at most "
-            f"{slots}, or start it again with more: `det down`, then `det up --slots {wanted}`."
-        )
 
 
 class Experiments:
@@ -235,6 +130,33 @@ class Experiments:
             active = tell_experiment(transaction, experiment_id)
         logger.info("experiment %d resumed", experiment_id)
         return active
+
+    def change(self, experiment_id: int, owner: str, changes: rest.ResourcesChange) -> rest.Experiment:
+        """Change the priority, weight or limit of an experiment that goes on; return it.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such experiment of this owner.
+        ArgumentError
+            If no trial of it could run with that.
+        RequestError
+            If it has ended, or is about to.
+        """
+        with self._context.database.write() as transaction:
+            experiment = experiments.get(transaction.connection, experiment_id, owner)
+            _refuse_ended(experiment, "changed")
+            given = changes.model_dump(include=changes.model_fields_set)
+            wanted = ExperimentConfig.model_validate(experiment.config).resources.slots_per_trial
+            if given.get("max_slots") is not None and given["max_slots"] < wanted:
+                raise ArgumentError(
+                    f"max_slots: {given['max_slots']} is less than the {wanted} slots of each trial, so that none "
+                    "could run. Pause the experiment to give its slots to others."
+                )
+            experiments.set_resources(transaction, experiment_id, given)
+            changed = tell_experiment(transaction, experiment_id)
+        logger.info("experiment %d changed: %s", experiment_id, given)
+        return changed
 
     def touch(self, experiment_id: int) -> None:
         """Something was reported: the experiment's progress is to be worked out again."""
@@ -376,13 +298,15 @@ class Experiments:
         """Bring an experiment that is stopping to its end, once none of its trials is left."""
         connection = transaction.connection
         state = experiments.get(connection, experiment_id).state
-        found = trials.of_experiment(connection, experiment_id)
         ends = {
             ExperimentState.STOPPING_CANCELED: ExperimentState.CANCELED,
             ExperimentState.STOPPING_COMPLETED: ExperimentState.COMPLETED,
             ExperimentState.STOPPING_ERROR: ExperimentState.ERROR,
         }
-        if state not in ends or not all(trial.state.terminal for trial in found):
+        if state not in ends:
+            return False
+        found = trials.of_experiment(connection, experiment_id)
+        if not all(trial.state.terminal for trial in found):
             return False
         errors = [trial.error for trial in found if trial.state is TrialState.ERROR]
         error = errors[-1] if ends[state] is ExperimentState.ERROR and errors else None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from det_native.errors import DetError, RequestError
 from det_native.master.flow import spool
+from det_native.master.flow.active import Active
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, Facts, Fail, Restart, Suspend, decide
 from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
@@ -41,26 +41,6 @@ KILL_GRACE_SECONDS = 2.0
 PAUSE_GRACE_SECONDS = 120.0
 
 
-@dataclass
-class Active:
-    """A run whose worker lives, as far as the launcher knows; it is killed once a time of `..._until` has come."""
-
-    run_id: str
-    trial_id: int
-    experiment_id: int
-    slots: tuple[str, ...]
-    log_offsets: list[int]
-    killed: bool = False
-    hung: bool = False
-    linger_until: float = field(default=float("inf"))
-    pause_until: float = field(default=float("inf"))
-
-    @property
-    def ranks(self) -> int:
-        """How many processes it has."""
-        return len(self.log_offsets)
-
-
 class Runs:
     """All live runs. Used by the decision thread only.
 
@@ -89,6 +69,7 @@ class Runs:
     def _adopt(self, run: Run) -> None:
         self.active[run.run_id] = Active(run.run_id, run.trial_id, run.experiment_id, tuple(run.slots), run.log_offsets)
         if run.stop_asked:
+            self.active[run.run_id].ending = True
             self.active[run.run_id].pause_until = time.monotonic() + PAUSE_GRACE_SECONDS
         with self._context.database.read() as connection:
             self._watch(run.run_id, experiments.config_of(connection, run.experiment_id))
@@ -183,7 +164,26 @@ class Runs:
         until = time.monotonic() + PAUSE_GRACE_SECONDS
         for run in self.active.values():
             if run.experiment_id == experiment_id:
+                run.ending = True
                 run.pause_until = min(run.pause_until, until)
+
+    def preempt(self, trial_id: int, experiment_id: int | None) -> None:
+        """Have a trial checkpoint and end, as if it were paused, so that one of another experiment gets its slots.
+
+        With None its own experiment holds more than its `max_slots`.
+        """
+        run = next(run for run in self.active.values() if run.trial_id == trial_id)
+        if experiment_id is None:
+            why = "its experiment holds more than its max_slots"
+        else:
+            why = f"experiment {experiment_id} comes before it"
+        text = f"It is asked to save its state and give its slots up: {why}. It goes on later; no restart is counted."
+        with self._context.database.write() as transaction:
+            run_store.ask_run_to_stop(transaction, run.run_id)
+            logs.add(transaction, trial_id, run.run_id, "system", [text])
+        run.ending = True
+        run.pause_until = min(run.pause_until, time.monotonic() + PAUSE_GRACE_SECONDS)
+        logger.info("trial %d of experiment %d makes room: %s", trial_id, run.experiment_id, why)
 
     def said_exit(self, run_id: str) -> None:
         """The run has sent its exit report: decide at once, unless the trial must wait for its worker to be gone."""

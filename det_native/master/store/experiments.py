@@ -204,6 +204,12 @@ def compare_by(transaction: Transaction, experiment_id: int, metric: str, *, sma
     _update(transaction, experiment_id, **said, config={**config, "searcher": searcher})
 
 
+def set_resources(transaction: Transaction, experiment_id: int, changes: dict[str, Any]) -> None:
+    """Change fields of the resources in the configuration."""
+    config = get(transaction.connection, experiment_id).config
+    _update(transaction, experiment_id, config={**config, "resources": {**config.get("resources", {}), **changes}})
+
+
 def set_state(
     transaction: Transaction, experiment_id: int, state: ExperimentState, error: rest.UserErrorInfo | None = None
 ) -> None:

@@ -147,6 +147,11 @@ def ask_to_stop(transaction: Transaction, experiment_id: int) -> None:
     )
 
 
+def ask_run_to_stop(transaction: Transaction, run_id: str) -> None:
+    """Have one run told, with whatever it reports next, to checkpoint and end."""
+    update_row(transaction, run_id, stop_asked=True)
+
+
 def end(transaction: Transaction, run_id: str) -> None:
     """The worker is gone."""
     update_row(transaction, run_id, state=RunState.ENDED, ended=now())

@@ -114,10 +114,12 @@ def by_request(connection: Connection, experiment_id: int) -> dict[int, rest.Tri
     return {row.request: _trial(row) for row in connection.execute(query)}
 
 
-def in_state(connection: Connection, state: TrialState) -> list[rest.Trial]:
-    """Return all trials in a state, oldest first."""
-    query = owned(None).where(trials.c.state == state).order_by(trials.c.id)
-    return [_trial(row) for row in connection.execute(query)]
+def queued(connection: Connection, most: int) -> list[tuple[int, int]]:
+    """Return the trials that are queued and their experiments, oldest first: at most so many of each experiment."""
+    place = func.row_number().over(partition_by=trials.c.experiment_id, order_by=trials.c.id).label("place")
+    query = select(trials.c.id, trials.c.experiment_id, place).where(trials.c.state == TrialState.QUEUED).subquery()
+    chosen = select(query.c.id, query.c.experiment_id).where(query.c.place <= most).order_by(query.c.id)
+    return [(row.id, row.experiment_id) for row in connection.execute(chosen)]
 
 
 def last_runs(connection: Connection, experiment_ids: Collection[int]) -> dict[int, str]:

@@ -285,7 +285,11 @@ export interface paths {
     delete?: never;
     options?: never;
     head?: never;
-    patch?: never;
+    /**
+     * Change Experiment
+     * @description Change the priority, weight or max_slots of an experiment that goes on; its trials may make room, or get some.
+     */
+    patch: operations['change_experiment'];
     trace?: never;
   };
   '/api/v1/experiments/{experiment_id}/activate': {
@@ -1125,6 +1129,13 @@ export interface components {
       warning?: string | null;
     };
     /**
+     * ExperimentChange
+     * @description Body of PATCH /experiments/{id}.
+     */
+    ExperimentChange: {
+      resources: components['schemas']['ResourcesChange'];
+    };
+    /**
      * ExperimentCreate
      * @description Body of POST /experiments. The ``Idempotency-Key`` header makes a repeat return the first experiment.
      */
@@ -1498,6 +1509,20 @@ export interface components {
       stop: boolean;
       /** Through */
       through: number;
+    };
+    /**
+     * ResourcesChange
+     * @description What may change of the resources of an experiment while it goes on; what is left out stays as it is.
+     *
+     *     A `max_slots` of None takes the limit away.
+     */
+    ResourcesChange: {
+      /** Max Slots */
+      max_slots?: number | null;
+      /** Priority */
+      priority?: number | null;
+      /** Weight */
+      weight?: number | null;
     };
     /**
      * SlotInfo
@@ -3101,6 +3126,123 @@ export interface operations {
       };
       /** @description There is no such thing. */
       404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  change_experiment: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['ExperimentChange'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Experiment'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
         headers: {
           [name: string]: unknown;
         };

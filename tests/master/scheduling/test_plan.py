@@ -8,9 +8,16 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.master.scheduling.plan import DEFAULT_PRIORITY, Pending, Running, Start, plan, waits
+from det_native.master.scheduling.facts import DEFAULT_PRIORITY, Pending, Running, Start
+from det_native.master.scheduling.plan import plan as plan_all
+from det_native.master.scheduling.waits import waits
 
 SLOTS = tuple(f"cpu:{index}" for index in range(6))
+
+
+def plan(pending: list[Pending], running: list[Running], slots: tuple[str, ...]) -> list[Start]:
+    """Plan where nobody makes room."""
+    return [action for action in plan_all(pending, running, slots) if isinstance(action, Start)]
 
 
 @st.composite
@@ -30,7 +37,7 @@ def _situations(draw: st.DrawFn) -> tuple[list[Pending], list[Running], tuple[st
     running = []
     for trial_id in range(draw(st.integers(0, 4))):
         size = draw(st.integers(1, 2))
-        running.append(Running(trial_id, draw(numbers), tuple(free[:size])))
+        running.append(Running(trial_id, draw(numbers), tuple(free[:size]), priority=1))
         del free[:size]
     pending = []
     for trial_id in range(2, 2 + draw(st.integers(0, 10))):
@@ -210,7 +217,7 @@ def test_only_who_holds_nothing_after_the_plan_waits(
     owners = {trial.trial_id: trial.experiment_id for trial in pending}
     started = [Running(one.trial_id, owners[one.trial_id], one.slot_ids) for one in plan(pending, running, slots)]
     said = waits(pending, [*running, *started], slots)
-    holding = {trial.experiment_id for trial in [*running, *started] if trial.slot_ids}
+    holding = {trial.experiment_id for trial in [*running, *started]}
     left = {trial.experiment_id for trial in pending if trial.trial_id not in {one.trial_id for one in running}}
     assert set(said) == left - holding
     assert all(said.values())

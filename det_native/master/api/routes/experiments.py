@@ -20,10 +20,18 @@ from det_native.master.api.answers import (
     reply,
     reply_list,
 )
-from det_native.master.flow.experiments import Idempotency
+from det_native.master.flow.creation import Idempotency
 from det_native.master.store import checkpoints, experiments, series, trials
 from det_native.schema.drawn import drawn, names_to_read
-from det_native.schema.rest import Checkpoint, Experiment, ExperimentCreate, ExperimentDetail, MetricCurve, Trial
+from det_native.schema.rest import (
+    Checkpoint,
+    Experiment,
+    ExperimentChange,
+    ExperimentCreate,
+    ExperimentDetail,
+    MetricCurve,
+    Trial,
+)
 from det_native.schema.states import ExperimentState, MetricKind
 
 router = APIRouter(prefix="/experiments", tags=["experiments"])
@@ -60,6 +68,15 @@ def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheO
     """Return an experiment with its capture report."""
     with service.database.read() as connection:
         return reply(experiments.get_detail(connection, experiment_id, owner))
+
+
+@router.patch("/{experiment_id}", response_model=Experiment, responses=refusals(400, 404, 409))
+async def change_experiment(
+    experiment_id: ExperimentId, body: ExperimentChange, service: TheService, owner: TheOwner
+) -> Response:
+    """Change the priority, weight or max_slots of an experiment that goes on; its trials may make room, or get some."""
+    experiment = await asyncio.wrap_future(service.change_experiment(owner, experiment_id, body.resources))
+    return reply(experiment)
 
 
 @router.post("/{experiment_id}/kill", response_model=Experiment, responses=refusals(404))

@@ -1,0 +1,34 @@
+"""A run whose worker lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Active:
+    """A run whose worker lives, as far as the launcher knows; it is killed once a time of `..._until` has come.
+
+    `ending` says that it was asked to checkpoint and end.
+    """
+
+    run_id: str
+    trial_id: int
+    experiment_id: int
+    slots: tuple[str, ...]
+    log_offsets: list[int]
+    killed: bool = False
+    hung: bool = False
+    ending: bool = False
+    linger_until: float = field(default=float("inf"))
+    pause_until: float = field(default=float("inf"))
+
+    @property
+    def leaving(self) -> bool:
+        """Whether its slots will be free soon."""
+        return self.ending or self.killed or self.hung or self.linger_until != float("inf")
+
+    @property
+    def ranks(self) -> int:
+        """How many processes it has."""
+        return len(self.log_offsets)
