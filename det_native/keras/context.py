@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import random
 import types
 import warnings
 from collections.abc import Callable
@@ -15,12 +14,13 @@ from det_native.errors import TrialDefinitionError
 from det_native.horovod import HorovodContext
 from det_native.keras import precision
 from det_native.keras.base_context import TFKerasContext
-from det_native.keras.internals import draw_seeds_of_initializers_from
+from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
 
-_TRAINING = ("fit", "fit_generator")
+# Keras 3 has one of them.
+_TRAINING = tuple(name for name in ("fit", "fit_generator") if hasattr(tf.keras.Model, name))
 _USING = ("predict", "evaluate")
 
 
@@ -137,20 +137,13 @@ def check_model(model: Any) -> None:
         )
 
 
-class _Seeds(random.Random):
-    """What Keras draws the seeds of initializers from; it asks with a float as limit, which Python warns of."""
-
-    def randint(self, a: float, b: float) -> int:
-        return super().randint(int(a), int(b))
-
-
 def seed_keras(seed: int) -> None:
     """Make the weights of models built from now on follow from a seed, here as on a worker.
 
-    As ``tf.keras.utils.set_random_seed``, but the generators of Python and numpy, the user's own, stay as they are.
+    The generators of Python and numpy, the user's own, stay as they are in tf.keras 2. Keras 3 draws the seeds of its
+    layers from Python's, which is seeded with it, as ``keras.utils.set_random_seed`` does.
     """
-    tf.random.set_seed(seed)
-    draw_seeds_of_initializers_from(_Seeds(seed))
+    internals.seed(seed)
 
 
 _SUBMITTED = "_det_native_submitted"

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_native.errors import ArgumentError, SignatureError
+from det_native.keras.generations import internals
 
 _COUNTS = ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size")
 _NAMES_OF_FIT = {"generator": "x"}
@@ -48,7 +49,7 @@ def bind(
         for name, parameter in inspect.signature(tf.keras.Model.fit).parameters.items()
         if parameter.default is not inspect.Parameter.empty
     }
-    return {**defaults, **written}, frozenset(written), extra
+    return {**internals.QUEUE_DEFAULTS, **defaults, **written}, frozenset(written), extra
 
 
 def _misfit(error: TypeError, keywords: Iterable[str], known: Sequence[str]) -> str:
@@ -56,6 +57,10 @@ def _misfit(error: TypeError, keywords: Iterable[str], known: Sequence[str]) -> 
     unknown = [name for name in keywords if name not in known]
     if not unknown:
         return f"does not take these arguments: {error}."
+    if unknown[0] in internals.QUEUE_DEFAULTS:
+        return (
+            f"takes no argument {unknown[0]!r} in Keras 3: give it to the PyDataset or a SequenceAdapter."
+        )
     close = difflib.get_close_matches(unknown[0], known, n=1, cutoff=0.5)
     meant = f" Did you mean {close[0]}?" if close else f" It takes: {', '.join(known)}."
     return f"takes no argument {unknown[0]!r}.{meant}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from det_native.keras.internals import metrics_given
+from det_native.keras.generations import internals
 
 _OVERRIDABLE = ("compute_loss", "compute_metrics", "evaluate", "make_test_function", "test_step")
 
@@ -26,21 +25,19 @@ def certain_metrics(model: Any) -> list[str] | None:
         metric whose name Keras makes up.
     """
     kind = type(model)
-    compiled = getattr(model, "compiled_metrics", None)
-    if compiled is None or any(getattr(kind, name) is not getattr(tf.keras.Model, name) for name in _OVERRIDABLE):
+    if not internals.is_compiled(model) or any(
+        getattr(kind, name) is not getattr(tf.keras.Model, name) for name in _OVERRIDABLE
+    ):
         return None
-    if len(model.outputs or ()) != 1 or (given := metrics_given(model)) is None:
+    if len(getattr(model, "outputs", None) or ()) != 1 or (given := internals.metrics_given(model)) is None:
         return None
     names = [_name(metric) for metric in given]
     return None if None in names else ["loss", *(name for name in names if name)]
 
 
 def greater_is_better(name: str) -> bool:
-    """Return whether Keras takes greater values of a metric for better, as its callbacks do with ``mode="auto"``.
-
-    Metrics of Keras 2.15 do not say it themselves; its callbacks tell it by their name.
-    """
-    return tf.keras.callbacks.EarlyStopping(monitor=name).monitor_op is np.greater
+    """Return whether Keras takes greater values of a metric for better, as its callbacks do with ``mode="auto"``."""
+    return internals.greater_is_better(name)
 
 
 def _name(metric: Any) -> str | None:

@@ -23,7 +23,7 @@ from det_native.keras.data import (
     describe_validation,
 )
 from det_native.keras.fit_arguments import bind, check_numbers
-from det_native.keras.internals import is_compiled
+from det_native.keras.generations import internals
 from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import GlobalState, ReplayableStream, global_state, seeded_state, swapped_state
 from det_native.keras.values import number_of
@@ -84,9 +84,19 @@ class FitCall:
 
     @classmethod
     def of(
-        cls, context: CallContext, model: Any, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        cls,
+        context: CallContext,
+        model: Any,
+        method: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        reading: Mapping[str, Any] | None = None,
     ) -> FitCall:
         """Bind and check the arguments of a call.
+
+        `reading` says how the training data are read, by names in ``QUEUE_ARGUMENTS``: an adapter has it, or a
+        context; the ``fit`` of Keras 3 does not take it.
 
         Raises
         ------
@@ -99,13 +109,14 @@ class FitCall:
         ArgumentError
             If numbers among the arguments make no sense.
         """
-        if not is_compiled(model):
+        if not internals.is_compiled(model):
             raise TrialDefinitionError("The model is not compiled. Call model.compile(...) before fit().")
         arguments, given, extra = bind(model, method, args, kwargs)
         check_numbers(arguments)
         queues = [_unpacked(arguments, name) for name in ("x", "validation_data")]
-        arguments.update(queues[0])
-        given |= set(queues[0])
+        read = {**queues[0], **(reading or {})}
+        arguments.update(read)
+        given |= set(read)
         training = describe(arguments["x"], arguments["y"], arguments["sample_weight"])
         validation = describe_validation(arguments["validation_data"])
         if arguments["validation_split"] and validation is None:
@@ -392,6 +403,8 @@ def _positive(count: int, kind: Kind) -> int:
 def _unpacked(arguments: dict[str, Any], name: str) -> dict[str, Any]:
     """Put the Sequence of a ``SequenceAdapter`` into its place; return how it is to be read."""
     adapter = arguments[name]
+    if isinstance(adapter, tf.keras.utils.Sequence):
+        return internals.reading_of(adapter)
     if not isinstance(adapter, SequenceAdapter):
         return {}
     arguments[name] = adapter.sequence

@@ -82,7 +82,7 @@ class TFKerasTrial(Trial, metaclass=_Made):
     ...         self.context = context
     ...
     ...     def build_model(self):
-    ...         layers = [tf.keras.Input(64), tf.keras.layers.Dense(10)]
+    ...         layers = [tf.keras.Input((64,)), tf.keras.layers.Dense(10)]
     ...         model = self.context.wrap_model(tf.keras.Sequential(layers))
     ...         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     ...         model.compile("sgd", loss, metrics=["accuracy"])

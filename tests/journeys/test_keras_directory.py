@@ -51,7 +51,7 @@ import tensorflow as tf
 
 
 def stack(units):
-    return tf.keras.Sequential([tf.keras.Input(6), tf.keras.layers.Dense(units, "relu"), tf.keras.layers.Dense(3)])
+    return tf.keras.Sequential([tf.keras.Input((6,)), tf.keras.layers.Dense(units, "relu"), tf.keras.layers.Dense(3)])
 """
 DATA = """
 import numpy as np

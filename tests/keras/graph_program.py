@@ -52,7 +52,7 @@ class Graph(TFKerasTrial):
         return tf.compat.v1.ConfigProto(allow_soft_placement=True, inter_op_parallelism_threads=3)
 
     def build_model(self) -> Any:
-        layers = [tf.keras.Input(6), tf.keras.layers.Dense(5, "relu", kernel_initializer="he_normal")]
+        layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(5, "relu", kernel_initializer="he_normal")]
         model = self.context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
         optimizer = self.optimizer() if callable(self.optimizer) else self.optimizer
         model.compile(optimizer, LOSS, metrics=["accuracy"])
@@ -138,7 +138,7 @@ class Several(Graph):
     """Two named inputs and two outputs."""
 
     def build_model(self) -> Any:
-        left, right = tf.keras.Input(2, name="left"), tf.keras.Input(4, name="right")
+        left, right = tf.keras.Input((2,), name="left"), tf.keras.Input((4,), name="right")
         both = tf.keras.layers.Concatenate()([left, right])
         outputs = [tf.keras.layers.Dense(3, name="kind")(both), tf.keras.layers.Dense(1, name="sum")(both)]
         model = self.context.wrap_model(tf.keras.Model([left, right], outputs))

@@ -42,7 +42,7 @@ Settings = dict[str, Any]
 
 def model_of(context: Any, settings: Settings) -> Any:
     """Return a small model, as a case says."""
-    layers: list[Any] = [tf.keras.Input(6), tf.keras.layers.Dense(8, "relu")]
+    layers: list[Any] = [tf.keras.Input((6,)), tf.keras.layers.Dense(8, "relu")]
     if settings.get("dropout"):
         layers.append(tf.keras.layers.Dropout(0.4))
     if settings.get("moving"):

@@ -416,7 +416,7 @@ class Cached(TFKerasTrial):
     """Trains on cached data, in batches made of them."""
 
     def build_model(self) -> Any:
-        model = self.context.wrap_model(tf.keras.Sequential([tf.keras.Input(6), tf.keras.layers.Dense(3)]))
+        model = self.context.wrap_model(tf.keras.Sequential([tf.keras.Input((6,)), tf.keras.layers.Dense(3)]))
         model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
         return model
 

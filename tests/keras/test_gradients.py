@@ -127,7 +127,7 @@ def test_the_private_method_by_which_an_optimizer_averages_its_gradients(module:
 
 def test_all_optimizers_of_a_model_are_found_once_and_inside_the_scaling_of_a_loss() -> None:
     scaled = tf.keras.mixed_precision.LossScaleOptimizer(NEW.SGD(1.0))
-    model = tf.keras.Sequential([tf.keras.Input(2), tf.keras.layers.Dense(1)])
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
     model.compile(scaled, "mse")
     model.others = {"one": NEW.Adam(), "two": [LEGACY.SGD()]}
     model.inner = scaled.inner_optimizer

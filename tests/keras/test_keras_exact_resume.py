@@ -121,8 +121,8 @@ def trial(kind: str, optimizer: str) -> type[TFKerasTrial]:
 
     class Trial(TFKerasTrial):
         def build_model(self) -> Any:
-            inputs = {name: tf.keras.Input(size, name=name) for name, size in (("a", 2), ("b", 4))}
-            output: Any = tf.keras.layers.Concatenate()(list(inputs.values())) if named else tf.keras.Input(6)
+            inputs = {name: tf.keras.Input((size,), name=name) for name, size in (("a", 2), ("b", 4))}
+            output: Any = tf.keras.layers.Concatenate()(list(inputs.values())) if named else tf.keras.Input((6,))
             first = output
             for layer in layers():
                 output = layer(output)
@@ -167,7 +167,7 @@ class Training:
         schedule = Schedule(periods_of(self._environment))
 
         def asked() -> bool:
-            return stop is not None and int(controller.call.model._train_counter) >= stop
+            return stop is not None and int(controller.call.model.optimizer.iterations) >= stop
 
         services = Services(self._environment, schedule, self.reporter, checkpoints, asked)
         with rng.preserved():

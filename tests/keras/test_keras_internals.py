@@ -1,4 +1,4 @@
-"""Private attributes of tf.keras 2.15: each is what ``det_native/keras/internals.py`` takes it for, in eager mode.
+"""Private attributes of tf.keras 2.15: each is what ``det_native/keras/generations/keras2.py`` takes it for, in eager mode.
 
 Graph mode, whose optimizers and training functions are others, has test_graph_mode.py.
 """
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from det_native.keras import internals
+from det_native.keras.generations import keras2 as internals
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ X, Y = np.zeros((8, 4), "float32"), np.zeros((8, 1), "float32")
 
 
 def made(*layers: Any, **compiled: Any) -> Any:
-    model = tf.keras.Sequential([tf.keras.Input(4), *layers, tf.keras.layers.Dense(1)])
+    model = tf.keras.Sequential([tf.keras.Input((4,)), *layers, tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse", **compiled)
     return model
 

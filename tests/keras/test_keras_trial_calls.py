@@ -47,7 +47,7 @@ class Small(TFKerasTrial):
         self.context = trial_context
 
     def build_model(self) -> Any:
-        layers = [tf.keras.Input(6), tf.keras.layers.Dense(self.context.get_hparam("units"), "relu")]
+        layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(self.context.get_hparam("units"), "relu")]
         model = self.context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
         model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
         return model

@@ -144,10 +144,10 @@ def trial_of(kind: str) -> type[TFKerasTrial]:
 
     class Trial(TFKerasTrial):
         def build_model(self) -> Any:
-            inputs: Any = tf.keras.Input(64)
+            inputs: Any = tf.keras.Input((64,))
             first = inputs
             if "list" in kind or "dictionary" in kind:
-                inputs = [tf.keras.Input(32, name="upper"), tf.keras.Input(32, name="lower")]
+                inputs = [tf.keras.Input((32,), name="upper"), tf.keras.Input((32,), name="lower")]
                 first = tf.keras.layers.Concatenate()(inputs)
             output = tf.keras.layers.Dense(10, "softmax")(tf.keras.layers.Dense(64, "relu")(first))
             model = self.context.wrap_model(tf.keras.Model(inputs, output))

@@ -36,7 +36,7 @@ class Small(TFKerasTrial):
     """A small model."""
 
     def build_model(self) -> Any:
-        layers = [tf.keras.Input(6), tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(1, dtype="float32")]
+        layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(1, dtype="float32")]
         model = self.context.wrap_model(tf.keras.Sequential(layers))
         model.compile(tf.keras.optimizers.SGD(0.1), tf.keras.losses.BinaryCrossentropy(from_logits=True))
         return model

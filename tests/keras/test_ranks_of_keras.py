@@ -48,7 +48,7 @@ def on_both(call: Callable[[Ranks, int], Any]) -> list[Any]:
 
 
 def model_with_metrics() -> Any:
-    model = tf.keras.Sequential([tf.keras.Input(1), tf.keras.layers.Dense(1), tf.keras.layers.BatchNormalization()])
+    model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1), tf.keras.layers.BatchNormalization()])
     model.compile("sgd", "mse", metrics=["mae", tf.keras.metrics.AUC(name="auc", num_thresholds=5)])
     return model
 

@@ -45,7 +45,7 @@ class Small(TFKerasTrial):
     """A small model on arrays."""
 
     def build_model(self) -> Any:
-        layers = [tf.keras.Input(6), tf.keras.layers.Dense(self.context.get_hparam("units"), "relu")]
+        layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(self.context.get_hparam("units"), "relu")]
         model = self.context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile("adam", loss, metrics=["accuracy"], weighted_metrics=[])
@@ -160,7 +160,7 @@ def test_validation_data_are_read_in_processes_where_their_adapter_says_so() -> 
 
     class Trial(Small):
         def build_model(self) -> Any:
-            model = self.context.wrap_model(Noting([tf.keras.Input(6), tf.keras.layers.Dense(3)]))
+            model = self.context.wrap_model(Noting([tf.keras.Input((6,)), tf.keras.layers.Dense(3)]))
             model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
             return model
 

@@ -26,21 +26,15 @@ from det_harness.frameworks.keras import handles
 from det_harness.frameworks.keras.model_state import parts_of
 from det_harness.trial import state_files
 from det_native.keras.callbacks import keeps_own_state
-from det_native.keras.internals import SET_BY_KERAS
+from det_native.keras.generations import internals
 
 logger = logging.getLogger("det_native")
 
 _PLAIN = (bool, int, float, str, bytes, type(None), np.ndarray, np.generic)
 # Parts of the program, which makes them again.
 _CODE = (type, partial, types.ModuleType, tf.types.experimental.GenericFunction)
-# What TensorFlow's own checkpoints save; variables are values here.
-_TRACKED = (
-    tf.Module,
-    tf.keras.layers.Layer,
-    tf.keras.optimizers.Optimizer,
-    tf.keras.optimizers.legacy.Optimizer,
-    tf.random.Generator,
-)
+# What has variables that are saved apart; single variables are values here.
+_TRACKED = internals.tracked_kinds()
 
 Parts = dict[tuple[str, Any], Any]
 
@@ -55,7 +49,7 @@ def save(folder: Path, model: Any, callbacks: Sequence[Any]) -> None:
         states.append(_state(callback, parts, f"callback_{index}_", tracked))
     state_files.dump(folder, "callbacks", {"work": os.getcwd(), "states": states}, _title(callbacks))
     if tracked:
-        tf.train.Checkpoint(**tracked).write(str(folder / "tracked"))
+        internals.write_tracked(str(folder / "tracked"), tracked)
 
 
 def restore(folder: Path, model: Any, callbacks: Sequence[Any]) -> None:
@@ -82,7 +76,7 @@ def restore(folder: Path, model: Any, callbacks: Sequence[Any]) -> None:
                         *(_kind(callback), name),
                     )
     if tracked:
-        tf.train.Checkpoint(**tracked).read(str(folder / "tracked")).expect_partial()
+        internals.read_tracked(str(folder / "tracked"), tracked)
 
 
 def _kind(callback: Any) -> str:
@@ -109,7 +103,7 @@ def _state(callback: Any, parts: Parts, prefix: str, tracked: dict[str, Any]) ->
         return {"class": _kind(callback), "own": callback.get_state()}
     objects = {}
     for name, value in vars(callback).items():
-        if name in SET_BY_KERAS or inspect.isroutine(value) or isinstance(value, _CODE):
+        if name in internals.SET_BY_KERAS or inspect.isroutine(value) or isinstance(value, _CODE):
             continue
         if _is_plain(value):
             state["values"][name] = value

@@ -112,6 +112,10 @@ class KerasController(TrainingPort):
         asked = 1 if asked == "auto" else int(asked)
         return min(asked, 1) * 2 if self.call.context.role == "worker" else asked
 
+    def validate_epoch(self, epoch: int) -> dict[str, Any]:
+        """Return nothing: Keras validates at the end of its epochs."""
+        return {}
+
     def stop_asked(self) -> bool:
         """Return whether the user's code, the master or a signal asks for an early end."""
         return self.services.stop_requested() or self.call.context.get_stop_requested()

@@ -18,7 +18,7 @@ from det_harness.frameworks.keras.dataset_feed import DatasetFeed
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
 from det_harness.frameworks.keras.shares import Share
 from det_native.keras.data import Data, Kind
-from det_native.keras.internals import takes_several_batches
+from det_native.keras.generations import internals
 from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
 from det_native.keras.values import number_of
 from det_native.schema.environment import TrialEnvironment
@@ -75,7 +75,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     if data.kind is Kind.GENERATOR:
         return _GeneratorFeed(call, share)
     if data.kind is Kind.DATASET:
-        in_one_pass = takes_several_batches(call.model)
+        in_one_pass = internals.takes_several_batches(call.model)
         return DatasetFeed(data.x, in_one_pass=in_one_pass, class_weight=call.arguments["class_weight"])
     batch_size = call.per_slot_batch_size(environment) if data.kind.indexed else 0
     if data.kind is Kind.ARRAYS:
@@ -84,7 +84,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
         rows = tf.data.Dataset.from_tensor_slices(packed(data))
         rows = rows.shuffle(int(data.records or 0), seed) if shuffle else rows
         rows = rows.shard(share.size, share.rank).batch(batch_size)
-        in_one_pass = takes_several_batches(call.model)
+        in_one_pass = internals.takes_several_batches(call.model)
         return DatasetFeed(rows, in_one_pass=in_one_pass, class_weight=call.arguments["class_weight"])
     if data.kind is Kind.ARRAY_LIKES:
         rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed, share=share)

@@ -18,7 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.trial import state_files
-from det_native.keras import internals
+from det_native.keras.generations import internals
 from det_native.keras.pipelines import reads_from_python, reseedings
 
 logger = logging.getLogger("det_native")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.due import DueValidations
 from det_harness.frameworks.keras.session import apply_session_config
 from det_harness.frameworks.keras.switches import needing_own_process, refuse_in_graph_mode
@@ -19,7 +18,7 @@ from det_native.keras import precision
 from det_native.keras.adapter import GENERATOR_REFUSED, SequenceAdapter
 from det_native.keras.caches.decorators import check_after_cache
 from det_native.keras.context import seed_keras
-from det_native.keras.internals import is_compiled
+from det_native.keras.generations import internals
 from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
 from det_native.keras.switches import suppressed
 from det_native.keras.trial import TFKerasTrial
@@ -68,8 +67,15 @@ def call_to_train(trial_class: type[TFKerasTrial], services: Services) -> FitCal
         return call_of(trial_class, services.environment)
 
 
-def loaded_without_data(trial_class: type[TFKerasTrial], environment: TrialEnvironment, directory: Path) -> Any:
+def loaded_without_data(
+    trial_class: type[TFKerasTrial],
+    environment: TrialEnvironment,
+    directory: Path,
+    load_built: Callable[[Any, Path, int], None],
+) -> Any:
     """Return the model of a trial with the weights of a checkpoint; the data may be elsewhere, and are not asked for.
+
+    `load_built` reads the checkpoint into a model that has its variables.
 
     None if the model needs the data: it waits for a batch to be built, or its code uses what the loaders have made.
     """
@@ -81,7 +87,7 @@ def loaded_without_data(trial_class: type[TFKerasTrial], environment: TrialEnvir
             return None
         if not model.built:
             return None
-        model_state.load_built(model, directory, environment.trial_seed)
+        load_built(model, directory, environment.trial_seed)
     context.release_model(model)
     return model
 
@@ -113,9 +119,10 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
         callbacks = trial.keras_callbacks()
     queue, validation_queue = (_popped(each, QUEUE_ARGUMENTS) for each in (training, validation))
     data = validation["x"] if "y" not in validation else tuple(validation[key] for key in _parts(validation))
-    given = {**queue, **context.fit_arguments, **training, "validation_data": data, "callbacks": callbacks}
+    given = {**context.fit_arguments, **training, "validation_data": data, "callbacks": callbacks}
+    reading = {**queue, **_popped(given, QUEUE_ARGUMENTS)}
     given["validation_freq"] = DueValidations()
-    call = FitCall.of(context, model, "fit", (), given)
+    call = FitCall.of(context, model, "fit", (), given, reading=reading)
     # A Sequence without an adapter is read as the training data are, as by fit().
     call.validation_queue = {**call.validation_queue, **validation_queue}
     return call
@@ -156,7 +163,7 @@ def _model(name: str, context: Any, trial: TFKerasTrial) -> Any:
         raise TrialDefinitionError(
             f"{name}.build_model() returned another model than the one that went through self.context.wrap_model()."
         )
-    if not is_compiled(model):
+    if not internals.is_compiled(model):
         raise TrialDefinitionError(
             f"{name}.build_model() returned a model that is not compiled: call model.compile(...) before returning it."
         )

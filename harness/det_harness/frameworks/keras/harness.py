@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from det_harness.frameworks.base import FrameworkHarness
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
+from det_native.errors import UnsupportedFeatureError
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
+    from det_harness.frameworks.keras.controller import KerasController
     from det_harness.trial.services import Controller, Services
 
 
@@ -37,29 +39,54 @@ class KerasHarness(FrameworkHarness):
             from det_harness.frameworks.keras.definition import call_to_train
 
             payload = call_to_train(payload, services)
-        if sys.modules["tensorflow"].executing_eagerly():
-            from det_harness.frameworks.keras.controller import KerasController
-
-            return KerasController(payload, services)
-        from det_harness.frameworks.keras.graph.controller import GraphController
-
-        return GraphController(payload, services)
+        return _controller_class()(payload, services)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return the model of a trial class or of a captured call, with the weights of a checkpoint."""
-        from det_harness.frameworks.keras import model_state
-
+        state = _state()
         if isinstance(payload, type):
             from det_harness.frameworks.keras.definition import call_to_load, loaded_without_data
 
-            model = loaded_without_data(payload, environment, directory)
+            model = loaded_without_data(payload, environment, directory, state.load_built)
             if model is not None:
                 return model
             payload = call_to_load(payload, environment)
-        return model_state.load_weights(payload, directory)
+        return state.load_weights(payload, directory)
 
     def bring_back(self, call: Any, directory: Path) -> None:
         """Put the weights of a checkpoint into the model of a captured call."""
-        from det_harness.frameworks.keras import model_state
+        _state().bring_back(call, directory)
 
-        model_state.bring_back(call, directory)
+
+def _controller_class() -> type[KerasController]:
+    """Return what trains with the generation of Keras, and the mode of TensorFlow, that this process has."""
+    from det_native.keras.generations import NUMBER
+
+    if not sys.modules["tensorflow"].executing_eagerly():
+        if NUMBER > 2:
+            raise UnsupportedFeatureError(
+                "Keras 3 does not train in graph mode: leave eager execution switched on, or use tf.keras 2."
+            )
+        from det_harness.frameworks.keras.graph.controller import GraphController
+
+        return GraphController
+    if NUMBER > 2:
+        from det_harness.frameworks.keras.keras3.controller import Keras3Controller
+
+        return Keras3Controller
+    from det_harness.frameworks.keras.controller import KerasController
+
+    return KerasController
+
+
+def _state() -> Any:
+    """Return the module that reads the checkpoints of the generation of Keras that this process has."""
+    from det_native.keras.generations import NUMBER
+
+    if NUMBER > 2:
+        from det_harness.frameworks.keras.keras3 import state
+
+        return state
+    from det_harness.frameworks.keras import model_state
+
+    return model_state

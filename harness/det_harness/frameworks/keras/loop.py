@@ -28,8 +28,8 @@ from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import refuse_too_many, scalar
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
-from det_native.keras import internals
 from det_native.keras.callbacks import Callback
+from det_native.keras.generations import keras2
 from det_native.keras.native import FitCall
 from det_native.schema.numbers import shown_number
 
@@ -67,6 +67,9 @@ class Training(Protocol):
     def stop_asked(self) -> bool:
         """Return whether the user's code, the master or a signal asks for an early end."""
 
+    def validate_epoch(self, epoch: int) -> dict[str, Any]:
+        """Return the metrics of the validation at the end of an epoch, none where Keras validates by itself."""
+
 
 class TrainingCallbacks(NamingCallbacks):
     """The user's callbacks, and between them and Keras the place where the schedule is asked.
@@ -82,7 +85,7 @@ class TrainingCallbacks(NamingCallbacks):
         # On workers each epoch is a line in the words of bars and views, with the same rounding.
         self._says_epochs = verbose != 0 and controller.call.context.role == "worker"
         super().__init__(
-            controller.call.callbacks(),
+            self._given(controller.call),
             add_history=True,
             add_progbar=verbose != 0 and not self._says_epochs,
             model=controller.call.model,
@@ -111,10 +114,23 @@ class TrainingCallbacks(NamingCallbacks):
         self._of_epoch: dict[str, Any] = {}
         self._before_idle: list[Any] | None = None
 
+    def _given(self, call: FitCall) -> list[Any]:
+        """Return the user's callbacks."""
+        return call.callbacks()
+
     @property
     def done(self) -> int:
         """Batches done so far."""
         return self._done
+
+    @property
+    def _wants_batches(self) -> bool:
+        """Whether a callback does anything at the end of a batch."""
+        return bool(self._should_call_train_batch_hooks)
+
+    def _leave_validation_out(self) -> None:
+        """Have the epoch end without a validation."""
+        keras2.leave_validation_out(self.model)
 
     def _batch_values(self) -> BatchValues:
         controller = self._controller
@@ -128,7 +144,7 @@ class TrainingCallbacks(NamingCallbacks):
     def _enter_model(self) -> None:
         """Put into the model what shows us the iterator of its data."""
         model = self.model
-        internals.begin_fit(model, self)
+        keras2.begin_fit(model, self)
         # With the first batch it is known that there is one; from then on the feed's function is called directly.
         self._train_function = train = model.train_function
 
@@ -171,7 +187,7 @@ class TrainingCallbacks(NamingCallbacks):
             self._together.ask(Told(stops, reports=time.monotonic() >= self._report_at, ends=self._ends))
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._should_call_train_batch_hooks:
+        if self._wants_batches:
             super().on_train_batch_end(batch, logs)
         self._done = done = self._epoch_start + batch + 1
         refuse_too_many(logs, done, "fit()")
@@ -261,7 +277,7 @@ class TrainingCallbacks(NamingCallbacks):
     def leave_model(self) -> None:
         """Take back what was put into the model."""
         model = self.model
-        internals.end_fit(model)
+        keras2.end_fit(model)
         if self._train_function is not None:
             model.train_function = self._train_function
 
@@ -299,7 +315,7 @@ class TrainingCallbacks(NamingCallbacks):
             self._cut = True
         self._agree_on_end()
         if self.model.stop_training:  # by us, or by a callback that has seen a validation of this very batch
-            internals.leave_validation_out(self.model)
+            self._leave_validation_out()
 
     def _act(self, validation: dict[str, Any] | None = None) -> None:
         """Do what is due, up to the next batch or the end.
@@ -360,5 +376,7 @@ def as_number(value: Any) -> float | None:
     """Return a number out of a metric of Keras's; None where it is none."""
     if isinstance(value, tf.Tensor):
         value = value.numpy()
+    elif not isinstance(value, np.generic | np.ndarray) and hasattr(value, "__array__"):  # of another backend
+        value = np.asarray(value)[()]
     # The metrics of every batch come here: floats, nearly always.
     return float(value) if isinstance(value, np.floating) else scalar(value)

@@ -16,7 +16,8 @@ import tensorflow as tf
 
 from det_harness.trial import rng, state_files
 from det_native.errors import CheckpointCorruptError, CheckpointError
-from det_native.keras import internals, precision
+from det_native.keras import precision
+from det_native.keras.generations import NUMBER, TITLE, internals, keras2
 from det_native.keras.native import FitCall
 from det_native.keras.streams import swapped_state
 
@@ -33,10 +34,10 @@ def seed_random_layers(model: Any, seed: int, rank: int = 0) -> None:
     seed of its own keeps it; the others get seeds that follow from the trial's, and differ by rank.
     """
     switched = False
-    for index, random in enumerate(internals.random_generators(model)):
+    for index, random in enumerate(keras2.random_generators(model)):
         entropy = [seed, index, rank] if rank else [seed, index]
         own = int(np.random.SeedSequence(entropy).generate_state(1)[0] & 0x7FFFFFFF)
-        switched = internals.make_saveable(random, own) or switched
+        switched = keras2.make_saveable(random, own) or switched
     if switched:  # graphs traced before would go on with the old ops
         model.train_function = model.test_function = model.predict_function = None
 
@@ -62,7 +63,7 @@ def restore_own(folder: Path, call: FitCall) -> None:
 
 def _save_training(folder: Path, call: FitCall, progress: dict[str, Any], logs: dict[str, float]) -> None:
     more = {
-        "train_counter": internals.batches_trained(call.model),
+        "train_counter": keras2.batches_trained(call.model),
         "optimizer_variables": _optimizer_variables(call.model),
     }
     save_beside(folder, call.model, progress, {"logs": logs, **more})
@@ -70,7 +71,7 @@ def _save_training(folder: Path, call: FitCall, progress: dict[str, Any], logs: 
 
 def save_beside(folder: Path, model: Any, progress: dict[str, Any], more: Mapping[str, Any]) -> None:
     """Write what stands beside the model's own files: progress, metrics and random numbers."""
-    training = {"format": _FORMAT, "progress": progress, "metrics": metric_values(model), **more}
+    training = {"format": _FORMAT, "keras": NUMBER, "progress": progress, "metrics": metric_values(model), **more}
     state_files.dump(folder, "training", training)
     rng.save(folder)
 
@@ -82,6 +83,8 @@ def progress_of(folder: Path) -> dict[str, Any]:
     ------
     CheckpointCorruptError
         If this is no checkpoint of a Keras model, or one of a format that this version does not know.
+    CheckpointError
+        If the other generation of Keras wrote it.
     """
     try:
         training = state_files.load(folder, "training")
@@ -89,6 +92,12 @@ def progress_of(folder: Path) -> dict[str, Any]:
         raise CheckpointCorruptError(f"{folder.name} is not a checkpoint of a Keras model.") from None
     if training["format"] != _FORMAT:
         raise CheckpointCorruptError(f"{folder.name} has format {training['format']}; this version reads {_FORMAT}.")
+    written_by = int(training.get("keras", 2))
+    if written_by != NUMBER:
+        raise CheckpointError(
+            f"{folder.name} was written by Keras {written_by}, and this Python has {TITLE}: their checkpoints have "
+            f"different files. Use a Python with Keras {written_by} for it."
+        )
     progress: dict[str, Any] = training["progress"]
     return progress
 
@@ -115,7 +124,7 @@ def _restore_training(folder: Path, call: FitCall) -> None:
     """Bring all but the model to where it was, which has its metrics already."""
     training = state_files.load(folder, "training")
     set_metric_values(call.model, training["metrics"])
-    internals.count_batches_from(call.model, training["train_counter"])
+    keras2.count_batches_from(call.model, training["train_counter"])
     rng.load(folder)
 
 
@@ -132,7 +141,7 @@ def read_model(folder: Path, model: Any) -> None:
         saved = state_files.load(folder, "training").get("optimizer_variables")
         if saved is None or saved > _optimizer_variables(model):
             # What an optimizer makes later would be looked for in the folder, which is gone by then.
-            internals.build_optimizer(model)
+            keras2.build_optimizer(model)
     try:
         status = _trackable(model).read(str(folder / "model"))
         if model.built:
@@ -189,7 +198,7 @@ def load_built(model: Any, directory: Path, seed: int) -> None:
     """Put the weights and the optimizer's state of a checkpoint into a model that has its variables."""
     progress_of(directory)
     if state_files.load(directory, "training").get("graph"):
-        internals.use_older_optimizer(model)
+        keras2.use_older_optimizer(model)
     seed_random_layers(model, seed)
     read_model(directory, model)
 
@@ -218,21 +227,17 @@ def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
 
 def metric_values(model: Any) -> list[Any]:
     """Return the values of all metric variables: the epoch so far."""
-    values: list[Any] = tf.keras.backend.batch_get_value(_metric_variables(model))
-    return values
+    internals.settle(model)
+    return internals.values_of(internals.metric_variables(model))
 
 
 def set_metric_values(model: Any, values: Sequence[Any]) -> None:
     """Put back what :func:`metric_values` returned."""
-    variables = _metric_variables(model)
+    variables = internals.metric_variables(model)
     if len(variables) != len(values):
         logger.warning("The running metrics of the epoch could not be restored; they start over with the next batch.")
         return
-    tf.keras.backend.batch_set_value(list(zip(variables, values, strict=True)))
-
-
-def _metric_variables(model: Any) -> list[Any]:
-    return [variable for metric in internals.metrics_of(model) for variable in metric.weights]
+    internals.set_values(variables, values)
 
 
 def _build_metrics(model: Any, batch: Any) -> None:
@@ -247,15 +252,15 @@ def _optimizer_variables(model: Any) -> int:
 
 def _trackable(model: Any) -> tf.train.Checkpoint:
     parts: dict[str, Any] = {"model": model}
-    if (of_all := internals.global_generator()) is not None:
+    if (of_all := keras2.global_generator()) is not None:
         parts["global_random"] = of_all
-    return tf.train.Checkpoint(**parts, random=internals.generators_of(model))
+    return tf.train.Checkpoint(**parts, random=keras2.generators_of(model))
 
 
 def _own_variables(model: Any) -> list[Any]:
     """Return what differs by rank: random states, and what is not trained (moving means, say)."""
     found: dict[int, Any] = {id(variable): variable for variable in model.non_trainable_weights}
-    for generator in (*internals.generators_of(model), internals.global_generator()):
+    for generator in (*keras2.generators_of(model), keras2.global_generator()):
         if generator is not None:
             found[id(generator.state)] = generator.state
     return list(found.values())

@@ -47,7 +47,7 @@ class ValidationFeed:
 
     def __init__(self, call: FitCall, environment: TrialEnvironment, most: int | None = None) -> None:
         self._call = call
-        self._stream: _StreamBatches | None = None
+        self._stream: StreamBatches | None = None
         self._share = Share.of(environment)
         self.x, self.steps, self.counts = None, None, True
         data, steps = call.validation, call.arguments["validation_steps"]
@@ -70,7 +70,7 @@ class ValidationFeed:
         if data.kind is Kind.GENERATOR:
             self.counts = share.rank == 0  # each pulls the same batches
         if data.kind is Kind.GENERATOR and self.steps is not None and not call.validation_queue["use_multiprocessing"]:
-            self._stream = _StreamBatches(data.x, int(self.steps))
+            self._stream = StreamBatches(data.x, int(self.steps))
             return View(self._stream, int(self.steps), pass_on=True)
         if data.kind is Kind.GENERATOR:
             logger.warning(
@@ -139,7 +139,7 @@ class ValidationFeed:
             self.x.close()
 
 
-class _StreamBatches:
+class StreamBatches:
     """The next batches of a generator, by their number within one validation.
 
     Keras looks at the first one before it reads them all, and reads each of the others once, in order.

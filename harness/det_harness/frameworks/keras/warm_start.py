@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
-from det_native.keras import internals
+from det_native.keras.generations import keras2 as internals
 
 
 def begin_with(folder: Path, model: Any) -> None:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras.batch_values import MeanState, states_of
 from det_harness.frameworks.keras.graph.data import Batch
-from det_native.keras.internals import metrics_of
+from det_native.keras.generations.keras2 import metrics_of
 
 
 class RunningLoss:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from det_harness.frameworks.keras import model_state
 from det_harness.trial import rng, state_files
 from det_native.errors import CheckpointError, UnsupportedFeatureError
-from det_native.keras import internals
+from det_native.keras.generations import keras2 as internals
 
 logger = logging.getLogger("det_native")
 

@@ -1,19 +1,24 @@
 """Private attributes of tf.keras 2.15, which has no public ones for what is asked here; those of tf.data are in
-``pipelines.py``.
+``keras/pipelines.py``.
 
 That version is frozen. ``tests/keras/test_keras_internals.py`` has a test for each, which names it.
 """
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import stateful_random_ops
 from tensorflow.python.trackable.base import Trackable
 
 # Attributes of callbacks that Keras sets itself.
 SET_BY_KERAS = frozenset({"model", "params", "validation_data", "_supports_tf_logs", "_chief_worker_only"})
+
+QUEUE_DEFAULTS: Mapping[str, Any] = {}
 
 
 def takes_several_batches(model: Any) -> bool:
@@ -67,6 +72,26 @@ def metrics_of(model: Any) -> list[Any]:
     """Return the metrics of a model, with those of the losses of its outputs."""
     of_graphs = getattr(model, "_get_training_eval_metrics", None)
     return list(model.metrics if of_graphs is None else of_graphs())
+
+
+def metric_variables(model: Any) -> list[Any]:
+    """Return the variables of all metrics."""
+    return [variable for metric in metrics_of(model) for variable in metric.weights]
+
+
+def values_of(variables: Sequence[Any]) -> list[Any]:
+    """Return the values of variables, of graphs too."""
+    values: list[Any] = tf.keras.backend.batch_get_value(variables)
+    return values
+
+
+def set_values(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    """Give variables values."""
+    tf.keras.backend.batch_set_value(list(zip(variables, values, strict=True)))
+
+
+def settle(model: Any) -> None:
+    """Do nothing: the variables have what the training has reached."""
 
 
 def counters_of(model: Any) -> list[Any]:
@@ -165,6 +190,48 @@ def draw_seeds_of_initializers_from(generator: Any) -> None:
     from keras.src import backend
 
     backend._SEED_GENERATOR.generator = generator
+
+
+class _Seeds(random.Random):
+    """What Keras draws the seeds of initializers from; it asks with a float as limit, which Python warns of."""
+
+    def randint(self, a: float, b: float) -> int:
+        return super().randint(int(a), int(b))
+
+
+def seed(seed: int) -> None:
+    """Make the weights of models built from now on follow from a seed, here as on a worker.
+
+    As ``tf.keras.utils.set_random_seed``, but the generators of Python and numpy, the user's own, stay as they are.
+    """
+    tf.random.set_seed(seed)
+    draw_seeds_of_initializers_from(_Seeds(seed))
+
+
+def greater_is_better(name: str) -> bool:
+    """Return whether Keras takes greater values of a metric for better: its callbacks tell it by their name."""
+    return tf.keras.callbacks.EarlyStopping(monitor=name).monitor_op is np.greater
+
+
+def reading_of(sequence: Any) -> dict[str, Any]:
+    """Return nothing: ``fit`` says how a Sequence is read."""
+    return {}
+
+
+def tracked_kinds() -> tuple[type, ...]:
+    """Return what TensorFlow's own checkpoints save; variables are values for callbacks."""
+    optimizers = (tf.keras.optimizers.Optimizer, tf.keras.optimizers.legacy.Optimizer)
+    return (tf.Module, tf.keras.layers.Layer, *optimizers, tf.random.Generator)
+
+
+def write_tracked(folder: str, tracked: Mapping[str, Any]) -> None:
+    """Write the variables of objects below a path."""
+    tf.train.Checkpoint(**tracked).write(folder)
+
+
+def read_tracked(folder: str, tracked: Mapping[str, Any]) -> None:
+    """Bring them to what :func:`write_tracked` wrote."""
+    tf.train.Checkpoint(**tracked).read(folder).expect_partial()
 
 
 class WithoutOptimizers(Trackable):  # type: ignore[misc]  # TensorFlow has no types

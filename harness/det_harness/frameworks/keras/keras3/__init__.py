@@ -1,0 +1,1 @@
+"""Training with Keras 3, of any backend: Keras keeps its own loop, and only its public interface is used."""

@@ -1,0 +1,217 @@
+"""How data reach Keras 3's loop, so that any batch of a trial can be reached again after a restart.
+
+With the backend TensorFlow, arrays and Datasets are read as with tf.keras 2. All else is a Python generator without end
+that begins at the right batch: the ``fit`` of Keras 3 begins only at epochs, and reads ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from det_harness.frameworks.keras import data as of_all
+from det_harness.frameworks.keras.data import Feed, TrainFunction
+from det_harness.frameworks.keras.dataset_feed import DatasetFeed
+from det_harness.frameworks.keras.sequences import View
+from det_harness.frameworks.keras.validation import StreamBatches, ValidationFeed
+from det_native.errors import UnsupportedFeatureError
+from det_native.keras.data import Data, Kind
+from det_native.keras.generations import BACKEND
+from det_native.keras.generations.keras3 import QUEUE_DEFAULTS, weighted
+from det_native.keras.native import FitCall
+from det_native.schema.environment import TrialEnvironment
+
+
+def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
+    """Make the feed for the training data of a call; see ``make_feed`` of tf.keras 2."""
+    feed, kind = of_all.make_feed(call, environment, steps), call.training.kind
+    if isinstance(feed, DatasetFeed):
+        if BACKEND == "tensorflow":
+            return feed
+        if kind is Kind.SPARSE:
+            raise UnsupportedFeatureError(
+                f"Sparse and ragged tensors are not read with the backend {BACKEND} of Keras."
+            )
+        return _GeneratedFeed(feed, _OfDataset(call))
+    if kind is Kind.GENERATOR:
+        return _GeneratedFeed(feed, _OfStream(call))
+    if kind is Kind.ARRAYS:
+        return feed
+    view = feed.arguments(0)["x"]
+    return _GeneratedFeed(feed, _OfView(call, view, steps))
+
+
+class _Source:
+    """Batches from a point on, without end."""
+
+    def batches(self, done: int) -> Iterator[Any]:
+        """Yield the batches after the first `done`; Keras weighs no classes of a generator, so it is done here."""
+        raise NotImplementedError
+
+
+class _OfView(_Source):
+    """A Sequence, or array-likes, epoch after epoch."""
+
+    def __init__(self, call: FitCall, view: View, steps: int) -> None:
+        self._weights = call.arguments["class_weight"]
+        self._view = view
+        self._steps = steps
+
+    def batches(self, done: int) -> Iterator[Any]:
+        self._view.start(done)
+        epoch = done // self._steps
+        while True:
+            for number in range(len(self._view)):
+                yield weighted(self._view[number], self._weights)
+            epoch += 1
+            # Keras reads ahead, so the Sequence hears of an epoch's end when its last batch has been read.
+            self._view.begin_epoch(epoch)
+
+
+class _OfStream(_Source):
+    """A generator: what was trained on before a restart is pulled again and dropped."""
+
+    def __init__(self, call: FitCall) -> None:
+        self._weights = call.arguments["class_weight"]
+        self._stream = call.training.x
+
+    def batches(self, done: int) -> Iterator[Any]:
+        self._stream.skip(done)
+        for batch in self._stream:
+            yield weighted(batch, self._weights)
+
+
+class _OfDataset(_Source):
+    """A Dataset for another backend: passes are begun again, for a shuffle draws its seeds at the beginning of one."""
+
+    def __init__(self, call: FitCall) -> None:
+        self._call = call
+
+    def batches(self, done: int) -> Iterator[Any]:
+        # One of its own: a Dataset that draws seeds begins with its first pass.
+        dataset = self._call.training.x
+        length, weights = int(dataset.cardinality()), self._call.arguments["class_weight"]
+        passes, skipped = divmod(done, length) if length > 0 else (0, done)
+        for _ in range(passes):
+            iter(dataset)
+        while True:
+            for number, batch in enumerate(dataset):
+                if number >= skipped:
+                    yield weighted(tf.nest.map_structure(lambda tensor: tensor.numpy(), batch), weights)
+            skipped = 0
+
+
+class _GeneratedFeed:
+    """Gives Keras the generator of a source."""
+
+    def __init__(self, feed: Feed, source: _Source) -> None:
+        self._feed = feed
+        self._source = source
+        self._raised: BaseException | None = None
+
+    @property
+    def error(self) -> BaseException | None:
+        """What making a batch raised; TensorFlow passes on only its text."""
+        return self._raised or self._feed.error
+
+    def arguments(self, batches: int) -> dict[str, Any]:
+        """Return a generator that continues after `batches` batches; it weighs classes itself."""
+        return {"x": self._watched(batches), "class_weight": None}
+
+    def _watched(self, batches: int) -> Iterator[Any]:
+        try:
+            yield from self._source.batches(batches)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._raised = error
+            raise
+
+    def first(self) -> Any:
+        """Return a batch to build the model with."""
+        return self._feed.first()
+
+    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
+        """Nothing to bring back: the generator begins at the right batch."""
+        return train
+
+    def epoch_ended(self, epochs_done: int) -> None:
+        """Nothing to prepare: the generator runs on."""
+
+    def save(self, folder: Path) -> None:
+        """Nothing to write: the number of batches says where the data stand."""
+
+    def close(self) -> None:
+        """End what reads ahead."""
+        self._feed.close()
+
+
+class Keras3ValidationFeed(ValidationFeed):
+    """See ``ValidationFeed``; Keras is given the data anew for each validation."""
+
+    def _batches(self, data: Data, batch_size: int, steps: int | None) -> Any:
+        if data.kind is Kind.SEQUENCE:
+            return _Reading(data.x, self._call.validation_queue)
+        if data.kind is Kind.GENERATOR and self.steps is not None:
+            self._stream = StreamBatches(data.x, int(self.steps))
+            return data.x
+        return super()._batches(data, batch_size, steps)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return arguments of ``evaluate``."""
+        if self.x is None:
+            return {}
+        if self._stream is not None:
+            return {"x": _taken(self._stream), "steps": self.steps}
+        if isinstance(self.x, View):
+            return {"x": _once(self.x), "steps": len(self.x)}
+        if hasattr(self.x, "__next__"):
+            return {"x": (weighted(batch, None) for batch in self.x), "steps": self.steps}
+        return {"x": self.x, "steps": self.steps}
+
+    def queue_arguments(self) -> dict[str, Any]:
+        """Return nothing: ``fit`` and ``evaluate`` of Keras 3 take no arguments for queues."""
+        return {}
+
+    @property
+    def read_apart(self) -> bool:
+        """Whether the validation data are read in another way than the training data: each says how."""
+        return False
+
+
+class _Reading(tf.keras.utils.PyDataset):  # type: ignore[misc]  # TensorFlow has no types
+    """A Sequence that Keras reads in the threads or processes that are said beside it."""
+
+    def __init__(self, sequence: Any, queue: Mapping[str, Any]) -> None:
+        super().__init__(**{name: queue[name] for name in QUEUE_DEFAULTS})
+        self._sequence = sequence
+
+    def __len__(self) -> int:
+        return len(self._sequence)
+
+    def __getitem__(self, number: int) -> Any:
+        return self._sequence[number]
+
+    def on_epoch_end(self) -> None:
+        """Pass it on."""
+        self._sequence.on_epoch_end()
+
+
+def _taken(stream: StreamBatches) -> Iterator[Any]:
+    """Yield the batches of one validation, and no more of the generator."""
+    for number in range(len(stream)):
+        yield weighted(stream.get(0, number), None)
+    stream.epoch_ended(0)
+
+
+def _once(view: View) -> Iterator[Any]:
+    for number in range(len(view)):
+        yield weighted(view[number], None)
+
+
+def is_read_past_keras(feed: Feed) -> bool:
+    """Return whether Keras's training function is given another iterator than its own, which can be saved."""
+    return isinstance(feed, DatasetFeed)

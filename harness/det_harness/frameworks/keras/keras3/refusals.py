@@ -1,0 +1,44 @@
+"""What a trial with Keras 3 cannot have, refused before anything is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from det_native.errors import UnsupportedFeatureError
+from det_native.keras.generations import TITLE
+from det_native.schema.environment import TrialEnvironment
+
+
+def refuse(environment: TrialEnvironment) -> None:
+    """Refuse what a configuration asks for and Keras 3 has not.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+    """
+    if (slots := max(environment.slots, environment.ranks.size)) > 1:
+        raise UnsupportedFeatureError(
+            f"resources.slots_per_trial: {slots} is not there for {TITLE}: several slots train with tf.keras 2 "
+            "(pip install 'det-native[keras2]', Python 3.11) or PyTorch; set it to 1 here."
+        )
+    optimizations = environment.config.get("optimizations") or {}
+    if environment.managed and (frequency := int(optimizations.get("aggregation_frequency") or 1)) > 1:
+        raise UnsupportedFeatureError(
+            f"optimizations.aggregation_frequency: {frequency} is not there for {TITLE}: give the optimizer "
+            f"gradient_accumulation_steps={frequency} instead, or use tf.keras 2."
+        )
+
+
+def check_step(model: Any, steps: int) -> None:
+    """Refuse ``steps_per_execution`` by which an epoch does not come out even: Keras 3 would read into the next one.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+    """
+    several = int(model.steps_per_execution or 1)
+    if several > 1 and steps % several:
+        raise UnsupportedFeatureError(
+            f"compile(steps_per_execution={several}) does not divide the {steps} batches of an epoch: with {TITLE} "
+            "choose a number that does."
+        )

@@ -1,0 +1,157 @@
+"""The state of a model of Keras 3: into a checkpoint, and back.
+
+Files of a checkpoint: ``model.keras`` (or ``model.weights.h5``, of a model whose configuration cannot be saved) with
+weights and optimizers, which Keras itself reads too; ``training.*`` with progress, running metrics and the states of
+the layers' random numbers; ``rng.npz``.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from det_harness.frameworks.keras import model_state
+from det_harness.trial import rng, state_files
+from det_native.keras import precision
+from det_native.keras.generations import internals
+from det_native.keras.native import FitCall
+
+logger = logging.getLogger("det_native")
+
+_WHOLE, _WEIGHTS = "model.keras", "model.weights.h5"
+
+
+def save(folder: Path, model: Any, progress: dict[str, Any], logs: dict[str, float]) -> None:
+    """Write all but the callbacks and the data's position into a checkpoint; `logs` is what the last batch reported."""
+    internals.settle(model)
+    _save_model(folder, model)
+    beside = internals.values_of(_beside(model))
+    model_state.save_beside(folder, model, progress, {"logs": logs, "beside": beside})
+
+
+def _save_model(folder: Path, model: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what load_model() would have to be told, which is not used here
+        try:
+            type(model).save(model, folder / _WHOLE)
+            return
+        except Exception as error:  # noqa: BLE001 (a configuration of the user's may raise anything)
+            logger.debug("Only the weights of %s are saved, its configuration cannot be: %s", model.name, error)
+    (folder / _WHOLE).unlink(missing_ok=True)
+    type(model).save_weights(model, folder / _WEIGHTS)
+
+
+def restore(folder: Path, call: FitCall, first_batch: Callable[[], Any]) -> None:
+    """Bring model, optimizer, running metrics and random numbers to where :func:`save` found them."""
+    training, model = state_files.load(folder, "training"), call.model
+    _complete(model, first_batch)
+    read_model(folder, model)
+    model_state.set_metric_values(model, training["metrics"])
+    rng.load(folder)
+
+
+def read_model(folder: Path, model: Any) -> None:
+    """Read weights, optimizers and the states of random layers into a model that has its variables.
+
+    Raises
+    ------
+    CheckpointError
+        If the model has other layers or shapes than the one that was saved.
+    """
+    whole = folder / _WHOLE
+    beside, saved = _beside(model), state_files.load(folder, "training")["beside"]
+    try:
+        type(model).load_weights(model, whole if whole.is_file() else folder / _WEIGHTS)
+        if len(beside) != len(saved):
+            raise ValueError(f"{len(saved)} random layers were saved, there are {len(beside)}")
+        internals.set_values(beside, saved)
+    except (ValueError, KeyError, TypeError) as error:
+        raise model_state.does_not_fit(model, error) from error
+
+
+def begin_with(folder: Path, model: Any, first_batch: Callable[[], Any]) -> None:
+    """Give a model the weights of another trial; its optimizers, running metrics and random numbers stay.
+
+    Raises
+    ------
+    CheckpointError
+        If it is no checkpoint of Keras 3, or of a model with other layers or shapes.
+    """
+    model_state.progress_of(folder)
+    _complete(model, first_batch)
+    kept = [*_beside(model), *_of_optimizers(model), *internals.metric_variables(model)]
+    values = internals.values_of(kept)
+    read_model(folder, model)
+    internals.set_values(kept, values)
+
+
+def load_weights(call: FitCall, directory: Path) -> Any:
+    """Load a checkpoint into the model of a call of ``fit`` that is not run; see ``model_state.load_weights``."""
+    with precision.applied(call.context.env):
+        bring_back(call, directory)
+    call.context.release_model(call.model)
+    return call.model
+
+
+def bring_back(call: FitCall, directory: Path) -> None:
+    """Put the weights and the optimizer's state of a checkpoint into the model of a call of ``fit``."""
+    model_state.progress_of(directory)
+    from det_harness.frameworks.keras.keras3.data import make_feed
+
+    def first() -> Any:
+        return make_feed(call, call.context.env, 1).first()
+
+    model_state.build(call, first)
+    _complete(call.model, first, metrics=False)
+    read_model(directory, call.model)
+
+
+def load_built(model: Any, directory: Path, seed: int) -> None:
+    """Put the weights and the optimizer's state of a checkpoint into a model that has its variables."""
+    model_state.progress_of(directory)
+    _build_optimizer(model)
+    read_model(directory, model)
+
+
+def _complete(model: Any, first_batch: Callable[[], Any], *, metrics: bool = True) -> None:
+    """Make what a first step would make: variables of the optimizer, and of the metrics."""
+    if type(model).train_step is not tf.keras.Model.train_step:
+        # What its own step needs (other optimizers, say) only the step makes; all is overwritten afterwards.
+        x, y, weight = tf.keras.utils.unpack_x_y_sample_weight(first_batch())
+        type(model).train_on_batch(model, x, y, weight)
+        model.reset_metrics()
+        return
+    _build_optimizer(model)
+    if metrics and not _metrics_are_made(model):
+        x, y, weight = tf.keras.utils.unpack_x_y_sample_weight(first_batch())
+        predicted = model(x, training=False)
+        model.compute_loss(x=x, y=y, y_pred=predicted, sample_weight=weight, training=False)
+        model.compute_metrics(x, y, predicted, sample_weight=weight)
+        model.reset_metrics()
+
+
+def _build_optimizer(model: Any) -> None:
+    optimizer = model.optimizer
+    if optimizer is not None and not optimizer.built:
+        optimizer.build(model.trainable_variables)
+
+
+def _metrics_are_made(model: Any) -> bool:
+    return all(getattr(metric, "metrics", None) != [] for metric in model.metrics)
+
+
+def _beside(model: Any) -> list[Any]:
+    """Return the variables that are neither weights nor of metrics: the states of random layers."""
+    others = {id(each) for each in (*model.weights, *internals.metric_variables(model))}
+    return [variable for variable in model.variables if id(variable) not in others]
+
+
+def _of_optimizers(model: Any) -> list[Any]:
+    kind = tf.keras.optimizers.Optimizer
+    found = {id(each): each for each in (model.optimizer, *vars(model).values()) if isinstance(each, kind)}
+    return [variable for optimizer in found.values() for variable in optimizer.variables]
