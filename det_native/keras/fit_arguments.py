@@ -58,9 +58,7 @@ def _misfit(error: TypeError, keywords: Iterable[str], known: Sequence[str]) -> 
     if not unknown:
         return f"does not take these arguments: {error}."
     if unknown[0] in internals.QUEUE_DEFAULTS:
-        return (
-            f"takes no argument {unknown[0]!r} in Keras 3: give it to the PyDataset or a SequenceAdapter."
-        )
+        return f"takes no argument {unknown[0]!r} in Keras 3: give it to the PyDataset or a SequenceAdapter."
     close = difflib.get_close_matches(unknown[0], known, n=1, cutoff=0.5)
     meant = f" Did you mean {close[0]}?" if close else f" It takes: {', '.join(known)}."
     return f"takes no argument {unknown[0]!r}.{meant}"

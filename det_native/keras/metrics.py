@@ -25,9 +25,8 @@ def certain_metrics(model: Any) -> list[str] | None:
         metric whose name Keras makes up.
     """
     kind = type(model)
-    if not internals.is_compiled(model) or any(
-        getattr(kind, name) is not getattr(tf.keras.Model, name) for name in _OVERRIDABLE
-    ):
+    own = any(getattr(kind, name) is not getattr(tf.keras.Model, name) for name in _OVERRIDABLE)
+    if own or not internals.is_compiled(model):
         return None
     if len(getattr(model, "outputs", None) or ()) != 1 or (given := internals.metrics_given(model)) is None:
         return None

@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from det_native.keras import SequenceAdapter, TFKerasTrial
+from det_native.keras.generations import NUMBER
 from det_native.keras.pipelines import batch_size_of_step, inputs_of, is_repeat, reads_from_python, reseedings, steps_up
 from det_native.schema.environment import TrialEnvironment
 from det_native.storage.checkpoints import CheckpointStorage
@@ -111,9 +112,12 @@ def layers() -> Any:
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "adam": lambda: tf.keras.optimizers.Adam(0.01),
     "momentum": lambda: tf.keras.optimizers.SGD(tf.keras.optimizers.schedules.ExponentialDecay(0.1, 5, 0.9), 0.9),
-    "legacy adam": lambda: tf.keras.optimizers.legacy.Adam(0.01),
-    "legacy momentum": lambda: tf.keras.optimizers.legacy.SGD(0.05, momentum=0.9),
 }
+if NUMBER == 2:
+    OPTIMIZERS |= {
+        "legacy adam": lambda: tf.keras.optimizers.legacy.Adam(0.01),
+        "legacy momentum": lambda: tf.keras.optimizers.legacy.SGD(0.05, momentum=0.9),
+    }
 
 
 def trial(kind: str, optimizer: str) -> type[TFKerasTrial]:
@@ -167,7 +171,7 @@ class Training:
         schedule = Schedule(periods_of(self._environment))
 
         def asked() -> bool:
-            return stop is not None and int(controller.call.model.optimizer.iterations) >= stop
+            return stop is not None and controller._callbacks.done >= stop
 
         services = Services(self._environment, schedule, self.reporter, checkpoints, asked)
         with rng.preserved():

@@ -1,4 +1,4 @@
-"""Private attributes of tf.keras 2.15: each is what ``det_native/keras/generations/keras2.py`` takes it for, in eager mode.
+"""Private attributes of tf.keras 2.15: each is what ``keras/generations/keras2.py`` takes it for, in eager mode.
 
 Graph mode, whose optimizers and training functions are others, has test_graph_mode.py.
 """

@@ -32,9 +32,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
         if BACKEND == "tensorflow":
             return feed
         if kind is Kind.SPARSE:
-            raise UnsupportedFeatureError(
-                f"Sparse and ragged tensors are not read with the backend {BACKEND} of Keras."
-            )
+            raise UnsupportedFeatureError(f"Keras's backend {BACKEND} reads no sparse or ragged tensors here.")
         return _GeneratedFeed(feed, _OfDataset(call))
     if kind is Kind.GENERATOR:
         return _GeneratedFeed(feed, _OfStream(call))
