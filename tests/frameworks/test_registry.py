@@ -79,7 +79,8 @@ def test_ours_are_found_without_metadata(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_one_that_is_not_known_is_refused_with_those_that_are() -> None:
     assert find_framework("jax") is None
     with pytest.raises(
-        MissingDependencyError, match=r"'jax' is no framework .* it knows: estimator, keras, tf_estimator, torch\. Install"
+        MissingDependencyError,
+        match=r"'jax' is no framework .* it knows: estimator, keras, tf_estimator, torch\. Install",
     ):
         get_framework("jax")
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from det_harness.roles import model_dir
-from det_harness.roles.observing import ActivityHook, EvaluationListener, SavingListener, StepHook
+from det_harness.frameworks.tf_estimator import model_dir
+from det_harness.frameworks.tf_estimator.observing import ActivityHook, EvaluationListener, SavingListener, StepHook
 from det_harness.trial.services import Outcome, Services
 from det_native.errors import InvalidDataError
 from det_native.estimator.roles.call import UnchangedCall

@@ -31,7 +31,7 @@ class RolesHarness(FrameworkHarness):
         self, gang: Gang | None, config: Mapping[str, Any], folder: Path, source: ProgramSource | None
     ) -> AbstractContextManager[Communicator]:
         """Have the process take its role."""
-        from det_harness.roles.joining import in_its_role
+        from det_harness.frameworks.tf_estimator.joining import in_its_role
 
         return in_its_role(gang, config, folder)
 
@@ -45,13 +45,13 @@ class RolesHarness(FrameworkHarness):
 
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what runs a captured call."""
-        from det_harness.roles.controller import RolesController
+        from det_harness.frameworks.tf_estimator.controller import RolesController
 
         return RolesController(payload, services)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return what an exporter has exported last before the checkpoint."""
-        from det_harness.roles.model_dir import load_export
+        from det_harness.frameworks.tf_estimator.model_dir import load_export
 
         return load_export(directory)
 
