@@ -279,6 +279,10 @@ class InvalidDataError(TrialDefinitionError, TypeError):
     """Training or validation data are of a kind, length or shape that cannot be used."""
 
 
+class InputDiffersError(TrialDefinitionError):
+    """A training call was given something else on the worker than in the notebook: data, weights, settings."""
+
+
 class DivergedError(DetError):
     """The loss of a trial, or the metric that trials are compared by, is not a finite number any more.
 

@@ -19,10 +19,10 @@ from det_native.capture.files import (
 )
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
 from det_native.capture.interpreter import current_interpreter
-from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedValue, SourceFile
+from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedStreams, CapturedValue, SourceFile
 from det_native.capture.secrets import is_key_file
 from det_native.errors import CaptureError, Problem
-from det_native.schema.manifests import BundleManifest, FileEntry, Program, Sha256, ValueEntry
+from det_native.schema.manifests import BundleManifest, FileEntry, Program, Sha256, StreamsEntry, ValueEntry
 from det_native.schema.rest import CaptureRow
 
 _LOOSE_FILES = 12
@@ -83,10 +83,12 @@ def assemble(
     files = _merge(inherited, explicit)
     values = tuple(_value_entry(value) for value in capture.values)
     _check_limit(files, values, limit, context_dir)
-    manifest = _manifest(protocol, capture, files, values)
+    streams = tuple(_streams_entry(streams) for streams in capture.streams)
+    manifest = _manifest(protocol, capture, files, values, streams)
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
+    contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
     report = [*_rows(capture, inherited, explicit, values), *_rows_of_others(capture, scan)]
     states = inherited.states | _states(explicit)
     places = inherited.places | {placed.entry.path: placed.source.path for placed in explicit}
@@ -267,11 +269,24 @@ def _value_entry(value: CapturedValue) -> ValueEntry:
     )
 
 
+def _streams_entry(streams: CapturedStreams) -> StreamsEntry:
+    return StreamsEntry(
+        sha256=hashlib.sha256(streams.content).hexdigest(),
+        size=len(streams.content),
+        before_cell=streams.before_cell,
+        in_every_trial=streams.in_every_trial,
+    )
+
+
 _last_manifest: BundleManifest | None = None
 
 
 def _manifest(
-    protocol: int, capture: Capture, files: tuple[FileEntry, ...], values: tuple[ValueEntry, ...]
+    protocol: int,
+    capture: Capture,
+    files: tuple[FileEntry, ...],
+    values: tuple[ValueEntry, ...],
+    streams: tuple[StreamsEntry, ...],
 ) -> BundleManifest:
     """Make the manifest; an equal one gives the very object of last time, of which the id may be known already."""
     global _last_manifest
@@ -282,6 +297,8 @@ def _manifest(
         files=files,
         values=values,
         requirements=tuple(dict.fromkeys(capture.requirements)),
+        streams=streams,
+        proof=capture.proof,
     )
     if _last_manifest is None or _last_manifest != manifest:
         _last_manifest = manifest

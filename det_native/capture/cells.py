@@ -23,7 +23,7 @@ from det_native.capture.explain import (
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
-from det_native.capture.model import Capture, CapturedValue
+from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
 from det_native.capture.packages import packages_of
 from det_native.capture.records import Missing
@@ -31,6 +31,7 @@ from det_native.capture.request import HEADLINE, Request
 from det_native.capture.sites import site_in_cells
 from det_native.capture.slicer import Execution, Slice, slice_log
 from det_native.capture.stale import stale_modules
+from det_native.capture.stream_states import encoded
 from det_native.capture.transform import transform
 from det_native.capture.values import TOTAL_LIMIT, CannotSendError, Encoded, encode
 from det_native.errors import CaptureError, Problem
@@ -112,6 +113,7 @@ class CellCapture:
         included = sorted(found.included)
         capture = Capture(self._program(found, included))
         capture.values = self._values(found, included)
+        capture.streams = self._streams(included)
         self._add_files(capture, found, included)
         self._explain(capture, found, included)
         capture.warnings = list(dict.fromkeys(self.warnings))
@@ -310,6 +312,16 @@ class CellCapture:
             if name in self.cuts and name not in found.by_value:
                 self.warnings.append(f"values={name!r}: the call does not need `{name}`, so it is not sent.")
         return values
+
+    def _streams(self, included: list[int]) -> list[CapturedStreams]:
+        """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""
+        init = max(self._init_executions(), default=self.calling)
+        states = [(position, index, self.log.executions[index].streams) for position, index in enumerate(included)]
+        return [
+            CapturedStreams(encoded(found), position, in_every_trial=index <= init)
+            for position, index, found in states
+            if found is not None
+        ]
 
     def _label(self, index: int) -> str:
         number = self.executions[index].number

@@ -14,6 +14,7 @@ from datetime import datetime
 from types import FrameType
 from typing import Any
 
+from det_native.capture.stream_states import current_streams
 from det_native.capture.watch import NOTHING_SEEN, Seen, Watch
 from det_native.errors import DetError
 
@@ -79,6 +80,8 @@ class LoggedExecution:
         What to call it in messages, where its number does not say it.
     seen : Seen
         Which values it has changed, and which not, as far as they can be looked at.
+    streams : dict or None
+        The states of the streams of random numbers before it, if it has moved one; see ``stream_states``.
     """
 
     index: int
@@ -97,6 +100,7 @@ class LoggedExecution:
     clock: float | None = None
     title: str = ""
     seen: Seen = NOTHING_SEEN
+    streams: dict[str, Any] | None = None
 
     @property
     def cell(self) -> str:
@@ -214,6 +218,7 @@ class ExecutionLog:
         execution.tags |= frozenset(metadata.get("tags") or ())
         self._running.append(execution)
         execution.seen = Seen(between=self._compare().changed)
+        execution.streams = current_streams()
         execution.started, execution.clock = time.time(), time.perf_counter()
 
     def _compare(self) -> Seen:
@@ -232,12 +237,20 @@ class ExecutionLog:
             execution.duration = time.perf_counter() - execution.clock
         execution.succeeded = bool(result is not None and result.success)
         execution.seen = self._compare()._replace(between=execution.seen.between)
+        if execution.streams is not None and not _have_moved(execution.streams):
+            execution.streams = None
         if execution.succeeded or result is None:
             return
         execution.ran = result.error_before_exec is None
         error = result.error_in_exec
         execution.error_line = _top_line(error, execution.files) if error is not None else None
         execution.refused = isinstance(error, DetError)
+
+
+def _have_moved(before: dict[str, Any]) -> bool:
+    """Whether a stream is not where it was; one whose library has been loaded since may have been drawn from."""
+    now = current_streams()
+    return before.keys() != now.keys() or before != now
 
 
 def _compiled_files() -> dict[str, list[str]]:

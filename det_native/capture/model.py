@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import PrivateAttr
 
 from det_native.schema.manifests import BundleManifest, Codec, Program, Sha256
+from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow
 from det_native.schema.worker_environment import PackageUse
 
@@ -38,6 +39,18 @@ class CapturedValue:
     cell: str = ""
 
 
+@dataclass(frozen=True)
+class CapturedStreams:
+    """States of the streams of random numbers, encoded, as they stood before cell number `before_cell` ran.
+
+    `in_every_trial` is False for those that follow from the seed of a trial: of cells after its ``init()``.
+    """
+
+    content: bytes
+    before_cell: int
+    in_every_trial: bool
+
+
 @dataclass
 class Capture:
     """A program and what it needs.
@@ -52,6 +65,8 @@ class Capture:
     packages: list[PackageUse] = field(default_factory=list)
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    streams: list[CapturedStreams] = field(default_factory=list)
+    proof: CallProof | None = None
 
 
 class BundleRow(CaptureRow):

@@ -26,12 +26,14 @@ from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, NotFoundError, Problem
 from det_native.experimental import document_place
 from det_native.experimental.origin import Origin
+from det_native.experimental.proof import proof_of
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallKind, Framework
+from det_native.schema.proof import CallProof
 from det_native.schema.sampling import sample_hyperparameters
 
 CHECK_SECONDS = 600.0
@@ -49,7 +51,10 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     environment: TrialEnvironment = call.context.env
     sample = _sample(config) | environment.hparams
     call.check(replace(environment, config=config.model_dump(mode="json"), hparams=sample))
-    return submit(call.kind, call, config, call.framework, settings, origin)
+    if config.reproducibility.experiment_seed is None:  # the one that init() has drawn, and seeded this process by
+        config = config.with_seed(environment.config["reproducibility"]["experiment_seed"])
+    proof = proof_of(call, replace(environment, config=config.model_dump(mode="json")))
+    return submit(call.kind, call, config, call.framework, settings, origin, proof)
 
 
 def submit(
@@ -59,6 +64,7 @@ def submit(
     framework: Framework,
     settings: Settings,
     origin: Origin,
+    proof: CallProof | None = None,
 ) -> Experiment:
     """Submit one training call and return its experiment at once.
 
@@ -72,6 +78,8 @@ def submit(
     framework : str
     settings : Settings
     origin : Origin
+    proof : CallProof, optional
+        What the call was given here.
 
     Raises
     ------
@@ -83,6 +91,7 @@ def submit(
     if named_master(settings.master_url):
         connect(settings.master_url)  # an address that is wrong is told before the work of capturing
     capture = origin.capture(kind, payload, framework, settings)
+    capture.proof = proof
     return send_capture(capture, config, framework, settings)
 
 

@@ -108,7 +108,7 @@ def init(
         role="local" if settings.place.local else "cluster",
         place=calling_place,
     )
-    enter(settings)
+    enter(settings, environment)
     if context.role == "cluster":
         tell_of_unwrapped_models(context)
     return context

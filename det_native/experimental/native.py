@@ -65,6 +65,8 @@ def replayed_environment(host: ProgramHost, config: ConfigInput) -> TrialEnviron
     Another ``init()`` of the program gets what it asks for itself, so that the code after it finds its hyperparameters.
     """
     if host.owns_init():
+        if host.role == "worker":
+            seed_streams(host.environment)
         return host.environment
     complete = load_config(config, local=True, warn=False).model_dump(mode="json")
     # The sample is the one that the notebook has seen. The seed of models to come stays the trial's.
@@ -73,8 +75,16 @@ def replayed_environment(host: ProgramHost, config: ConfigInput) -> TrialEnviron
     return TrialEnvironment(config=complete, hparams=hparams, trial_seed=host.environment.trial_seed)
 
 
-def enter(settings: Settings) -> None:
-    """Say where the code trains, and be in the folder that is sent."""
+def seed_streams(environment: TrialEnvironment) -> None:
+    """Seed the global streams of random numbers with the trial's seed: what ``init()`` does, here and on a worker."""
+    from det_harness.trial import rng
+
+    rng.seed_process(environment.trial_seed)
+
+
+def enter(settings: Settings, environment: TrialEnvironment) -> None:
+    """Say where the code trains, be in the folder that is sent, and seed what is drawn from now on."""
+    seed_streams(environment)
     if settings.place.notice:
         print(settings.place.notice)
     if settings.context_dir is not None:

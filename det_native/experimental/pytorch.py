@@ -109,7 +109,7 @@ def init(
         role="local" if settings.place.local else "cluster",
         length_of=partial(_length, settings=settings),
     )
-    enter(settings)
+    enter(settings, environment)
     return context
 
 

@@ -122,8 +122,7 @@ def check_before_fit(settings: Settings, framework: Framework = "keras") -> dict
         warn=False,
     )
     check_supported(loaded, settings, framework, searches=False)
-    if settings.place.local:  # the master draws one for what it is sent
-        loaded = loaded.with_some_seed()
+    loaded = loaded.with_some_seed()
     complete = loaded.model_dump(mode="json")
     searcher, hyperparameters = complete["searcher"], complete["hyperparameters"]
     if searcher["metric"] == _STAND_INS["searcher.metric"]:

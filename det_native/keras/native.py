@@ -13,6 +13,7 @@ import tensorflow as tf
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.call_context import CallContext
+from det_native.keras.compared import WEIGHTS, settings_of, weights_of
 from det_native.keras.data import (
     Data,
     Kind,
@@ -133,6 +134,21 @@ class FitCall:
     def quiet(self) -> bool:
         """Whether nothing is to be shown of the training."""
         return self.arguments["verbose"] in (0, "0", False)
+
+    def inputs(self) -> dict[str, Any]:
+        """Return what the call is given, by what it is called in messages: what a worker compares."""
+        wanted = ("x", "y", "sample_weight", "class_weight", "validation_data")
+        given = {name: self.arguments[name] for name in wanted if self.arguments[name] is not None}
+        if isinstance(given.get("validation_data"), tuple | list):
+            names = ("x", "y", "sample_weight")
+            held_out = zip(names, given.pop("validation_data"), strict=False)
+            given |= {f"{name} of validation_data": one for name, one in held_out if one is not None}
+        return given | settings_of(self.model) | {WEIGHTS: weights_of(self.model)}
+
+    @property
+    def models(self) -> list[Any]:
+        """The model."""
+        return [self.model]
 
     def leave_out_bar(self) -> None:
         """Have Keras draw no bar of its own, where something else shows how far it is, or nothing is to."""

@@ -19,6 +19,7 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Framework
 
 BATCH_SIZE = "global_batch_size"
+WEIGHTS = "the model's weights"
 _NO_CALLBACKS = "{}: callbacks must be det.pytorch.PyTorchCallback objects, in a list or by name, not {}."
 
 
@@ -184,6 +185,25 @@ class TorchCall:
             return -(-own // environment.ranks.size)
         return max(configured // environment.global_batch_size, 1)
 
+    def inputs(self) -> dict[str, Any]:
+        """Return what the call is given, by what it is called in messages: what a worker compares."""
+        given: dict[str, Any] = {"train_loader": self.train_loader.dataset}
+        if self.validation_loader is not None:
+            given["validation_loader"] = self.validation_loader.dataset
+        for place, optimizer in enumerate(self.context.optimizers):
+            groups = [
+                {name: one for name, one in group.items() if name != "params"} for group in optimizer.param_groups
+            ]
+            given[_numbered("the optimizer", place, self.context.optimizers)] = [type(optimizer).__name__, groups]
+        for place, model in enumerate(self.context.models):
+            given[_numbered(WEIGHTS, place, self.context.models)] = list(model.state_dict().values())
+        return given
+
+    @property
+    def models(self) -> list[Any]:
+        """The wrapped models."""
+        return list(self.context.models)
+
     def training(self, environment: TrialEnvironment) -> DataLoader:
         """Return the training loader of this process, with the batch size that the configuration says."""
         return self._loader(self.train_loader, environment)
@@ -242,6 +262,10 @@ class TorchCall:
                 raise InvalidDataError(
                     f"{what} of {self.name}() has no batches: its dataset has fewer records than one batch, or none."
                 )
+
+
+def _numbered(what: str, place: int, all_of_them: Sequence[Any]) -> str:
+    return what if len(all_of_them) == 1 else f"{what} ({place + 1} of {len(all_of_them)})"
 
 
 def as_ours(loader: Any) -> DataLoader:

@@ -69,6 +69,7 @@ class ExperimentConfig(Section):
     checkpoint_policy: Literal["best", "all", "none"] = "best"
     max_restarts: Whole = 5
     nan: Literal["stop", "warn"] | None = None
+    proof: Literal["error", "warn", "off"] = "error"
 
     checkpoint_storage: CheckpointStorage = Field(default_factory=MasterStorage)
     resources: Resources = Field(default_factory=Resources)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from det_native.schema.cell_titles import cell_title
+from det_native.schema.proof import CallProof
 
 Sha256 = str
 Codec = Literal["cloudpickle", "npy", "parquet", "safetensors"]
@@ -39,6 +40,18 @@ class ValueEntry(_Model):
     sha256: Sha256
     size: int
     before_cell: int = 0
+
+
+class StreamsEntry(_Model):
+    """States of the global streams of random numbers, as they stood before cell `before_cell` of the program ran.
+
+    `in_every_trial` is False for a cell after ``init()``: there only a trial with the notebook's own seed has them.
+    """
+
+    sha256: Sha256
+    size: int
+    before_cell: int
+    in_every_trial: bool = True
 
 
 class Cell(_Model):
@@ -116,7 +129,7 @@ class Interpreter(_Model):
 
 
 # Fields of a bundle that came later than others.
-_LATER = ("packages",)
+_LATER = ("packages", "streams", "proof")
 
 
 class BundleManifest(_Model):
@@ -135,6 +148,8 @@ class BundleManifest(_Model):
     requirements: tuple[str, ...] = ()
     # Installed for it, beside what the workers have: ``environment.packages``.
     packages: tuple[str, ...] = ()
+    streams: tuple[StreamsEntry, ...] = ()
+    proof: CallProof | None = None
 
     def canonical(self) -> bytes:
         """Return the bytes whose hash is the bundle's id; later fields that are not used leave it as it was."""
@@ -162,6 +177,8 @@ class BundleManifest(_Model):
         """
         content = json.loads(self.canonical())
         del content["program"]["prompts"]
+        for name in ("streams", "proof"):
+            content.pop(name, None)
         for cell in content["program"]["cells"]:
             for name in ("number", "cell_id", "reason"):
                 del cell[name]
@@ -170,7 +187,7 @@ class BundleManifest(_Model):
 
     def hashes(self) -> set[Sha256]:
         """Return the hashes of all blobs that the bundle refers to."""
-        return {entry.sha256 for entry in self.files} | {entry.sha256 for entry in self.values}
+        return {entry.sha256 for entries in (self.files, self.values, self.streams) for entry in entries}
 
 
 class CheckpointFile(_Model):

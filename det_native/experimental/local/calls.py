@@ -8,6 +8,7 @@ from det_native.client.handles import Experiment
 from det_native.errors import DivergedError
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import config_of_one_trial, sample_of_call, samples_of_search
+from det_native.experimental.proof import note_trained
 from det_native.experimental.settings import Settings
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import Framework
@@ -28,6 +29,7 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     settings : Settings
     origin : Origin
     """
+    note_trained(call)
     config = config_of_one_trial(settings, call)
     experiment = LocalExperiment("fit", call, config, call.framework, settings, origin, whole_epochs=True)
     call.context.experiment = experiment.handle

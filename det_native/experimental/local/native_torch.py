@@ -13,6 +13,7 @@ from det_native.experimental import document_place
 from det_native.experimental.cell_end import at_the_end
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import Sample, config_of_one_trial, sample_of_call
+from det_native.experimental.proof import note_trained
 from det_native.experimental.settings import Settings
 from det_native.schema.environment import Ranks
 
@@ -103,6 +104,7 @@ def _close_at_the_end(batches: Generator[Any, None, None]) -> None:
 
 def _begun(call: TorchCall, settings: Settings, origin: Origin) -> tuple[LocalExperiment, Sample, int]:
     """Return the experiment of a call, the sample of its one trial, and the batches of an epoch."""
+    note_trained(call)
     config = config_of_one_trial(settings, call)
     sample = sample_of_call(config, call)
     slots = 1 if config.resources.native_parallel else config.resources.slots_per_trial

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from det_harness.frameworks.base import harness_for
 from det_harness.program.calls import CallMatcher
+from det_harness.program.inputs import InputCheck
 from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
 from det_harness.program.runner import ProgramStop, WentOnError, swallowed
@@ -37,6 +38,8 @@ class WorkerHost:
         Tells the recorded call from others.
     services : Services
         What the controller is given.
+    check : InputCheck, optional
+        Compares what the recorded call is given with what it was given in the notebook.
 
     Attributes
     ----------
@@ -46,7 +49,9 @@ class WorkerHost:
         What the controller raised, if it did: the user's code around the call may hide it, but the run has failed.
     """
 
-    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, services: Services) -> None:
+    def __init__(
+        self, environment: TrialEnvironment, calls: CallMatcher, services: Services, check: InputCheck | None = None
+    ) -> None:
         self.environment = environment
         self.role: Literal["worker", "load"] = "worker"
         self.outcome: Outcome | None = None
@@ -54,6 +59,7 @@ class WorkerHost:
         self._calls = calls
         self._made_up = MadeUpValues(calls.source)
         self._services = services
+        self._check = check
         self._loop: _Loop | None = None
         self._awaited = ""  # where the recorded call of train() was made
 
@@ -61,9 +67,10 @@ class WorkerHost:
         """Run the trial at the recorded call and stop the program there; any other call gives a null handle."""
         if not self._takes(kind):
             return NullHandle(self._calls.last_place, self._made_up)
-        # As in a local run: what the program drew on its way here does not change the training.
-        rng.seed_all(self.environment.trial_seed)
         try:
+            self._compare(payload)
+            # As in a local run: what the program drew on its way here does not change the training.
+            rng.seed_all(self.environment.trial_seed)
             self.outcome = self._controller(payload).run()
         except SystemExit as error:
             self.failure = TrialDefinitionError(
@@ -91,7 +98,7 @@ class WorkerHost:
         def begin() -> Iterator[Any]:
             if not recorded and (self._calls.cell == cell or not self._takes(kind)):
                 return iter(())
-            batches = self._batches(lambda: harness_for(payload).loop(payload, self._services))
+            batches = self._batches(payload)
             self._loop = _Loop(weakref.ref(batches), self._calls.last_place)
             return batches
 
@@ -115,11 +122,16 @@ class WorkerHost:
                 raise
         return recorded
 
-    def _batches(self, make: Callable[[], Any]) -> Generator[Any, None, None]:
-        rng.seed_all(self.environment.trial_seed)
+    def _compare(self, payload: Any) -> None:
+        if self._check is not None:
+            self._check.compare(payload)
+
+    def _batches(self, payload: Any) -> Generator[Any, None, None]:
         assert self._loop is not None
         try:
-            self._loop.controller = controller = make()
+            self._compare(payload)
+            rng.seed_all(self.environment.trial_seed)
+            self._loop.controller = controller = harness_for(payload).loop(payload, self._services)
             yield from controller.batches()
         except GeneratorExit:
             self.outcome = controller.outcome

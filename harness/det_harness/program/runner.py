@@ -20,6 +20,7 @@ from typing import Any
 
 from det_harness.program.calls import CallMatcher, ProgramSource
 from det_harness.program.values import decode
+from det_harness.trial import rng
 from det_native._version import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
 from det_native.schema.manifests import BundleManifest, ValueEntry
@@ -88,6 +89,11 @@ class ProgramRunner:
         Gives a blob's raw content by its hash, verified.
     directory : Path
         The working directory of the program.
+
+    Attributes
+    ----------
+    own_seed : bool
+        Whether the trial has the seed that the notebook had: then draws after ``init()`` are the notebook's, too.
     """
 
     def __init__(self, bundle: BundleManifest, read_blob: Callable[[str], bytes], directory: Path) -> None:
@@ -98,7 +104,9 @@ class ProgramRunner:
         self.source = ProgramSource(bundle.program, directory)
         self.calls = CallMatcher(self.source)
         self.module = types.ModuleType("__main__")
+        self.own_seed = False
         self._flags = 0
+        self._private = False
         self._defined_in: dict[str, str] = {}
 
     def run(self, *, private: bool = True) -> None:
@@ -124,6 +132,7 @@ class ProgramRunner:
             stack.enter_context(_working_directory(self._directory))
             stack.enter_context(_main_module(self.module))
             stack.enter_context(_notebook_names())
+            self._private = private
             if private:
                 stack.enter_context(_class_sources(self._defined_in))
             try:
@@ -168,11 +177,18 @@ class ProgramRunner:
                 if entry.before_cell == index:
                     self._bind(entry)
             self.calls.enter_cell(index)
+            self._set_streams(index)
             self._run_cell(index, loop)
             self._check_not_swallowed(self.source.title(self.source.unit(index)))
 
     def _bind(self, entry: ValueEntry) -> None:
         setattr(self.module, entry.name, decode(entry.codec, self._read_blob(entry.sha256)))
+
+    def _set_streams(self, index: int) -> None:
+        """Have a cell draw the random numbers that it drew in the notebook; never in a process that is the user's."""
+        for entry in self._bundle.streams:
+            if entry.before_cell == index and self._private and (entry.in_every_trial or self.own_seed):
+                rng.apply_encoded(self._read_blob(entry.sha256))
 
     def _run_cell(self, index: int, run_coroutine: Callable[[Coroutine[Any, Any, Any]], None]) -> None:
         code = self.compile_cell(index)

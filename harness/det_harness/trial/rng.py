@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import sys
@@ -65,12 +66,24 @@ def capture() -> dict[str, Any]:
 
 def apply(state: dict[str, Any]) -> None:
     """Put back what :func:`capture` returned; generators that the state lacks stay as they are."""
-    version, gauss = state["python"]
-    random.setstate((version, tuple(int(word) for word in state["python_words"]), gauss))
-    name, position, has_gauss, cached = state["numpy"]
-    np.random.set_state((name, state["numpy_words"], position, has_gauss, cached))
+    if "python" in state:
+        version, gauss = state["python"]
+        random.setstate((version, tuple(int(word) for word in state["python_words"]), gauss))
+    if "numpy" in state:
+        name, position, has_gauss, cached = state["numpy"]
+        np.random.set_state((name, state["numpy_words"], position, has_gauss, cached))
     for streams in _streams():
         streams.apply(state)
+
+
+def apply_encoded(content: bytes) -> None:
+    """Put back states that a notebook has sent (``det_native.capture.stream_states``)."""
+    state = json.loads(content)
+    for name, value in state.items():
+        if isinstance(value, dict):
+            ((kind, text),) = value.items()
+            state[name] = np.frombuffer(base64.b64decode(text), dtype=np.dtype(kind).newbyteorder("<"))
+    apply(state)
 
 
 def save(folder: Path) -> None:

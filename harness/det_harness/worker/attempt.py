@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from det_harness.frameworks.base import harness_of
 from det_harness.program.host import WorkerHost
+from det_harness.program.inputs import has_notebooks_seed, input_check
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import advised, describe, raised_by_user
 from det_harness.ranks.communicator import Communicator
@@ -159,7 +160,9 @@ class TrialRun:
             communicator=communicator,
             warm_start=None if job.warm_start is None else WarmStart(job.warm_start),
         )
-        self._host = host = WorkerHost(self._environment, runner.calls, services)
+        runner.own_seed = has_notebooks_seed(job)
+        check = input_check(job, runner.source.program.title)
+        self._host = host = WorkerHost(self._environment, runner.calls, services, check)
         rng.seed_process(job.trial_seed)
         try:
             with self._failures.noted():

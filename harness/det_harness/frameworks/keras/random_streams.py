@@ -16,7 +16,8 @@ _EAGER = "tensorflow.python.eager.context"
 class TensorFlowStreams(RandomStreams):
     """``tensorflow`` (version, gauss) and ``tensorflow_words`` (uint32, 625), if the global seed is set.
 
-    They are of the generator that gives eager operations their seeds.
+    They are of the generator that gives eager operations their seeds. ``keras`` and ``keras_words`` likewise, of the
+    one that gives initializers theirs, if Keras has a seed.
     """
 
     def seed(self, seed: int, *, own_process: bool) -> None:
@@ -25,26 +26,34 @@ class TensorFlowStreams(RandomStreams):
             sys.modules["tensorflow"].random.set_seed(seed)
 
     def capture(self) -> dict[str, Any]:
-        """Return its state."""
-        eager = _eager_seeds()
-        if eager is None:
-            return {}
-        version, words, gauss = eager.getstate()
-        return {"tensorflow": [version, gauss], "tensorflow_words": np.array(words, dtype=np.uint32)}
+        """Return their states."""
+        state: dict[str, Any] = {}
+        for name, generator in (("tensorflow", _eager_seeds()), ("keras", _keras_seeds())):
+            if generator is not None:
+                version, words, gauss = generator.getstate()
+                state |= {name: [version, gauss], f"{name}_words": np.array(words, dtype=np.uint32)}
+        return state
 
     def apply(self, state: dict[str, Any]) -> None:
-        """Put its state back."""
-        eager = _eager_seeds()
-        if eager is None or "tensorflow" not in state:
-            return
-        version, gauss = state["tensorflow"]
-        eager.setstate((version, tuple(int(word) for word in state["tensorflow_words"]), gauss))
-        # As tf.random.set_seed() does: an operation that is kept for a seed has drawn from it already.
-        sys.modules[_EAGER].context().clear_kernel_cache()
+        """Put their states back."""
+        for name, generator in (("tensorflow", _eager_seeds()), ("keras", _keras_seeds())):
+            if generator is not None and name in state:
+                version, gauss = state[name]
+                generator.setstate((version, tuple(int(word) for word in state[f"{name}_words"]), gauss))
+        if "tensorflow" in state and _eager_seeds() is not None:
+            # As tf.random.set_seed() does: an operation that is kept for a seed has drawn from it already.
+            sys.modules[_EAGER].context().clear_kernel_cache()
 
 
 def _eager_seeds() -> random.Random | None:
     """Return the generator that gives TensorFlow's eager operations their seeds, None where there is none."""
     context = sys.modules.get(_EAGER)
     generator = getattr(context.context(), "_rng", None) if context is not None else None
+    return generator if isinstance(generator, random.Random) else None
+
+
+def _keras_seeds() -> random.Random | None:
+    """Return the generator that gives the initializers of Keras their seeds, None where Keras has no seed."""
+    backend = sys.modules.get("keras.src.backend")
+    generator = getattr(getattr(backend, "_SEED_GENERATOR", None), "generator", None)
     return generator if isinstance(generator, random.Random) else None

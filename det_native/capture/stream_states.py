@@ -1,0 +1,70 @@
+"""States of the global streams of random numbers, kept for the cells that draw: a replay begins them from there."""
+
+from __future__ import annotations
+
+import array
+import base64
+import json
+import random as python_random
+import sys
+from contextlib import suppress
+from typing import Any
+
+_EAGER = "tensorflow.python.eager.context"
+_KERAS = ("keras.src.backend", "tf_keras.src.backend", "tensorflow.python.keras.backend")
+
+
+def current_streams() -> dict[str, Any]:
+    """Return the state of every stream of a library that is loaded, as its library gives it."""
+    states: dict[str, Any] = {"python": _compact(python_random)}
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    with suppress(Exception):  # a library that is only half loaded, or whose generator was replaced
+        if numpy is not None:
+            name, words, position, has_gauss, gauss = numpy.random.get_state()
+            states["numpy"] = ([name, int(position), int(has_gauss), float(gauss)], words.tobytes())
+    with suppress(Exception):
+        if torch is not None:
+            states["torch"] = torch.get_rng_state().numpy().tobytes()
+    for name, generator in (("tensorflow", _of_tensorflow()), ("keras", _of_keras())):
+        if generator is not None:
+            states[name] = _compact(generator)
+    return states
+
+
+def encoded(states: dict[str, Any]) -> bytes:
+    """Return states as JSON, with the names and forms of ``det_harness.trial.rng.capture``."""
+    written: dict[str, Any] = {}
+    for name, state in states.items():
+        if name == "torch":
+            written[name] = {"uint8": base64.b64encode(state).decode()}
+        elif name == "numpy":
+            written[name], written["numpy_words"] = state[0], {"uint32": base64.b64encode(state[1]).decode()}
+        else:
+            version, words, gauss = state
+            written[name] = [version, gauss]
+            written[f"{name}_words"] = {"uint32": base64.b64encode(words).decode()}
+    return json.dumps(written, sort_keys=True).encode()
+
+
+def _compact(generator: Any) -> tuple[int, bytes, float | None]:
+    """Return the state of a generator of Python's in 2.5 kB; its own form, of whole numbers, has 20."""
+    version, words, gauss = generator.getstate()
+    return version, array.array("I", words).tobytes(), gauss
+
+
+def _of_tensorflow() -> python_random.Random | None:
+    """Return what gives TensorFlow's eager operations their seeds; None without a global seed."""
+    module = sys.modules.get(_EAGER)
+    with suppress(Exception):
+        found = getattr(module.context(), "_rng", None) if module is not None else None
+        return found if isinstance(found, python_random.Random) else None
+    return None
+
+
+def _of_keras() -> python_random.Random | None:
+    """Return what gives the initializers of Keras their seeds; None without a seed of Keras."""
+    for name in _KERAS:
+        generator = getattr(getattr(sys.modules.get(name), "_SEED_GENERATOR", None), "generator", None)
+        if isinstance(generator, python_random.Random):
+            return generator
+    return None

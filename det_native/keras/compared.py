@@ -1,0 +1,63 @@
+"""What of a model is compared between the notebook and a worker, without the names that Keras makes up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+WEIGHTS = "the model's weights"
+_COUNTER = re.compile(r"_\d+$")
+_LONGEST = 200  # of a text in a configuration; longer ones are code that was written out
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """Return the model's layers, optimizer and loss as plain values."""
+    layers = [
+        [type(layer).__name__, bool(layer.trainable), [tuple(one.shape) for one in layer.weights], _config(layer)]
+        for layer in model.layers
+    ]
+    found: dict[str, Any] = {"the model's layers": layers}
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is not None:
+        found["the optimizer"] = [type(optimizer).__name__, _config(optimizer)]
+    loss = getattr(model, "loss", None)
+    if loss is not None:
+        found["the loss"] = _named(loss)
+    return found
+
+
+def weights_of(model: Any) -> list[Any]:
+    """Return the weights as arrays; none of a model that is not built yet."""
+    return list(model.get_weights()) if model.built else []
+
+
+def _config(part: Any) -> Any:
+    if hasattr(part, "layers"):
+        return None  # a model in a model has layers of its own, in its weights
+    try:
+        return _plain(part.get_config())
+    except Exception:  # noqa: BLE001 (a class of the user's that has none)
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """Return a configuration without names that are counted up, and without what is no plain value."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items() if key != "name"}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, str):
+        return _COUNTER.sub("", value) if len(value) <= _LONGEST else ""
+    if isinstance(value, bool | int | float | type(None)):
+        return value
+    return float(value) if hasattr(value, "__float__") and not callable(value) else type(value).__name__
+
+
+def _named(value: Any) -> Any:
+    """Return losses by name, in the structure that they were given in."""
+    if isinstance(value, Mapping):
+        return {str(key): _named(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_named(one) for one in value]
+    return value if isinstance(value, str) else getattr(value, "__name__", type(value).__name__)

@@ -1,0 +1,78 @@
+"""The inputs of a training call as facts, and how those of two processes compare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from det_native.proof.content import content_of
+from det_native.schema.proof import CallProof, InputFact
+
+_RELATIVE = 1e-3  # of the spread of the numbers
+
+
+def facts_of(parts: Mapping[str, Any], name_of: Callable[[Any], str] = lambda value: "") -> tuple[InputFact, ...]:
+    """Return what is known of the inputs of a call.
+
+    Parameters
+    ----------
+    parts : mapping of str to value
+        The inputs, by what they are called in messages.
+    name_of : callable
+        Gives the variable that holds a value, or an empty text.
+    """
+    facts = []
+    for part, value in parts.items():
+        found = content_of(value)
+        facts.append(
+            InputFact(
+                part=part,
+                name=name_of(value),
+                text=found.text,
+                exact=found.exact,
+                loose=found.loose,
+                samples=found.samples,
+            )
+        )
+    return tuple(facts)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An input that is another one here; `rounding` says that only last digits differ, as far as is seen."""
+
+    wanted: InputFact
+    found: InputFact | None
+    rounding: bool
+
+
+def differences(proof: CallProof, parts: Mapping[str, Any]) -> list[Difference]:
+    """Return in what the inputs here differ from those in the notebook, in the notebook's order.
+
+    An input that was not there, or is not here, is a difference of the call itself, which its own checks find.
+    """
+    wanted = {fact.part: fact for fact in proof.facts}
+    found = {fact.part: fact for fact in facts_of({part: value for part, value in parts.items() if part in wanted})}
+    return [
+        Difference(fact, found[part], rounding=_is_rounding(fact, found[part]))
+        for part, fact in wanted.items()
+        if part in found and found[part].exact != fact.exact
+    ]
+
+
+def _is_rounding(one: InputFact, other: InputFact) -> bool:
+    """Whether two facts differ in no more than what another processor or number of threads changes."""
+    if one.loose != other.loose or len(one.samples) != len(other.samples):
+        return False
+    finite = [value for value in one.samples if math.isfinite(value)]
+    spread = max(finite) - min(finite) if finite else 0.0
+    margin = _RELATIVE * (spread or max(map(abs, finite), default=0.0)) or 1e-12
+    return bool(one.samples) and all(map(lambda a, b: _is_near(a, b, margin), one.samples, other.samples))
+
+
+def _is_near(one: float, other: float, margin: float) -> bool:
+    if math.isfinite(one) and math.isfinite(other):
+        return abs(one - other) <= margin
+    return one == other or (math.isnan(one) and math.isnan(other))

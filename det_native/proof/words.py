@@ -1,0 +1,62 @@
+"""Values in a few words."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def describe(value: Any) -> str:
+    """Return a value in a few words: kind, shape, mean."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return f"{value!r:.80}"
+    shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is not None and kind is not None and not callable(shape):
+        sizes = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+        return f"{sizes} {str(kind).removeprefix('torch.')}{_mean(value)}"
+    if shape is not None and hasattr(value, "columns"):
+        return f"table of {shape[0]:,} rows and {shape[1]} columns{_mean_of_table(value)}"
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        inner = [describe(one) for one in (value.values() if isinstance(value, dict) else value)][:3]
+        return f"{type(value).__name__} of {len(value):,}" + (f": {'; '.join(inner)}" if inner else "")
+    data = getattr(value, "dataset", value)
+    size = _size(data)
+    return type(data).__name__ + (f" of {size:,}" if size is not None else "") + _inner(data)
+
+
+def _mean(value: Any) -> str:
+    numpy = sys.modules.get("numpy")
+    try:
+        array = value.detach().cpu().float().numpy() if hasattr(value, "detach") else value
+        array = array.numpy() if hasattr(array, "numpy") and not hasattr(array, "to_numpy") else array
+        few = numpy.asarray(array).reshape(-1)  # type: ignore[union-attr]
+        few = few[:: max(1, few.size // 1_000_000)]
+        return f", mean {few.mean(dtype=float):.6g}" if few.size and few.dtype.kind in "fiub" else ""
+    except Exception:  # noqa: BLE001 (a mean is only for the reader)
+        return ""
+
+
+def _mean_of_table(table: Any) -> str:
+    try:
+        numbers = table.iloc[:100_000].mean(numeric_only=True)
+        return f", means {', '.join(f'{one:.5g}' for one in list(numbers)[:3])}" if len(numbers) else ""
+    except Exception:  # noqa: BLE001 (a mean is only for the reader)
+        return ""
+
+
+def _size(value: Any) -> int | None:
+    try:
+        return len(value)
+    except Exception:  # noqa: BLE001 (a user's own __len__)
+        return None
+
+
+def _inner(data: Any) -> str:
+    """Return the arrays that an object holds, in a few words."""
+    held = vars(data) if isinstance(getattr(data, "__dict__", None), dict) else {}
+    arrays = [one for value in held.values() for one in (value if isinstance(value, tuple | list) else (value,))[:4]]
+    found = [describe(one) for one in arrays if hasattr(one, "shape") and hasattr(one, "dtype")][:3]
+    numbers = next((value for name, value in held.items() if name == "indices"), None)
+    if not found and isinstance(numbers, list | tuple) and numbers:
+        found = [f"rows {', '.join(map(str, numbers[:4]))}, ..."]
+    return f" ({'; '.join(found)})" if found else ""

@@ -1,0 +1,116 @@
+"""Whether the recorded call is given what it was given in the notebook."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from collections.abc import Callable
+from typing import Any, Literal
+
+from det_native.errors import InputDiffersError
+from det_native.proof.call import Difference, differences
+from det_native.schema.job import TrialJob
+from det_native.schema.manifests import Program
+from det_native.schema.proof import CallProof
+
+logger = logging.getLogger("det_harness")
+
+_REMEDIES = (
+    "Why: the cells draw unseeded random numbers, read data that have changed, or depend on what is only in the "
+    "notebook. Run the notebook's cells again from the top and submit once more; or send the value itself, "
+    "init(values=[...]); or keep a cell that changes it, with `# det-include` as its first line. `proof: warn` in the "
+    "configuration trains all the same."
+)
+
+
+def has_notebooks_seed(job: TrialJob) -> bool:
+    """Whether this trial draws from the seed that the notebook had."""
+    proof = job.bundle.proof
+    return proof is not None and proof.seed == job.trial_seed
+
+
+class InputCheck:
+    """Compares the inputs of the recorded call, once, before anything is done with them.
+
+    Parameters
+    ----------
+    proof : CallProof
+    program : Program
+    mode : {"error", "warn"}
+        What a difference is.
+    title : callable
+        Gives the name of a cell, by its index.
+    """
+
+    def __init__(
+        self, proof: CallProof, program: Program, mode: Literal["error", "warn"], title: Callable[[int], str]
+    ) -> None:
+        self._proof = proof
+        self._program = program
+        self._mode = mode
+        self._title = title
+
+    def compare(self, payload: Any) -> None:
+        """Compare.
+
+        Raises
+        ------
+        InputDiffersError
+            Naming each input that is another one, with both sides and the cells that make it.
+        """
+        inputs = getattr(payload, "inputs", None)
+        if inputs is None:
+            return
+        found = differences(self._proof, inputs())
+        for difference in found:
+            if difference.rounding:
+                logger.info("%s differs from the notebook's in the last digits.", _title_of(difference))
+        lines = [self._line(difference) for difference in found if not difference.rounding]
+        if not lines:
+            return
+        text = "\n".join(["The training call was given something else here than in the notebook:", *lines])
+        if self._mode == "warn":
+            logger.warning("%s", text)
+            return
+        raise InputDiffersError(f"{text}\n{_REMEDIES}")
+
+    def _line(self, difference: Difference) -> str:
+        assert difference.found is not None
+        here, there = difference.found.text, difference.wanted.text
+        values = f"{here} here, {there} in the notebook" if here != there else f"{here}, but with other content"
+        made = self._made_in(difference.wanted.name)
+        return f"  {_title_of(difference)}: {values}." + (f" It is made in {made}." if made else "")
+
+    def _made_in(self, name: str) -> str:
+        """Return which cells of the program bind a name."""
+        cells = [place for place, cell in enumerate(self._program.cells) if name and name in _bound_in(cell.source)]
+        return ", ".join(dict.fromkeys(self._title(place) for place in cells))
+
+
+def input_check(job: TrialJob, title: Callable[[int], str]) -> InputCheck | None:
+    """Return what compares the inputs of this attempt; None where they are not to be the notebook's.
+
+    Other trials have other hyperparameters or seeds, a resumed one was compared when it began, and one rank is enough.
+    """
+    mode, proof = job.config.get("proof", "error"), job.bundle.proof
+    if mode == "off" or proof is None or job.resume is not None or job.warm_start is not None:
+        return None
+    rank = job.gang.rank if job.gang is not None else 0
+    same = all(job.hparams.get(name) == value for name, value in proof.hparams.items())
+    if rank or not same or not has_notebooks_seed(job):
+        return None
+    return InputCheck(proof, job.bundle.program, mode, title)
+
+
+def _title_of(difference: Difference) -> str:
+    part, name = difference.wanted.part, difference.wanted.name
+    return f"{name} ({part})" if name and name != part else part
+
+
+def _bound_in(source: str) -> set[str]:
+    """Return the names that a cell binds at any depth of its own code."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return set()
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

@@ -1,0 +1,94 @@
+"""What reaches the training call on a worker is what the notebook had, or the difference is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faults import Cluster, Kernel, ended, running_kernel
+
+from det_native.schema.states import ExperimentState
+
+pytestmark = pytest.mark.slow
+
+IMPORTS = """
+import random
+import numpy as np
+import tensorflow as tf
+import det_native as det
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+digits = load_digits()
+"""
+
+SPLIT = """
+x_train, x_test, y_train, y_test = train_test_split(digits.data / 16, digits.target, test_size=0.2)
+"""
+
+MODEL = """
+model = tf.keras.Sequential([tf.keras.layers.Input((64,)), tf.keras.layers.Dense(10, "softmax")])
+model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+"""
+
+OF_THIS_PROCESS = """
+import os
+x_train = x_train + os.getpid() % 1000
+"""
+
+FIT = """
+context = det.experimental.keras.init({"max_restarts": 0, **settings}, show="none")
+wrapped = context.wrap_model(model)
+experiment = wrapped.fit(x_train, y_train, validation_data=(x_test, y_test), epochs=1, batch_size=64)
+"""
+
+
+@pytest.fixture
+def kernel(keras_cluster: Cluster, tmp_path: Path) -> Iterator[Kernel]:
+    """A kernel with nothing but the imports."""
+    with running_kernel(keras_cluster, tmp_path.name, IMPORTS) as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def cluster(keras_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The master for Keras, on which nothing runs."""
+    monkeypatch.setenv("DET_HOME", str(keras_cluster.home.path))
+    with keras_cluster.clearing() as cleared:
+        yield cleared
+
+
+def _submit(kernel: Kernel, cluster: Cluster, settings: str = "{}"):
+    return cluster.attach(kernel.submit(f"settings = {settings}\n{FIT}"))
+
+
+def test_unseeded_draws_are_the_notebooks(kernel: Kernel, cluster: Cluster) -> None:
+    kernel.run(SPLIT)
+    kernel.run("np.random.rand(7); random.random(), tf.random.normal([2])")  # stays behind
+    kernel.run(MODEL)
+    experiment = _submit(kernel, cluster)
+    ended(experiment, ExperimentState.COMPLETED)
+    assert "in the notebook" not in str(experiment.logs())
+
+
+def test_data_that_only_the_notebook_has_are_an_error(kernel: Kernel, cluster: Cluster) -> None:
+    split = kernel.run(SPLIT).number
+    kernel.run(MODEL)
+    changed = kernel.run(OF_THIS_PROCESS).number
+    trial = ended(_submit(kernel, cluster), ExperimentState.ERROR)
+    assert trial.error is not None
+    assert trial.error.type == "InputDiffersError"
+    assert "x_train (x): (1437, 64) float64, mean" in trial.error.message
+    assert f"It is made in cell [{split}], cell [{changed}]" in trial.error.message
+    assert "y_train" not in trial.error.message
+
+
+def test_a_difference_may_be_wanted(kernel: Kernel, cluster: Cluster) -> None:
+    kernel.run(SPLIT)
+    kernel.run(MODEL)
+    kernel.run(OF_THIS_PROCESS)
+    experiment = _submit(kernel, cluster, "{'proof': 'warn'}")
+    ended(experiment, ExperimentState.COMPLETED)
+    assert "x_train (x): (1437, 64) float64, mean" in str(experiment.logs())
+    ended(_submit(kernel, cluster, "{'proof': 'off'}"), ExperimentState.COMPLETED)

@@ -1,0 +1,159 @@
+"""Fingerprints of what a call is given: equal for equal content in every process, others for other content."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from det_native.proof.call import differences, facts_of
+from det_native.proof.content import content_of
+from det_native.schema.proof import CallProof
+
+pytestmark = pytest.mark.hypothesis
+
+MADE = """
+import numpy as np, pandas as pd, torch
+from torch.utils.data import TensorDataset, Subset
+rows = np.arange(6000, dtype="float32").reshape(2000, 3)
+names = {f"name {number}" for number in range(50)}
+values = {
+    "array": rows, "column": rows[:, 1], "integers": rows.astype(int), "texts": np.array(["a", "b"], object),
+    "table": pd.DataFrame({"a": rows[:, 0], "b": ["x", "y"] * 1000}),
+    "tensor": torch.tensor(rows), "half": torch.tensor(rows).bfloat16(), "scalar": torch.tensor(1.5),
+    "dataset": Subset(TensorDataset(torch.tensor(rows)), [5, 3, 1]),
+    "model": torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.3)).apply(lambda m: [
+        torch.nn.init.ones_(p) for p in m.parameters()] and None),
+    "set": names, "mapping": {name: len(name) for name in names}, "function": lambda x: x in {"a", "b", "c"},
+    "nested": [1, 2.5, (None, "text", b"bytes"), {"k": True}],
+}
+"""
+
+_namespace: dict[str, Any] = {}
+exec(MADE, _namespace)  # noqa: S102
+VALUES: dict[str, Any] = _namespace["values"]
+
+
+def test_another_process_has_the_same() -> None:
+    script = f"{MADE}\nimport json\nfrom det_native.proof.content import content_of\n" + (
+        "print(json.dumps({name: [content_of(one).exact, content_of(one).loose] for name, one in values.items()}))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, env={**os.environ, "PYTHONHASHSEED": "7"}, check=True
+    )
+    here = {name: [content_of(one).exact, content_of(one).loose] for name, one in VALUES.items()}
+    assert json.loads(told.stdout) == here
+
+
+@dataclass
+class Records:
+    """A user's own dataset, with what changes when it is used."""
+
+    rows: Any
+    cache: dict[int, int] = field(default_factory=dict)
+    reads: int = 0
+
+
+CHANGES = [
+    pytest.param(np.arange(6.0), np.arange(6.0) * -1, id="sign"),
+    pytest.param(np.arange(6.0), np.arange(6.0)[::-1], id="order"),
+    pytest.param(np.arange(6.0), np.arange(6.0).reshape(2, 3), id="shape"),
+    pytest.param(np.arange(6.0), np.arange(6.0, dtype="float32"), id="type"),
+    pytest.param(np.arange(6), np.array([0, 1, 2, 3, 4, 6]), id="one integer"),
+    pytest.param(np.array(["a", "b"], object), np.array(["a", "c"], object), id="one text"),
+    pytest.param(pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [2, 1]}), id="rows of a table"),
+    pytest.param(pd.DataFrame({"a": ["x", "y"]}), pd.DataFrame({"a": ["x", "z"]}), id="texts of a table"),
+    pytest.param(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]}), id="name of a column"),
+    pytest.param(torch.ones(3), torch.zeros(3), id="tensor"),
+    pytest.param(VALUES["dataset"], torch.utils.data.Subset(VALUES["dataset"].dataset, [5, 1, 3]), id="a random split"),
+    pytest.param(VALUES["model"], torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5)), id="a model"),
+    pytest.param(Records([1, 2]), Records([1, 3]), id="a user's dataset"),
+    pytest.param([1, 2], (1, 2), id="kind of a sequence"),
+    pytest.param({"lr": 0.1}, {"lr": 0.2}, id="a setting"),
+    pytest.param(lambda x: x + 1, lambda x: x + 2, id="a function"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), CHANGES)
+def test_other_content_is_another(one: Any, other: Any) -> None:
+    assert content_of(one).exact != content_of(other).exact
+
+
+def test_mere_use_is_no_change() -> None:
+    records = Records(np.arange(4))
+    before = content_of(records)
+    records.cache[1], records.reads = 2, 3
+    assert content_of(records) == before
+    assert content_of("/home/me/data/a.csv").exact == content_of("/tmp/run-7/work/a.csv").exact
+
+
+def test_large_arrays_are_seen_in_their_whole_length() -> None:
+    large = np.zeros(5_000_000)
+    before = content_of(large)
+    large[-3:] = 1
+    assert content_of(large).exact != before.exact
+    slow = np.zeros((5_000, 1_000)).T
+    assert content_of(slow).exact == content_of(slow.copy(order="K")).exact
+
+
+def test_looking_draws_nothing_and_iterates_nothing() -> None:
+    class Watched:
+        def __iter__(self) -> Any:
+            raise AssertionError("it was iterated")
+
+        def __getitem__(self, index: int) -> Any:
+            raise AssertionError("a record was read")
+
+        def __len__(self) -> int:
+            return 3
+
+    state = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    content_of(Watched())
+    content_of(torch.utils.data.DataLoader(Watched(), batch_size=2, shuffle=True))
+    content_of(iter([1, 2]))
+    assert (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == state
+
+
+def _proof(parts: dict[str, Any]) -> CallProof:
+    sent = CallProof(facts=facts_of(parts), seed=1).model_dump_json()
+    return CallProof.model_validate_json(sent)
+
+
+def test_last_digits_are_told_apart_from_other_data() -> None:
+    rows = np.random.default_rng(3).normal(size=(200, 4))
+    proof = _proof({"x": rows, "y": np.arange(200), "empty": np.array([np.nan, np.inf])})
+    assert not differences(proof, {"x": rows.copy(), "y": np.arange(200), "empty": np.array([np.nan, np.inf])})
+    [found] = differences(proof, {"x": rows * (1 + 1e-12), "y": np.arange(200)})
+    assert found.rounding
+    [found] = differences(proof, {"x": rows[np.random.default_rng(4).permutation(200)]})
+    assert not found.rounding
+    assert found.found is not None
+    assert found.wanted.text == f"(200, 4) float64, mean {rows.mean():.6g}"
+    [found] = differences(proof, {"x": rows, "y": np.arange(200)[::-1]})
+    assert (found.wanted.part, found.rounding) == ("y", False)
+
+
+_plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(_plain, _plain)
+def test_equal_plain_values_and_only_they_are_equal(one: Any, other: Any) -> None:
+    equal = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    same = content_of(one).exact == content_of(other).exact
+    assert same or not equal
+    absolute = '"/' in json.dumps([one, other])  # of which the folders do not count
+    assert equal or not same or absolute
