@@ -12,7 +12,6 @@ from det_native.capture.bindings import HISTORY_NAMES
 from det_native.capture.data import collect_data
 from det_native.capture.events import Call, flat
 from det_native.capture.explain import (
-    draw_warnings,
     execution_rows,
     missing_problem,
     out_of_sight_problem,
@@ -106,8 +105,6 @@ class CellCapture:
                 break
         self.problems.extend(found.problems)
         self.warnings.extend(found.warnings)
-        if self.request.kind == "fit":  # a trial class is made under the trial's own seed
-            self.warnings.extend(draw_warnings(found.flow, found.included, self.executions))
         self._check_missing(found)
         self._check_total()
         included = sorted(found.included)

@@ -7,7 +7,7 @@ from typing import Any
 
 from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import LoggedExecution
-from det_native.capture.records import Flow, Missing
+from det_native.capture.records import Missing
 from det_native.capture.slicer import Execution
 from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
 from det_native.errors import Problem
@@ -203,24 +203,3 @@ def human_time(seconds: float) -> str:
 
 def _lower(label: str) -> str:
     return label[0].lower() + label[1:]
-
-
-def draw_warnings(flow: Flow, included: Collection[int], executions: Sequence[Execution]) -> Iterator[str]:
-    """Yield a warning for each seeded stream of random numbers that cells which are not sent have drawn from too.
-
-    Cells that draw by functions which say so are sent; those that made layers, which draw their weights, are not.
-    """
-    for stream, drawing in sorted(flow.draws.items()):
-        for user in sorted(drawing.intersection(included)):
-            last = user - 1 if user in flow.before_seed.get(stream, ()) else user  # its own seed came later
-            seed = max((index for index in flow.seeds.get(stream, ()) if index <= last), default=user)
-            left = [index for index in sorted(drawing) if seed < index < user and index not in included]
-            if left:
-                cells = ", ".join(_lower(executions[index].label) for index in left[:5])
-                user_label, seeding = _lower(executions[user].label), _lower(executions[seed].label)
-                yield (
-                    f"{executions[user].label} draws other random numbers of {stream} on the cluster than here, for "
-                    f"initial weights for example: {seeding} seeds them, and {cells} drew some after that without "
-                    f"being sent. To get the same numbers, seed at the beginning of {user_label}."
-                )
-                break

@@ -67,8 +67,6 @@ class LibraryFlow(BindingFlow):
         index = self.step.index
         self.noted += 1
         self.flow.draws.setdefault(stream, set()).add(index)
-        if index not in self.flow.seeds.get(stream, ()):
-            self.flow.before_seed.setdefault(stream, set()).add(index)
 
     def _loaded(self, names: Iterable[str]) -> None:
         """Note that loaders may be gone through, each time with a seed that torch draws."""

@@ -117,8 +117,7 @@ class Facts:
 class Flow:
     """Result of the forward pass, by index of execution.
 
-    ``seeds`` and ``draws`` say, of each stream of random numbers, which executions seeded it and which drew from it;
-    ``before_seed``, which drew before they seeded it, if they did at all.
+    ``seeds`` and ``draws`` say, of each stream of random numbers, which executions seeded it and which drew from it.
     ``touched`` says which execution last bound or changed a name, ``final`` what holds at the end. ``supposed`` has the
     names that were last touched only by being given to code of which nothing is known, with what touched them before.
     """
@@ -130,7 +129,6 @@ class Flow:
     dynamic: set[int] = field(default_factory=set)
     seeds: dict[Stream, set[int]] = field(default_factory=dict)
     draws: dict[Stream, set[int]] = field(default_factory=dict)
-    before_seed: dict[Stream, set[int]] = field(default_factory=dict)
     binds: dict[int, set[str]] = field(default_factory=dict)
     changes: dict[int, set[str]] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)

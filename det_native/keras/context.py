@@ -66,7 +66,7 @@ class TFKerasNativeContext(TFKerasContext):
         self._place = place
         if on_fit is not None:
             precision.hold(env)
-        if env.managed and on_fit is not None and role != "cluster":
+        if env.managed and on_fit is not None:
             seed_keras(env.trial_seed)
 
     def wrap_model(self, model: Any) -> Any:

@@ -55,6 +55,7 @@ def fit(*data, local=False, **options):
         "values": [
             [v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell] for v in capture.values
         ],
+        "streams": [[base64.b64encode(one.content).decode(), one.before_cell] for one in capture.streams],
         "files": [[str(f.path), f.target, f.why, f.cell] for f in capture.files],
         "requirements": capture.requirements,
         "rows": [row.model_dump(mode="json") for row in capture.rows],
@@ -95,6 +96,7 @@ INSTALL = (
 REPLAY = """
 import __future__, ast, asyncio, base64, importlib, inspect, io, json, os, sys, traceback
 import cloudpickle, numpy
+from det_harness.trial import rng
 from det_native.schema.manifests import Program
 from det_native.capture.call import capture_call  # as the stand-in for fit() does
 from det_native.capture.names import check_bundle_names
@@ -138,6 +140,9 @@ def replay(job):
                 if before == running:
                     raw = base64.b64decode(content)
                     namespace[name] = cloudpickle.loads(raw) if codec == "cloudpickle" else numpy.load(io.BytesIO(raw))
+            for content, before in job["streams"]:
+                if before == running:
+                    rng.apply_encoded(base64.b64decode(content))
             flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | futures
             code = compile(cell.source, f"<cell {running}>", "exec", flags, dont_inherit=True)
             futures |= code.co_flags & __future__.annotations.compiler_flag
@@ -200,6 +205,7 @@ class Found:
     kind: str = ""
     program: Program | None = None
     values: list[list[Any]] = field(default_factory=list)
+    streams: list[list[Any]] = field(default_factory=list)
     files: list[list[str]] = field(default_factory=list)
     requirements: list[str] = field(default_factory=list)
     rows: list[CaptureRow] = field(default_factory=list)
@@ -373,6 +379,7 @@ def replay(worker: Worker, found: Found, shared: Path, folder: Path, *show: str)
     job = {
         "program": found.program.model_dump(mode="json"),
         "values": found.values,
+        "streams": found.streams,
         "folder": str(folder),
         "shared": str(shared),
         "show": list(show),
