@@ -5,6 +5,7 @@ The one thing that is the test's is the gate, a port at which a step stops, in a
 
 UNCHANGED = """
 import argparse
+import json
 import os
 import socket
 import sys
@@ -49,7 +50,8 @@ class Stops(tf.estimator.SessionRunHook):
         return tf.estimator.SessionRunArgs(self.step)
 
     def after_run(self, run_context, run_values):
-        role = f"{os.environ.get('ROLE', '')}{int(run_context.session.run(self.step))}"
+        task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
+        role = f"{task.get('type', '')}{int(run_context.session.run(self.step))}"
         if role in arguments.stop.split(","):
             with socket.create_connection(("127.0.0.1", arguments.port)) as line:
                 line.sendall(f"{os.getpid()} {role}\\n".encode())

@@ -10,6 +10,8 @@ import logging
 import sys
 from pathlib import Path
 
+from det_harness.frameworks.tf_estimator.network import get_rights, has_own_network
+from det_harness.ranks.gang import run_folder
 from det_harness.worker.attempt import EXIT_DONE, TrialRun, write_atomically
 from det_native.schema.job import CheckJob, TrialJob
 
@@ -30,6 +32,8 @@ def run_job(job: TrialJob | CheckJob) -> int:
 
         write_atomically(Path(job.directory) / "result.json", check_bundle(job))
         return EXIT_DONE
+    if job.gang is not None and has_own_network(job.config):
+        get_rights(job.gang, run_folder(Path(job.directory), job.gang))
     return TrialRun(job).run()
 
 

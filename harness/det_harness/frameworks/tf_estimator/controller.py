@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.frameworks.tf_estimator import model_dir
+from det_harness.frameworks.tf_estimator.exchange import wait_until
+from det_harness.frameworks.tf_estimator.following import Follower
+from det_harness.frameworks.tf_estimator.joining import InRole
 from det_harness.frameworks.tf_estimator.observing import ActivityHook, EvaluationListener, SavingListener, StepHook
+from det_harness.trial import activity
 from det_harness.trial.services import Outcome, Services
 from det_native.errors import InvalidDataError
 from det_native.estimator.roles.call import UnchangedCall
@@ -18,9 +22,13 @@ from det_native.schema.lengths import UNTOLD
 
 logger = logging.getLogger("det_native")
 
+_READY = "ready"
+# The last evaluation is among what is waited for.
+_ENDING_SECONDS = 4000.0
+
 
 class RolesController:
-    """Runs one trial, as its only process.
+    """Runs one trial, as its only process or in one of its roles.
 
     Parameters
     ----------
@@ -35,26 +43,63 @@ class RolesController:
         self._begun_at = 0
         self._step = 0
         self._kept = -1  # the step of the last checkpoint
-        self._exported: list[Any] = []
+        self._in_role: InRole | None = None
         self._stopped = False
         self._hook: StepHook | None = None
 
     def run(self) -> Outcome:
         """Train to the end, and return what TensorFlow's function has."""
+        place = self.services.communicator
+        self._in_role = place if isinstance(place, InRole) else None
+        if self._in_role is not None and not self._in_role.role.leads:
+            return self._follow(self._in_role)
         self._folder = self._place()
         self._tell_length()
         with self.services.checkpoints.restore() as restored:
             self._restore(restored)
+        if self._in_role is not None:
+            self._in_role.exchange.say(_READY, True)
         result = tensorflows_own(self.call.estimator, self._train_spec(), self._eval_spec())
         metrics, exports = result if result is not None else (None, [])
+        if self._in_role is not None:
+            self._end_others(self._in_role)
         self._keep_exports()
         self.services.checkpoints.wait()
         return self._outcome(metrics, exports)
+
+    def _follow(self, place: InRole) -> Outcome:
+        place.exchange.await_all([_READY], "the trial's first process did not begin to train")
+        self._folder = self._place()
+        most = self._most()
+        spec = self.call.train_spec
+        spec = spec._replace(max_steps=most, hooks=(*spec.hooks, ActivityHook()))
+        return Follower(self.call, self.services, place, self._folder).run(spec)
+
+    def _end_others(self, place: InRole) -> None:
+        """Say that the training is over, and wait for what the others do then; report the last evaluations."""
+        place.exchange.end("stopped" if self._stopped else "completed")
+        others = range(1, len(place.ranks))
+
+        def gone() -> bool:
+            activity.step()
+            self._pass_on(place)
+            return all(place.exchange.has_ended(rank) for rank in others) or self.services.stop_requested()
+
+        if not wait_until(gone, _ENDING_SECONDS):
+            left = ", ".join(place.ranks[rank].title for rank in others if not place.exchange.has_ended(rank))
+            logger.warning("The training is over, and these have not ended by themselves: %s.", left)
+        self._pass_on(place)
+
+    def _pass_on(self, place: InRole) -> None:
+        for step, metrics in place.exchange.new_evaluations():
+            self.evaluated(step, metrics)
 
     # -- told from inside the call
 
     def trained(self, rows: list[tuple[int, dict[str, float | None]]]) -> None:
         """Report the metrics of steps."""
+        if self._in_role is not None:
+            self._pass_on(self._in_role)
         if not rows:
             return
         self._step = rows[-1][0]
@@ -120,7 +165,7 @@ class RolesController:
         return spec._replace(
             steps=steps,
             hooks=(*spec.hooks, ActivityHook()),
-            exporters=(*spec.exporters, EvaluationListener(self)),
+            exporters=(*spec.exporters, EvaluationListener(self.evaluated)),
         )
 
     def _most(self) -> int | None:

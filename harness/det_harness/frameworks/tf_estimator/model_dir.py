@@ -88,7 +88,8 @@ def keep(folder: Path, step: int, target: Path) -> None:
     for path in [*folder.glob(f"{_MODEL}-{step}.*"), folder / "graph.pbtxt"]:
         if path.is_file():
             link_or_copy(path, target / path.name)
-    tf.compat.v1.train.update_checkpoint_state(str(target), f"{_MODEL}-{step}")
+    name = f"{_MODEL}-{step}"
+    tf.compat.v1.train.update_checkpoint_state(str(target), name, all_model_checkpoint_paths=[name])
     if (folder / EXPORTS).is_dir():
         shutil.copytree(folder / EXPORTS, target / EXPORTS, copy_function=link_or_copy, ignore=_unfinished)
 

@@ -24,9 +24,6 @@ class Observer(Protocol):
     def saved(self, step: int) -> None:
         """The estimator has saved a checkpoint."""
 
-    def evaluated(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """The estimator has been evaluated."""
-
     def stop_asked(self) -> bool:
         """Return whether the training is to end early; asked between two steps."""
 
@@ -93,19 +90,25 @@ class SavingListener(tf.estimator.CheckpointSaverListener):  # type: ignore[misc
 
 
 class EvaluationListener(tf.estimator.Exporter):  # type: ignore[misc]  # TensorFlow has no types
-    """Tells of each evaluation: an exporter is given its metrics, and this one exports nothing."""
+    """Tells of each evaluation: an exporter is given its metrics, and this one exports nothing.
+
+    Parameters
+    ----------
+    tell : callable
+        Takes the step and the metrics.
+    """
 
     name = "det_native"
 
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
+    def __init__(self, tell: Callable[[int, Mapping[str, Any]], None]) -> None:
+        self._tell = tell
 
     def export(
         self, estimator: Any, export_path: str, checkpoint_path: str, eval_result: Any, is_the_final_export: bool
     ) -> None:
         found = dict(eval_result)
         step = int(found.pop(tf.compat.v1.GraphKeys.GLOBAL_STEP))
-        self._observer.evaluated(step, {name: scalar(value) for name, value in found.items()})
+        self._tell(step, {name: scalar(value) for name, value in found.items()})
 
 
 class ActivityHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow has no types
