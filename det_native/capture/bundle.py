@@ -21,6 +21,7 @@ from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default
 from det_native.capture.interpreter import current_interpreter
 from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedStreams, CapturedValue, SourceFile
 from det_native.capture.secrets import is_key_file
+from det_native.capture.stored import Stored, leave_to_store, link_rows, sizes_of
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import BundleManifest, FileEntry, Program, Sha256, StreamsEntry, ValueEntry
 from det_native.schema.rest import CaptureRow
@@ -51,6 +52,7 @@ def assemble(
     protocol: int,
     limit: int = BUNDLE_LIMIT,
     cache: HashCache | None = None,
+    stored: Stored | None = None,
 ) -> Bundle:
     """Make the bundle of a capture, with all files of a context directory.
 
@@ -66,6 +68,9 @@ def assemble(
         Raw bytes of all files and values that may not be exceeded.
     cache : HashCache, optional
         Where hashes of files are remembered; default the user's.
+    stored : callable, optional
+        Says which contents of these sizes the cluster's store of data has; it is asked only if the limit is exceeded.
+        What is there does not travel.
 
     Raises
     ------
@@ -76,20 +81,25 @@ def assemble(
     """
     scan = scan_tree(context_dir) if context_dir is not None else None
     hashes = cache or _shared_cache()
-    if scan is not None and scan.size > limit:  # before anything is read
-        check_size([(file.target, file.stat.size) for file in scan.files], limit, context_dir)
+    sizes = sizes_of(scan, capture.files)
+    links: tuple[FileEntry, ...] = ()
+    named: Sequence[SourceFile] = capture.files
+    if sum(sizes.values()) > limit:  # before anything is read
+        found = leave_to_store(scan, capture.files, hashes, stored)
+        scan, named, links = found.scan, found.files, found.links
+        check_size(sizes_of(scan, named).items(), limit, context_dir)
     inherited = _place_scan(scan, hashes) if scan else _NO_FOLDER
-    explicit = _place(capture.files, hashes)
+    explicit = _place(named, hashes)
     files = _merge(inherited, explicit)
     values = tuple(_value_entry(value) for value in capture.values)
     _check_limit(files, values, limit, context_dir)
     streams = tuple(_streams_entry(streams) for streams in capture.streams)
-    manifest = _manifest(protocol, capture, files, values, streams)
+    manifest = _manifest(protocol, capture, files, values, streams, links)
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
-    report = [*_rows(capture, inherited, explicit, values), *_rows_of_others(capture, scan)]
+    report = [*_rows(capture, inherited, explicit, values), *link_rows(links), *_rows_of_others(capture, scan)]
     states = inherited.states | _states(explicit)
     places = inherited.places | {placed.entry.path: placed.source.path for placed in explicit}
     return Bundle(manifest, contents, report, [*capture.warnings, *_key_warnings(capture, scan)], states, places)
@@ -287,6 +297,7 @@ def _manifest(
     files: tuple[FileEntry, ...],
     values: tuple[ValueEntry, ...],
     streams: tuple[StreamsEntry, ...],
+    links: tuple[FileEntry, ...],
 ) -> BundleManifest:
     """Make the manifest; an equal one gives the very object of last time, of which the id may be known already."""
     global _last_manifest
@@ -299,6 +310,8 @@ def _manifest(
         requirements=tuple(dict.fromkeys(capture.requirements)),
         streams=streams,
         proof=capture.proof,
+        links=links,
+        reads=tuple(capture.reads),
     )
     if _last_manifest is None or _last_manifest != manifest:
         _last_manifest = manifest

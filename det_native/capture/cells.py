@@ -34,7 +34,7 @@ from det_native.capture.stream_states import encoded
 from det_native.capture.transform import transform
 from det_native.capture.values import TOTAL_LIMIT, CannotSendError, Encoded, encode
 from det_native.errors import CaptureError, Problem
-from det_native.schema.manifests import CallSite, Cell, Program
+from det_native.schema.manifests import CallSite, Cell, Program, ReadEntry
 
 _HISTORY = re.compile(r"^_i?\d+$")
 _ROUNDS = 12
@@ -353,6 +353,7 @@ class CellCapture:
         data = collect_data(code, root, Path.cwd(), self.request.context_dir, titles)
         self.warnings.extend(data.warnings)
         capture.files = [*modules.files, *data.files]
+        capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
         capture.rows.extend([*modules.rows, *data.rows])
         for file in modules.files:
             if _is_python(file.path) and file.path not in self.request.include:

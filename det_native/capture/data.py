@@ -11,7 +11,7 @@ from pathlib import Path
 
 from det_native.capture.facts import human_size
 from det_native.capture.files import environment_file_row
-from det_native.capture.missing_files import files_only_read
+from det_native.capture.missing_files import files_only_read, reads_elsewhere
 from det_native.capture.model import SourceFile
 from det_native.capture.path_texts import changed_folders, path_literals, path_patterns
 from det_native.capture.secrets import is_environment_file, is_key_file
@@ -35,6 +35,8 @@ class DataFiles:
     files: list[SourceFile] = field(default_factory=list)
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    #: What is read where the program runs: path or URL, and the place in the program.
+    reads: list[tuple[str, str]] = field(default_factory=list)
 
 
 def collect_data(
@@ -78,6 +80,8 @@ def collect_data(
             collector.add_pattern(pattern, label)
     for text, label, line in files_only_read(sources):
         collector.look_for(text, label, line)
+    for text, label, line in reads_elsewhere(sources):
+        collector.note_read(text, label, line)
     return collector.found
 
 
@@ -125,6 +129,13 @@ class _Collector:
                 f"{title}, line {line}, reads {text!r}, which is not there: the worker will not find it either. "
                 f"Correct the path (it is looked for in {self.root}), or let the code make the file."
             )
+
+    def note_read(self, text: str, label: str, line: int) -> None:
+        """Note what is to be looked for where the program runs; what is sent with it is known already."""
+        inside = "://" not in text and self.root in Path(text).expanduser().parents
+        if not inside:
+            title = self.titles.get(label, label)
+            self.found.reads.append((text, f"{title}, line {line}"))
 
     def add_folder(self, folder: str) -> None:
         """Look for relative paths in a folder too that the program makes its working directory."""

@@ -142,7 +142,8 @@ def check_size(sizes: Iterable[tuple[str, int]], limit: int, root: Path | None) 
     raise BundleTooLargeError(
         f"The {len(sizes)} files to send{where} have {human_size(total)}, {human_size(total - limit)} over the limit of"
         f" {human_size(limit)}.{hint}"
-        f" Large data are better read from where the workers can see them. The largest:",
+        f" Bring large data to the workers by `det data put PATH`, after which the same code reads them there, or"
+        f" name a path or URL that the workers see. The largest:",
         _largest(sizes),
     )
 

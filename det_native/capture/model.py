@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import PrivateAttr
 
-from det_native.schema.manifests import BundleManifest, Codec, Program, Sha256
+from det_native.schema.manifests import BundleManifest, Codec, Program, ReadEntry, Sha256
 from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow
 from det_native.schema.worker_environment import PackageUse
@@ -55,7 +55,8 @@ class CapturedStreams:
 class Capture:
     """A program and what it needs.
 
-    `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences.
+    `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences,
+    and `reads` what it reads where it runs.
     """
 
     program: Program
@@ -67,6 +68,7 @@ class Capture:
     warnings: list[str] = field(default_factory=list)
     streams: list[CapturedStreams] = field(default_factory=list)
     proof: CallProof | None = None
+    reads: list[ReadEntry] = field(default_factory=list)
 
 
 class BundleRow(CaptureRow):

@@ -16,7 +16,7 @@ from det_native.capture.modules import collect_modules, imported_modules
 from det_native.capture.packages import packages_of
 from det_native.capture.request import HEADLINE, Request
 from det_native.errors import ArgumentError, CaptureError, Problem
-from det_native.schema.manifests import CallKind, CallSite, Program
+from det_native.schema.manifests import CallKind, CallSite, Program, ReadEntry
 
 
 def capture_script(request: Request, record: CallRecord | None, command: Sequence[str] | None) -> Capture:
@@ -75,6 +75,7 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
         ),
         files=[*own, *modules.files, *data.files],
         packages=packages_of([(source, target), *modules.sources]),
+        reads=[ReadEntry(path=path, where=where) for path, where in data.reads],
         rows=[*modules.rows, *data.rows, *rows],
         warnings=[*modules.warnings, *data.warnings],
     )

@@ -15,6 +15,7 @@ from det_native.client import remote_commands
 from det_native.client.checkpoint_commands import checkpoint as checkpoint_group
 from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
+from det_native.client.data_commands import data as data_group
 from det_native.client.experiment_commands import config as config_command
 from det_native.client.experiment_commands import create as create_command
 from det_native.client.experiment_commands import wait as wait_command
@@ -348,7 +349,7 @@ def _change(master: str | None, experiment_id: int | str, verb: str) -> None:
 
 for _command in (create_command, wait_command, config_command, set_group):
     experiment.add_command(_command)
-for _group in (trial_group, checkpoint_group, slot_group, queue_group):
+for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group):
     cli.add_command(_group)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,8 +13,10 @@ from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.log import current_log
 from det_native.capture.model import Bundle, Capture
+from det_native.capture.stored import Stored
 from det_native.client import rendering
 from det_native.client.connect import connect, locate, named_master
+from det_native.client.datasets import stored_sizes
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.persistence import over_cuts
@@ -23,7 +26,7 @@ from det_native.client.upload import forget_bundle, note_checked, upload_bundle
 from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
-from det_native.errors import BundleCheckError, DetError, NotFoundError, Problem
+from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
 from det_native.experimental import document_place
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import proof_of
@@ -97,7 +100,8 @@ def submit(
 
 def send_capture(capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings) -> Experiment:
     """Send what was captured, have it checked, and create its experiment; see :func:`submit`."""
-    bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
+    stored = stored_at(settings.master_url)
+    bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL, stored=stored)
     if is_ssh(named_master(settings.master_url) or ""):
         bundle = _for_another_machine(bundle)
     shown = show_report(bundle.report, bundle.warnings, contents=_contents(bundle))
@@ -120,6 +124,18 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
     live = "" if settings.master_url else f"det.attach({detail.id}) shows it live, "
     shown.say(f"{title_of(detail.id, detail.name)} is submitted. {live}experiment.wait() waits for its end.")
     return experiment
+
+
+def stored_at(master_url: str | None) -> Stored:
+    """Return what tells which contents the store of a master has; none of one that does not run, or is too old."""
+
+    def ask(sizes: Sequence[int]) -> dict[int, set[str]]:
+        try:
+            return stored_sizes(connect(master_url, start=is_ssh(named_master(master_url) or "")), sizes)
+        except (MasterUnreachableError, NotFoundError):
+            return {}
+
+    return ask
 
 
 def _for_another_machine(bundle: Bundle) -> Bundle:

@@ -18,7 +18,7 @@ from det_native.client.connect import connect, locate
 from det_native.client.handles import Experiment
 from det_native.client.session import Session
 from det_native.errors import CaptureError, DetError, MasterError, NotFoundError, Problem, ProblemsError, RequestError
-from det_native.experimental.cluster import send_capture
+from det_native.experimental.cluster import send_capture, stored_at
 from det_native.experimental.document_place import Submission, submit_only
 from det_native.experimental.document_plan import Plan, plan_document
 from det_native.experimental.document_request import Request
@@ -134,7 +134,12 @@ def problem_list(problems: Sequence[Problem]) -> list[dict[str, str]]:
 def _assembled(reading: Reading) -> tuple[Bundle | None, list[Problem]]:
     settings = reading.plan.settings
     try:
-        bundle = assemble(reading.collected.capture, context_dir=settings.context_dir, protocol=PROTOCOL)
+        bundle = assemble(
+            reading.collected.capture,
+            context_dir=settings.context_dir,
+            protocol=PROTOCOL,
+            stored=stored_at(settings.master_url),
+        )
     except ProblemsError as error:
         return None, [*reading.problems, *error.problems]
     return bundle, reading.problems

@@ -18,6 +18,7 @@ from det_native._version import PROTOCOL, __version__
 from det_native.errors import RequestError
 from det_native.master.events.broker import Broker
 from det_native.master.flow import collection
+from det_native.master.flow import data as data_flow
 from det_native.master.flow.checks import Checks
 from det_native.master.flow.context import Context
 from det_native.master.flow.creation import Idempotency, create
@@ -40,6 +41,7 @@ from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 from det_native.storage.blobs import BlobStore
+from det_native.storage.datasets import DataStore
 from det_native.storage.room import free_bytes
 
 logger = logging.getLogger(__name__)
@@ -90,6 +92,7 @@ class Service:
         with self.database.read() as connection:
             self.broker = Broker(events.last_id(connection))
         self.blobs = BlobStore(places.blobs)
+        self.data = DataStore(places.data)
         self._bundles = KnownBundles(self.blobs)
         self._packages = WorkerPackages()
         self.on_shutdown: Callable[[], None] = lambda: None
@@ -179,6 +182,10 @@ class Service:
         executable = usable_here(asked.executable)
         installed, modules = self._packages.modules(executable, asked.modules)
         return EnvironmentAnswer(python=installed.python, executable=executable or sys.executable, modules=modules)
+
+    def remove_data(self, name: str) -> None:
+        """Remove data from the store; see :func:`flow.data.remove` for what can be wrong."""
+        data_flow.remove(self.database, self.data, name)
 
     def is_user(self, token: str) -> bool:
         """Whether a token is the user's."""

@@ -28,6 +28,7 @@ class CheckJob(_Model):
     protocol: int
     directory: str
     blobs: str
+    data: str = ""
     bundle: BundleManifest
 
 
@@ -72,6 +73,8 @@ class TrialJob(_Model):
         sent), ``output.log`` (stdout and stderr), ``exit.json`` (the last report, for a master that was away).
     blobs : str
         fsspec URI of the blob store.
+    data : str
+        Folder of the store of data; empty where there is none.
     checkpoints : str
         fsspec URI under which checkpoints are published, one folder per uuid.
     resume : CheckpointManifest or None
@@ -104,6 +107,7 @@ class TrialJob(_Model):
     protocol: int
     directory: str
     blobs: str
+    data: str = ""
     bundle: BundleManifest
     bundle_id: str
     checkpoints: str

@@ -54,6 +54,13 @@ class StreamsEntry(_Model):
     in_every_trial: bool = True
 
 
+class ReadEntry(_Model):
+    """A path or URL that the program reads where it runs; `where` is the cell or file with the line."""
+
+    path: str
+    where: str
+
+
 class Cell(_Model):
     """One execution of the log that the call needs.
 
@@ -129,7 +136,7 @@ class Interpreter(_Model):
 
 
 # Fields of a bundle that came later than others.
-_LATER = ("packages", "streams", "proof")
+_LATER = ("packages", "streams", "proof", "links", "reads")
 
 
 class BundleManifest(_Model):
@@ -150,6 +157,10 @@ class BundleManifest(_Model):
     packages: tuple[str, ...] = ()
     streams: tuple[StreamsEntry, ...] = ()
     proof: CallProof | None = None
+    # Files that do not travel with it, since the cluster's store of data has them.
+    links: tuple[FileEntry, ...] = ()
+    # Paths and URLs that the program reads and that only the workers have.
+    reads: tuple[ReadEntry, ...] = ()
 
     def canonical(self) -> bytes:
         """Return the bytes whose hash is the bundle's id; later fields that are not used leave it as it was."""
@@ -182,6 +193,7 @@ class BundleManifest(_Model):
         for cell in content["program"]["cells"]:
             for name in ("number", "cell_id", "reason"):
                 del cell[name]
+        content["reads"] = [one["path"] for one in content.get("reads", [])]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 

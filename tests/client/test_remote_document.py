@@ -32,6 +32,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[SshMachine]:
 @pytest.mark.long
 def test_its_lines_run(machine: SshMachine, tmp_path: Path) -> None:
     (tmp_path / "train.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": "import numpy"}]}))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "images.tar").write_bytes(os.urandom(1_000_000))
     det = tmp_path / "bin" / "det"
     det.parent.mkdir()
     det.write_text(f'#!/bin/sh\nexec {sys.executable} -m det_native.client.command "$@"\n')
@@ -53,6 +55,7 @@ def test_its_lines_run(machine: SshMachine, tmp_path: Path) -> None:
 
 
 def test_its_messages_are_those_of_the_product() -> None:
-    sources = "\n".join(path.read_text("utf-8") for path in (ROOT / "det_native").rglob("*.py"))
+    folders = (ROOT / "det_native", ROOT / "harness")
+    sources = "\n".join(path.read_text("utf-8") for folder in folders for path in folder.rglob("*.py"))
     assert len(MESSAGES) > 8
     assert [message for message in MESSAGES if message not in sources] == []

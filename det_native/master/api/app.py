@@ -12,7 +12,17 @@ from fastapi.routing import APIRoute
 from det_native._version import __version__
 from det_native.master.api import errors
 from det_native.master.api.gate import PUBLIC, Gate
-from det_native.master.api.routes import bundles, checkpoints, environment, events, experiments, master, runs, trials
+from det_native.master.api.routes import (
+    bundles,
+    checkpoints,
+    data,
+    environment,
+    events,
+    experiments,
+    master,
+    runs,
+    trials,
+)
 from det_native.master.service import OWNER, Service
 
 PREFIX = "/api/v1"
@@ -39,7 +49,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         generate_unique_id_function=_operation_id,
     )
     app.state.service = service
-    for module in (runs, master, environment, bundles, experiments, trials, checkpoints, events):
+    for module in (runs, master, environment, data, bundles, experiments, trials, checkpoints, events):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)
     app.add_middleware(Gate, guard=service, owner=OWNER, hosts=tuple(hosts))

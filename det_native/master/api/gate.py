@@ -25,7 +25,14 @@ MANIFEST_LIMIT = 24 << 20
 PACK_LIMIT = 4 << 30
 # A body of which nothing comes for so long is given up.
 BODY_SILENCE_SECONDS = 60.0
-LIMITS = {"/api/v1/bundles": MANIFEST_LIMIT, "/api/v1/blobs/missing": MANIFEST_LIMIT, "/api/v1/blobs": PACK_LIMIT}
+LIMITS = {
+    "/api/v1/bundles": MANIFEST_LIMIT,
+    "/api/v1/blobs/missing": MANIFEST_LIMIT,
+    "/api/v1/blobs": PACK_LIMIT,
+    "/api/v1/data": MANIFEST_LIMIT,
+    "/api/v1/data/missing": MANIFEST_LIMIT,
+    "/api/v1/data/contents": PACK_LIMIT,
+}
 
 _RUN = re.compile(r"/api/v1/runs/([0-9A-HJKMNP-TV-Z]{26})/.+")
 _HEADERS = {

@@ -69,6 +69,12 @@ def clear_work(context: Context, run_id: str, experiment_id: int) -> None:
 def _clear_work(work: Path, bundle: BundleManifest) -> None:
     folders: set[Path] = set()
     try:
+        for link in bundle.links:
+            prefix, _, name = link.path.rpartition("/")
+            inside = safe_join(work, prefix) if prefix else work
+            if (inside / name).is_symlink():
+                (inside / name).unlink()
+            folders.update(one for one in (inside, *inside.parents) if one.is_relative_to(work) and one != work)
         for file in bundle.files:
             path = safe_join(work, file.path)
             if path.is_file() and not path.is_symlink() and path.stat().st_size == file.size:

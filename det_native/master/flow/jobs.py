@@ -39,6 +39,11 @@ class Places:
         return str(self.home / "blobs")
 
     @property
+    def data(self) -> Path:
+        """The store of data that were brought here."""
+        return self.home / "data"
+
+    @property
     def checkpoints(self) -> str:
         """Checkpoints of experiments that choose no storage of their own."""
         return str(self.home / "checkpoints")
@@ -147,7 +152,9 @@ def check_horovod(config: ExperimentConfig, bundle: BundleManifest) -> None:
 
 def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:
     """Return the job that loads a bundle in a fresh process."""
-    return CheckJob(protocol=PROTOCOL, directory=str(directory), blobs=places.blobs, bundle=bundle)
+    return CheckJob(
+        protocol=PROTOCOL, directory=str(directory), blobs=places.blobs, bundle=bundle, data=str(places.data)
+    )
 
 
 def ranks_of(config: ExperimentConfig, slots: tuple[str, ...]) -> int:
@@ -178,6 +185,7 @@ def trial_job(
         protocol=PROTOCOL,
         directory=str(places.run(run_id)),
         blobs=places.blobs,
+        data=str(places.data),
         bundle=bundle,
         bundle_id=bundle.id,
         checkpoints=checkpoint_uri(config, places),

@@ -239,6 +239,12 @@ def count_active(connection: Connection) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def bundles_of_active(connection: Connection) -> list[tuple[int, str]]:
+    """Return the experiments that have not ended, each with its bundle."""
+    query = select(experiments.c.id, experiments.c.bundle_id).where(experiments.c.state.not_in(TERMINAL))
+    return [(row.id, row.bundle_id) for row in connection.execute(query) if row.bundle_id is not None]
+
+
 def owner_of(connection: Connection, experiment_id: int) -> str:
     """Return whose experiment it is."""
     owner = connection.execute(select(experiments.c.owner).where(experiments.c.id == experiment_id)).scalar_one()

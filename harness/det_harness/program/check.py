@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from det_harness.frameworks.base import harness_of
+from det_harness.program.reads import unreadable
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import describe
 from det_harness.program.values import decode
@@ -22,6 +23,7 @@ from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
 from det_native.storage.blobs import BlobStore
+from det_native.storage.datasets import link_files
 from det_native.storage.unpack import unpack_bundle
 
 
@@ -36,13 +38,14 @@ def check_bundle(job: CheckJob) -> BundleChecked:
         get_framework(job.bundle.program.framework)
         check_versions(job.bundle)
         unpack_bundle(job.bundle, blobs, work)
+        link_files(job.bundle.links, job.data, work)
     except ProblemsError as error:
         return _result(error.problems)
     except DetError as error:
         return _result([Problem("bundle", str(error))])
     runner = ProgramRunner(job.bundle, blobs.read, work)
     with _at(work):
-        problems = [*_compile(runner, job.bundle)]
+        problems = [*_compile(runner, job.bundle), *unreadable(job.bundle.reads, urls=True)]
         if not problems:
             importlib.import_module("det_native.compat")  # as on a worker: modules may import `determined`
             harness_of(job.bundle.program.framework).prepare_process()

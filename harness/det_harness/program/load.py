@@ -184,6 +184,12 @@ def _mentions_determined(bundle: BundleManifest, folder: Path) -> bool:
 
 
 def _unpack(bundle: BundleManifest, read_blob: ReadBlob, folder: Path) -> None:
+    for link in bundle.links:  # of data that did not travel: as they lie here, if they still do
+        check_relative(link.path)
+        here = Path.cwd() / link.path
+        if here.is_file() and here.stat().st_size == link.size:
+            (folder / link.path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / link.path).symlink_to(here)
     for entry in bundle.files:
         check_relative(entry.path)
         target = folder / entry.path

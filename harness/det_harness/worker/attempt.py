@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from det_harness.frameworks.base import harness_of
 from det_harness.program.host import WorkerHost
 from det_harness.program.inputs import has_notebooks_seed, input_check
+from det_harness.program.reads import check_reads
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import advised, describe, raised_by_user
 from det_harness.ranks.communicator import Communicator
@@ -53,6 +54,7 @@ from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.datasets import link_files
 from det_native.storage.room import lacks_room
 from det_native.storage.unpack import unpack_bundle
 
@@ -134,6 +136,8 @@ class TrialRun:
         blobs = BlobStore(job.blobs)
         check_versions(job.bundle)
         unpack_bundle(job.bundle, blobs, self._work)
+        link_files(job.bundle.links, job.data, self._work)
+        check_reads(job.bundle.reads)
         importlib.import_module("det_native.compat")
         importlib.import_module(get_framework(job.bundle.program.framework).module)
         harness = harness_of(job.bundle.program.framework)

@@ -204,6 +204,110 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/data': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Data
+     * @description Return the named sets.
+     */
+    get: operations['list_data'];
+    put?: never;
+    /**
+     * Create Data
+     * @description Give files that are here a name.
+     */
+    post: operations['create_data'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/data/contents': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Put Data
+     * @description Take pieces of files, each where the last one ended; what arrives is kept, however the request ends.
+     */
+    post: operations['put_data'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/data/find': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Find Data
+     * @description Say which files of these sizes are here.
+     */
+    post: operations['find_data'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/data/missing': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Find Missing Data
+     * @description Say which files are not here, and how much of them has arrived.
+     */
+    post: operations['find_missing_data'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/data/{name}': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    post?: never;
+    /**
+     * Remove Data
+     * @description Remove a set and the files that no other has; return those that are left.
+     */
+    delete: operations['remove_data'];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/environment': {
     parameters: {
       query?: never;
@@ -750,23 +854,56 @@ export interface components {
       format: 1;
       interpreter: components['schemas']['Interpreter'];
       /**
+       * Links
+       * @default []
+       */
+      links: components['schemas']['FileEntry'][];
+      /**
        * Packages
        * @default []
        */
       packages: string[];
       program: components['schemas']['Program'];
+      proof?: components['schemas']['CallProof'] | null;
       /** Protocol */
       protocol: number;
+      /**
+       * Reads
+       * @default []
+       */
+      reads: components['schemas']['ReadEntry'][];
       /**
        * Requirements
        * @default []
        */
       requirements: string[];
       /**
+       * Streams
+       * @default []
+       */
+      streams: components['schemas']['StreamsEntry'][];
+      /**
        * Values
        * @default []
        */
       values: components['schemas']['ValueEntry'][];
+    };
+    /**
+     * CallProof
+     * @description The inputs of a training call in the notebook, which had these hyperparameters and this trial's seed.
+     */
+    CallProof: {
+      /**
+       * Facts
+       * @default []
+       */
+      facts: components['schemas']['InputFact'][];
+      /** Hparams */
+      hparams?: {
+        [key: string]: unknown;
+      };
+      /** Seed */
+      seed: number;
     };
     /**
      * CallSite
@@ -974,6 +1111,30 @@ export interface components {
        * @enum {string}
        */
       type: 'comparison';
+    };
+    /**
+     * DataSetCreate
+     * @description Body of POST /data: a name for files that the store has; one of that name is replaced.
+     */
+    DataSetCreate: {
+      /** Files */
+      files: components['schemas']['FileEntry'][];
+      /** Name */
+      name: string;
+    };
+    /**
+     * DataSetInfo
+     * @description A named set of files.
+     */
+    DataSetInfo: {
+      /** Created */
+      created: string;
+      /** Files */
+      files: number;
+      /** Name */
+      name: string;
+      /** Size */
+      size: number;
     };
     /**
      * EnvironmentAnswer
@@ -1254,6 +1415,24 @@ export interface components {
       size: number;
     };
     /**
+     * FoundFile
+     * @description A file of the store.
+     */
+    FoundFile: {
+      /** Sha256 */
+      sha256: string;
+      /** Size */
+      size: number;
+    };
+    /**
+     * FoundFiles
+     * @description Answer of POST /data/find: the store's files of these sizes.
+     */
+    FoundFiles: {
+      /** Files */
+      files: components['schemas']['FoundFile'][];
+    };
+    /**
      * HashList
      * @description Hashes of blobs.
      */
@@ -1276,6 +1455,45 @@ export interface components {
       status: 'ok';
       /** Version */
       version: string;
+    };
+    /**
+     * InputFact
+     * @description What is known of one input of a call.
+     *
+     *     Attributes
+     *     ----------
+     *     part : str
+     *         Which input: ``x``, ``the model's weights``.
+     *     name : str
+     *         The notebook's variable that holds it, empty if none does.
+     *     text : str
+     *         What a person is told: ``array (1437, 64) float64, mean 4.884``.
+     *     exact : str
+     *         Fingerprint of all content.
+     *     loose : str
+     *         Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
+     *     samples : tuple of float
+     *         Some of those numbers, always from the same places.
+     */
+    InputFact: {
+      /** Exact */
+      exact: string;
+      /** Loose */
+      loose: string;
+      /**
+       * Name
+       * @default
+       */
+      name: string;
+      /** Part */
+      part: string;
+      /**
+       * Samples
+       * @default []
+       */
+      samples: number[];
+      /** Text */
+      text: string;
     };
     /**
      * Interpreter
@@ -1425,6 +1643,24 @@ export interface components {
       type: 'metrics';
     };
     /**
+     * MissingFile
+     * @description A file that the store lacks, and how many bytes of it have arrived.
+     */
+    MissingFile: {
+      /** Offset */
+      offset: number;
+      /** Sha256 */
+      sha256: string;
+    };
+    /**
+     * MissingFiles
+     * @description Answer of POST /data/missing.
+     */
+    MissingFiles: {
+      /** Files */
+      files: components['schemas']['MissingFile'][];
+    };
+    /**
      * ProblemInfo
      * @description One thing that is wrong, where, and what would be right.
      */
@@ -1472,6 +1708,24 @@ export interface components {
        * @default true
        */
       prompts: boolean;
+    };
+    /**
+     * ReadEntry
+     * @description A path or URL that the program reads where it runs; `where` is the cell or file with the line.
+     */
+    ReadEntry: {
+      /** Path */
+      path: string;
+      /** Where */
+      where: string;
+    };
+    /**
+     * Received
+     * @description Answer of POST /data/contents: so many bytes have arrived.
+     */
+    Received: {
+      /** Size */
+      size: number;
     };
     /**
      * ReportBatch
@@ -1525,6 +1779,14 @@ export interface components {
       weight?: number | null;
     };
     /**
+     * Sizes
+     * @description Body of POST /data/find: sizes of files, of which the store may have one with the same content.
+     */
+    Sizes: {
+      /** Sizes */
+      sizes: number[];
+    };
+    /**
      * SlotInfo
      * @description A slot of the cluster: a GPU, or a share of the CPU.
      */
@@ -1563,6 +1825,25 @@ export interface components {
        * @enum {string}
        */
       type: 'started';
+    };
+    /**
+     * StreamsEntry
+     * @description States of the global streams of random numbers, as they stood before cell `before_cell` of the program ran.
+     *
+     *     `in_every_trial` is False for a cell after ``init()``: there only a trial with the notebook's own seed has them.
+     */
+    StreamsEntry: {
+      /** Before Cell */
+      before_cell: number;
+      /**
+       * In Every Trial
+       * @default true
+       */
+      in_every_trial: boolean;
+      /** Sha256 */
+      sha256: string;
+      /** Size */
+      size: number;
     };
     /**
      * Trial
@@ -1675,6 +1956,24 @@ export interface components {
       sha256: string;
       /** Size */
       size: number;
+    };
+    /**
+     * WantedFile
+     * @description A file that the store is to have.
+     */
+    WantedFile: {
+      /** Sha256 */
+      sha256: string;
+      /** Size */
+      size: number;
+    };
+    /**
+     * WantedFiles
+     * @description Body of POST /data/missing.
+     */
+    WantedFiles: {
+      /** Files */
+      files: components['schemas']['WantedFile'][];
     };
     /**
      * WarningReport
@@ -2619,6 +2918,595 @@ export interface operations {
       };
       /** @description There is no such thing. */
       404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_data: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['DataSetInfo'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  create_data: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['DataSetCreate'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['DataSetInfo'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  put_data: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/octet-stream': string;
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Received'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  find_data: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['Sizes'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['FoundFiles'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  find_missing_data: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['WantedFiles'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['MissingFiles'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  remove_data: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Name of a set of data. */
+        name: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['DataSetInfo'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
         headers: {
           [name: string]: unknown;
         };

@@ -7,7 +7,7 @@ import asyncio
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
-from det_native.errors import NotFoundError
+from det_native.errors import NotFoundError, RequestError
 from det_native.master.api.answers import Hash, TheService, refusals, reply
 from det_native.master.api.errors import MissingBlobsError
 from det_native.master.store import bundles
@@ -54,8 +54,11 @@ def get_blob(sha256: Hash, service: TheService) -> Response:
 @router.post("/bundles", response_model=BundleCreated, responses=refusals(400, 409))
 def create_bundle(body: BundleManifest, service: TheService) -> Response:
     """Keep a bundle's manifest; its paths must stay in their folder, and its blobs must be here."""
-    for entry in body.files:
+    for entry in (*body.files, *body.links):
         check_relative(entry.path)
+    gone = [entry.path for entry in body.links if not service.data.path_of(entry.sha256).exists()]
+    if gone:
+        raise RequestError(409, f"{gone[0]!r} is no longer in the cluster's store of data; `det data put` brings it.")
     missing = service.blobs.missing(sorted(body.hashes()))
     if missing:
         raise MissingBlobsError(missing)

@@ -1,0 +1,74 @@
+"""``det data``: the cluster's store of data."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from det_native.client.json_output import AS_JSON, print_json
+
+
+@click.group()
+def data() -> None:
+    """Bring data to where the workers are, once; the code reads them there by the same name as here."""
+
+
+@data.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--name", help="What it is called in `det data list`; the name of PATH by default.")
+@click.pass_context
+def put(context: click.Context, path: Path, name: str | None) -> None:
+    """Bring a file or folder there. It may be interrupted and run again: what has arrived is not sent twice."""
+    from det_native.client.connect import connect
+    from det_native.client.datasets import Bar, bring
+    from det_native.schema.datasets import DATA_NAME
+
+    path = path.expanduser().absolute()
+    chosen = name or path.name
+    if not re.fullmatch(DATA_NAME, chosen):
+        raise click.UsageError(f"{chosen!r} is no name: give one of letters, digits, ., - and _ by --name")
+    bar = Bar()
+    session = connect(context.obj)
+    try:
+        info = bring(session, path, chosen, bar.tell)
+    finally:
+        bar.close()
+    click.echo(f"{info.name}: {_counted(info.files)}, {info.size / 1e6:,.1f} MB, are in the store of {session.url}.")
+
+
+@data.command("list")
+@AS_JSON
+@click.pass_context
+def list_data(context: click.Context, *, as_json: bool) -> None:
+    """Show what is in the store."""
+    from det_native.client.connect import connect
+    from det_native.client.tables import table
+    from det_native.schema.datasets import DataSetInfo
+
+    found = [DataSetInfo.model_validate(one) for one in connect(context.obj, start=False).get("/data")]
+    if as_json:
+        print_json(found)
+    elif not found:
+        click.echo("There are no data in the store; `det data put PATH` brings some.")
+    else:
+        rows = [(one.name, one.files, f"{one.size / 1e6:,.1f} MB", one.created) for one in found]
+        click.echo(table(("name", "files", "size", "since"), rows))
+
+
+@data.command()
+@click.argument("name")
+@click.pass_context
+def remove(context: click.Context, name: str) -> None:
+    """Remove the data of that NAME; refused while an experiment that goes on reads them."""
+    from urllib.parse import quote
+
+    from det_native.client.connect import connect
+
+    connect(context.obj, start=False).delete(f"/data/{quote(name)}")
+    click.echo(f"{name} is removed.")
+
+
+def _counted(files: int) -> str:
+    return "1 file" if files == 1 else f"{files:,} files"

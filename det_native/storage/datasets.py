@@ -1,0 +1,298 @@
+"""The cluster's store of data: files by the SHA-256 of their content, each as it is, and named sets of them.
+
+A file arrives in pieces, in order, and is there once all of it is, verified: what was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import struct
+import threading
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from det_native.errors import NotFoundError, RequestError, StorageError
+from det_native.schema.datasets import DataSetCreate, DataSetInfo, FoundFile, MissingFile, WantedFile
+from det_native.schema.manifests import FileEntry, Sha256
+from det_native.storage.paths import check_relative, check_sha256
+
+#: What stands before each piece: hash of the whole file, its size, where the piece begins, and its length.
+PIECE = struct.Struct("<32sQQQ")
+CONTENT_TYPE = "application/vnd.det-native.data"
+
+_BUFFER = 1 << 20
+_FEED = 1 << 20
+_CONFLICT = 409
+_MODE = 0o444  # what many trials read, none of them changes
+
+
+class DataStore:
+    """Files by content in a folder; threads may share it.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._writing: set[Sha256] = set()
+        self._digests: dict[Sha256, tuple[int, Any]] = {}
+
+    def path_of(self, sha256: Sha256) -> Path:
+        """Return where a file lies."""
+        check_sha256(sha256)
+        return self._folder / "contents" / sha256[:2] / sha256
+
+    def missing(self, wanted: Iterable[WantedFile]) -> list[MissingFile]:
+        """Return those that are not here, each once, with how much of them is."""
+        different = {one.sha256: one for one in wanted}
+        return [
+            MissingFile(sha256=sha256, offset=self._arrived(sha256))
+            for sha256 in different
+            if not self.path_of(sha256).exists()
+        ]
+
+    def find(self, sizes: Iterable[int]) -> list[FoundFile]:
+        """Return the files that have one of these sizes."""
+        wanted = set(sizes)
+        found = []
+        for path in (self._folder / "contents").glob("??/*"):
+            size = path.stat().st_size
+            if size in wanted:
+                found.append(FoundFile(sha256=path.name, size=size))
+        return found
+
+    async def receive(self, stream: AsyncIterable[bytes]) -> int:
+        """Take the pieces of a request's body as they come; return how many bytes of files they have.
+
+        Raises
+        ------
+        RequestError
+            If a piece does not go on where the file ends, or the whole is not what its hash says.
+        """
+        parser = _Parser(self)
+        gathered = bytearray()
+        try:
+            async for block in stream:
+                gathered += block
+                if len(gathered) >= _FEED:
+                    ready, gathered = bytes(gathered), bytearray()
+                    await asyncio.to_thread(parser.feed, ready)
+            await asyncio.to_thread(parser.feed, bytes(gathered))
+            gathered.clear()
+            parser.end()
+        finally:  # what has arrived stays, whatever has ended it
+            await asyncio.to_thread(parser.close, bytes(gathered))
+        return parser.size
+
+    def create(self, body: DataSetCreate) -> DataSetInfo:
+        """Give files a name.
+
+        Raises
+        ------
+        RequestError
+            If some of them are not here.
+        UnsafePathError
+            If a path leaves its folder.
+        """
+        for file in body.files:
+            check_relative(file.path)
+        lacking = [file.path for file in body.files if not self.path_of(file.sha256).exists()]
+        if lacking:
+            raise RequestError(_CONFLICT, f"{len(lacking)} files are not in the store yet, such as {lacking[0]!r}.")
+        place = self._sets / f"{body.name}.json"
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = place.with_suffix(".new")
+        temporary.write_text(body.model_dump_json())
+        temporary.replace(place)
+        return _info(place, body)
+
+    def sets(self) -> list[DataSetInfo]:
+        """Return all sets, by name."""
+        return [_info(path, body) for path, body in self._read_sets()]
+
+    def files_of(self, name: str) -> list[FileEntry]:
+        """Return the files of a set."""
+        for _, body in self._read_sets():
+            if body.name == name:
+                return body.files
+        raise NotFoundError(f"There are no data {name!r} in the store; `det data list` shows what is there.")
+
+    def remove(self, name: str) -> None:
+        """Remove a set, and the files that belong to no other."""
+        doomed = {file.sha256 for file in self.files_of(name)}
+        (self._sets / f"{name}.json").unlink(missing_ok=True)
+        kept = {file.sha256 for _, body in self._read_sets() for file in body.files}
+        for sha256 in doomed - kept:
+            self.path_of(sha256).unlink(missing_ok=True)
+
+    @contextmanager
+    def writing(self, sha256: Sha256, size: int, offset: int) -> Iterator[Callable[[memoryview], None]]:
+        """Yield what takes the bytes of a file from `offset` on; at its end the file is verified."""
+        if self.path_of(sha256).exists():
+            yield lambda block: None
+            return
+        with self._lock:
+            if sha256 in self._writing:
+                raise RequestError(_CONFLICT, "The same file is being sent by another process; try again later.")
+            self._writing.add(sha256)
+        try:
+            partial = self._partial(sha256)
+            if self._arrived(sha256) != offset:
+                raise RequestError(_CONFLICT, f"Of this file {self._arrived(sha256)} bytes are here, not {offset}.")
+            partial.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            known, digest = self._digests.pop(sha256, (0, hashlib.sha256()))
+            with partial.open("ab", buffering=0) as file:
+                if known != offset:
+                    digest = _digest_of(partial)
+
+                def write(block: memoryview) -> None:
+                    _write_all(file.fileno(), block)
+                    digest.update(block)
+
+                try:
+                    yield write
+                finally:
+                    self._digests[sha256] = file.tell(), digest
+            if self._arrived(sha256) == size:
+                self._accept(sha256, digest.hexdigest())
+        finally:
+            with self._lock:
+                self._writing.discard(sha256)
+
+    def _accept(self, sha256: Sha256, found: str) -> None:
+        del self._digests[sha256]
+        partial, place = self._partial(sha256), self.path_of(sha256)
+        if found != sha256:
+            partial.unlink()
+            raise RequestError(_CONFLICT, "The file changed while it was sent; send it again.")
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial.chmod(_MODE)
+        partial.replace(place)
+
+    @property
+    def _sets(self) -> Path:
+        return self._folder / "sets"
+
+    def _partial(self, sha256: Sha256) -> Path:
+        check_sha256(sha256)
+        return self._folder / "partial" / sha256
+
+    def _arrived(self, sha256: Sha256) -> int:
+        try:
+            return self._partial(sha256).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _read_sets(self) -> Iterator[tuple[Path, DataSetCreate]]:
+        for path in sorted(self._sets.glob("*.json")):
+            try:
+                yield path, DataSetCreate.model_validate_json(path.read_bytes())
+            except (OSError, ValidationError):
+                continue  # removed meanwhile, or not ours
+
+
+def link_files(links: Sequence[FileEntry], store: str, into: Path) -> None:
+    """Put links to files of the store where a program reads them.
+
+    Raises
+    ------
+    StorageError
+        If one is not in the store any more; it names the file.
+    """
+    data = DataStore(Path(store))
+    for entry in links:
+        parts = check_relative(entry.path)
+        content = data.path_of(entry.sha256)
+        if not content.exists():
+            raise StorageError(
+                f"{entry.path!r} is no longer in the cluster's store of data: bring it there again (`det data put`)."
+            )
+        place = into.joinpath(*parts)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(content)
+
+
+class _Parser:
+    """Takes a body apart as it comes."""
+
+    def __init__(self, store: DataStore) -> None:
+        self._store = store
+        self._head = bytearray()
+        self._left = 0
+        self._open: Any = None
+        self._write: Callable[[memoryview], None] = lambda block: None
+        self.size = 0
+
+    def feed(self, block: bytes) -> None:
+        view = memoryview(block)
+        while len(view):
+            if not self._left:
+                taken = view[: PIECE.size - len(self._head)]
+                self._head += taken
+                view = view[len(taken) :]
+                if len(self._head) == PIECE.size:
+                    self._begin()
+                continue
+            taken = view[: self._left]
+            self._write(taken)
+            self._left -= len(taken)
+            self.size += len(taken)
+            view = view[len(taken) :]
+            if not self._left:
+                self._finish()
+
+    def _begin(self) -> None:
+        sha256, size, offset, length = PIECE.unpack(bytes(self._head))
+        self._head.clear()
+        if offset + length > size:
+            raise RequestError(400, "A piece goes on after the end of its file.")
+        self._open = self._store.writing(sha256.hex(), size, offset)
+        self._write = self._open.__enter__()
+        self._left = length
+        if not length:
+            self._finish()
+
+    def _finish(self) -> None:
+        opened, self._open = self._open, None
+        opened.__exit__(None, None, None)
+
+    def end(self) -> None:
+        """Check that nothing is missing."""
+        if self._left or self._head:
+            raise RequestError(400, "The body ends early.")
+
+    def close(self, rest: bytes) -> None:
+        """Keep what has arrived of a file that is not complete; `rest` is what came last."""
+        if self._open is not None:
+            self._write(memoryview(rest)[: self._left])
+            self._finish()
+
+
+def _digest_of(path: Path) -> Any:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_BUFFER):
+            digest.update(block)
+    return digest
+
+
+def _write_all(descriptor: int, block: memoryview) -> None:
+    while len(block):
+        block = block[os.write(descriptor, block) :]
+
+
+def _info(path: Path, body: DataSetCreate) -> DataSetInfo:
+    created = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    return DataSetInfo(
+        name=body.name, files=len(body.files), size=sum(file.size for file in body.files), created=created
+    )

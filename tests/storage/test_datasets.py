@@ -1,0 +1,113 @@
+"""The store of data: pieces in any division, cut anywhere, give the files; each content is there once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from det_native.errors import NotFoundError, RequestError, StorageError
+from det_native.schema.datasets import DataSetCreate, WantedFile
+from det_native.schema.manifests import FileEntry
+from det_native.storage.datasets import PIECE, DataStore, link_files
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def piece(content: bytes, offset: int, length: int, sha256: str | None = None) -> bytes:
+    head = PIECE.pack(bytes.fromhex(sha256 or digest(content)), len(content), offset, length)
+    return head + content[offset : offset + length]
+
+
+def receive(store: DataStore, body: bytes, *, block: int = 1000, cut: int | None = None) -> int:
+    """Give the store a body in blocks, up to where the connection is cut."""
+
+    async def stream() -> AsyncIterator[bytes]:
+        whole = body if cut is None else body[:cut]
+        for start in range(0, len(whole), block):
+            yield whole[start : start + block]
+        if cut is not None:
+            raise ConnectionError
+
+    return asyncio.run(store.receive(stream()))
+
+
+def wanted(*contents: bytes) -> list[WantedFile]:
+    return [WantedFile(sha256=digest(content), size=len(content)) for content in contents]
+
+
+@given(
+    st.lists(st.binary(max_size=60), min_size=1, max_size=4, unique=True),
+    st.lists(st.integers(1, 200), max_size=6),
+    st.integers(1, 50),
+)
+def test_what_is_cut_anywhere_goes_on_there(contents: list[bytes], cuts: list[int], block: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = DataStore(Path(folder))
+        by_hash = {digest(content): content for content in contents}
+
+        def rest() -> bytes:
+            return b"".join(
+                piece(by_hash[one.sha256], one.offset, len(by_hash[one.sha256]) - one.offset)
+                for one in store.missing(wanted(*contents))
+            )
+
+        for cut in cuts:
+            before = {one.sha256: one.offset for one in store.missing(wanted(*contents))}
+            with pytest.raises(ConnectionError):
+                receive(store, rest(), block=block, cut=cut)
+            after = {one.sha256: one.offset for one in store.missing(wanted(*contents))}
+            assert all(after[sha256] >= before[sha256] for sha256 in after)
+            if cut == 100:
+                store = DataStore(Path(folder))  # the master has been started anew
+        receive(store, rest(), block=block)
+        assert store.missing(wanted(*contents)) == []
+        for content in contents:
+            assert store.path_of(digest(content)).read_bytes() == content
+
+
+def test_what_is_not_what_its_hash_says_is_not_taken(tmp_path: Path) -> None:
+    store = DataStore(tmp_path)
+    with pytest.raises(RequestError, match="changed while it was sent"):
+        receive(store, piece(b"abc", 0, 3, sha256=digest(b"xyz")))
+    assert store.missing(wanted(b"xyz"))[0].offset == 0
+    with pytest.raises(RequestError, match="0 bytes are here, not 1"):
+        receive(store, piece(b"abc", 1, 2))
+    with pytest.raises(RequestError, match="ends early"):
+        receive(store, piece(b"abc", 0, 3)[:-1])
+    with pytest.raises(RequestError, match="after the end"):
+        receive(store, PIECE.pack(bytes(32), 3, 2, 2) + b"ab")
+
+
+def test_sets_share_their_files_and_go_without_each_other(tmp_path: Path) -> None:
+    store = DataStore(tmp_path / "data")
+    one, two = b"1" * 10, b"2" * 20
+    receive(store, piece(one, 0, 10) + piece(two, 0, 20))
+    entries = [
+        FileEntry(path=name, sha256=digest(content), size=len(content)) for name, content in (("a", one), ("b/c", two))
+    ]
+    store.create(DataSetCreate(name="both", files=entries))
+    store.create(DataSetCreate(name="first", files=entries[:1]))
+    assert [(each.name, each.files, each.size) for each in store.sets()] == [("both", 2, 30), ("first", 1, 10)]
+    assert [each.sha256 for each in store.find([20, 21])] == [digest(two)]
+    work = tmp_path / "work"
+    work.mkdir()
+    link_files(entries, str(tmp_path / "data"), work)
+    assert (work / "b/c").read_bytes() == two
+    store.remove("both")
+    assert store.path_of(digest(one)).exists()
+    assert not store.path_of(digest(two)).exists()
+    with pytest.raises(StorageError, match="'b/c' is no longer in the cluster's store"):
+        link_files(entries[1:], str(tmp_path / "data"), work)
+    with pytest.raises(NotFoundError, match="det data list"):
+        store.remove("both")
+    with pytest.raises(RequestError, match="not in the store yet, such as 'b/c'"):
+        store.create(DataSetCreate(name="again", files=entries))
