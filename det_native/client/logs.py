@@ -55,5 +55,5 @@ def shown(line: LogLine, *, of_several: bool) -> str:
     """Return a line as text, with the trial where there are several, and the process where the trial has several."""
     marks = [f"trial {line.trial_id}"] if of_several else []
     if line.rank is not None:
-        marks.append(f"rank {line.rank}")
+        marks.append(line.role or f"rank {line.rank}")
     return f"[{', '.join(marks)}] {line.text}" if marks else line.text

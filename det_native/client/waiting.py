@@ -244,7 +244,7 @@ def _place(error: rest.UserErrorInfo) -> str:
     place = [cell, error.file or ""]
     where = ", ".join(part for part in place if part)
     line = f", line {error.line}" if where and error.line is not None else ""
-    rank = f" on rank {error.rank}" if error.rank is not None else ""
+    rank = f" on {error.process}" if error.process else ""
     return (f" in {where}{line}{',' if rank else ''}" if where else "") + rank
 
 

@@ -84,7 +84,7 @@ def _where(error: rest.UserErrorInfo) -> str:
     cell = "" if error.cell is None else cell_title(error.cell, prompts=error.prompts)
     place = ", ".join(filter(None, (cell, error.file)))
     line = f", line {error.line}" if place and error.line is not None else ""
-    rank = "" if error.rank is None else f", on rank {error.rank}"
+    rank = f", on {error.process}" if error.process else ""
     return f"{when}{f', in {place}{line}' if place else ''}{rank}"
 
 

@@ -59,7 +59,7 @@ class LogWriter:
         self._file: IO[str] | None = None
         self._size = 0
 
-    def write(self, text: str, stream: Stream, rank: int | None = None) -> None:
+    def write(self, text: str, stream: Stream, rank: int | None = None, role: str | None = None) -> None:
         """Add a line; of one that was written over in place, what it showed last."""
         if os.getpid() != self._pid:
             return  # a fork of the process, which has not the numbers of the lines
@@ -72,6 +72,7 @@ class LogWriter:
                 "stream": stream,
                 "text": shown_last(text),
                 "rank": rank,
+                "role": role,
             }
             self._add(json.dumps(line))
 

@@ -45,6 +45,8 @@ class Gang(_Model):
         This machine among the machines.
     rendezvous : str
         Path of a file that rank 0 writes atomically: the ``host:port`` of its store. The others wait for it.
+    role : str or None
+        What the process is (``worker 1``), where processes have roles.
     """
 
     rank: int
@@ -54,6 +56,7 @@ class Gang(_Model):
     cross_rank: int = 0
     cross_size: int = 1
     rendezvous: str
+    role: str | None = None
 
 
 class WarmStartSource(_Model):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from det_native.schema.job import CheckJob, Gang, TrialJob
+from det_native.schema.roles import role_title
 
 RENDEZVOUS_NAME = "rendezvous"
 
@@ -30,7 +31,14 @@ def rank_jobs(job: Job, size: int) -> list[Job]:
         job.model_copy(
             update={
                 "directory": str(rank_folder(folder, rank)),
-                "gang": Gang(rank=rank, size=size, local_rank=rank, local_size=size, rendezvous=rendezvous),
+                "gang": Gang(
+                    rank=rank,
+                    size=size,
+                    local_rank=rank,
+                    local_size=size,
+                    rendezvous=rendezvous,
+                    role=role_title(job.config, rank),
+                ),
                 "devices": job.devices[rank : rank + 1],
                 "threads": max(1, job.threads // size),
             }

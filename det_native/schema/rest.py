@@ -129,7 +129,8 @@ class UserErrorInfo(_Model):
     """What made a run fail: an exception of the user's code, or something else.
 
     `traceback` is the text to show: the user's frames, with cells by number and line. It is empty for what is not the
-    user's: a worker that was killed, say. `rank` is the process in which it was raised, None where there was one only.
+    user's: a worker that was killed, say. `rank` is the process in which it was raised, None where there was one only;
+    `role` is what that process is, where processes have roles (``worker 1``).
     `prompts` says whether `cell` is the number that the notebook shows; else it is the place among its code cells.
     """
 
@@ -142,6 +143,12 @@ class UserErrorInfo(_Model):
     line: int | None = None
     batch: int = 0
     rank: int | None = None
+    role: str | None = None
+
+    @property
+    def process(self) -> str:
+        """Which process it was raised in: ``"worker 1"``, ``"rank 1"``, or empty where there was one only."""
+        return self.role or ("" if self.rank is None else f"rank {self.rank}")
 
 
 class Experiment(_Answer):
@@ -271,7 +278,8 @@ class Checkpoint(_Answer):
 class LogLine(_Answer):
     """A line of a trial's log; `id` increases over the whole master.
 
-    `rank` is the process that has written it, None where there was one only, and for the master's own lines.
+    `rank` is the process that has written it, None where there was one only, and for the master's own lines;
+    `role` is what that process is, where processes have roles (``worker 1``).
     """
 
     id: int
@@ -281,6 +289,7 @@ class LogLine(_Answer):
     stream: Literal["stdout", "stderr", "system"]
     text: str
     rank: int | None = None
+    role: str | None = None
 
     def __str__(self) -> str:
         return self.text

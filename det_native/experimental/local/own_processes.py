@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from det_native._version import PROTOCOL
 from det_native.client.waiting import error_text
@@ -25,7 +26,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.gpus import visible_gpus
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Framework
-from det_native.schema.roles import processes_of, roles_of
+from det_native.schema.roles import processes_of, role_title, roles_of
 from det_native.schema.states import ExitReason, TrialState
 from det_native.schema.testing import testing_config
 
@@ -85,7 +86,7 @@ def train_in_processes(
     job = _job(store, trial, testing_config(config) if test else config, test=test)
     size = processes_of(job.config, config.resources.slots_per_trial)
     with interruptible() as interrupted, reporting(reporter, test=test) as told:
-        end = run_in_processes(job, size, told, interrupted.is_set, lambda text, rank: _keep(log, text, rank))
+        end = run_in_processes(job, size, told, interrupted.is_set, partial(_keep, log, job.config))
     report = end.report
     if report is not None and not report.reason.failed:
         stopped = report.reason is ExitReason.STOPPED
@@ -122,9 +123,9 @@ def own_error(info: rest.UserErrorInfo, trial_id: int) -> DetError | None:
     return error
 
 
-def _keep(log: LogWriter, text: str, rank: int | None) -> None:
+def _keep(log: LogWriter, config: dict[str, Any], text: str, rank: int | None) -> None:
     with suppress(OSError):  # a full disk: no line of a log is worth the training
-        log.write(text, "stdout", rank)
+        log.write(text, "stdout", rank, role_title(config, rank))
 
 
 def _job(store: LocalStore, trial: rest.Trial, config: ExperimentConfig, *, test: bool) -> TrialJob:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
 from det_native.master.flow.context import Context, tell_experiment
-from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri
+from det_native.master.flow.jobs import check_framework, check_horovod, check_network, checkpoint_uri
 from det_native.master.flow.warm_start import check_source
 from det_native.master.store import bundles, experiments
 from det_native.master.store.encoding import check_text
@@ -55,6 +55,7 @@ def create(
             "the kernel, or the master with `det down` and `det up`."
         )
     config = _configuration(body, _framework(context, body.bundle_id))
+    check_network(config)
     checkpoint_uri(config, context.places)
     with context.database.write() as transaction:
         if idempotency is not None:

@@ -220,7 +220,7 @@ def _how_suspended(exit: ExitReport | None, *, full: bool) -> str:
 def _why(error: UserErrorInfo, facts: Facts) -> str:
     first = error.message.splitlines()[0] if error.message else ""
     what = f"{error.type}: {first}" if first and facts.exit is not None else first or error.type
-    if error.rank is not None:
-        what = f"[rank {error.rank}] {what}"
+    if error.process:
+        what = f"[{error.process}] {what}"
     stop = "" if what.endswith((".", "!", "?")) else "."
     return f"{what}{stop} Restart {facts.restarts + 1} of at most {facts.max_restarts}."

@@ -122,7 +122,9 @@ class LocalLauncher:
     def _run_on(
         self, standbys: Sequence[Standby], run_id: str, directory: Path, kind: WorkerKind, jobs: Sequence[Job]
     ) -> LocalRun:
-        run = self._runs[run_id] = LocalRun(run_id, directory, len(jobs), kind)
+        gangs = [one.gang for one in jobs if isinstance(one, TrialJob)]
+        titles = [gang.role for gang in gangs if gang is not None and gang.role is not None]
+        run = self._runs[run_id] = LocalRun(run_id, directory, len(jobs), kind, titles)
         for rank, (standby, one) in enumerate(zip(standbys, jobs, strict=True)):
             run.add(rank, standby, job_line(one.model_dump_json()))
         return run

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,13 +92,18 @@ class LocalRun:
         What they run on; None for an adopted run.
     workers : dict of int to Worker
         Those that live, by rank.
+    titles : list of str
+        What each rank is, where processes have roles.
     """
 
-    def __init__(self, run_id: str, directory: Path, size: int, kind: WorkerKind | None = None) -> None:
+    def __init__(
+        self, run_id: str, directory: Path, size: int, kind: WorkerKind | None = None, titles: Sequence[str] = ()
+    ) -> None:
         self.run_id = run_id
         self.directory = directory
         self.size = size
         self.kind = kind
+        self.titles = list(titles)
         self.workers: dict[int, Worker] = {}
         self._ends: list[_End] = []
 
@@ -106,7 +111,7 @@ class LocalRun:
     def adopt(cls, run_id: str, handle: Mapping[str, Any]) -> LocalRun:
         """Take up the processes that an earlier launcher gave this handle for; `workers` are those that live."""
         handles = [handle, *handle.get("peers", [])]
-        run = cls(run_id, Path(handle["directory"]), len(handles))
+        run = cls(run_id, Path(handle["directory"]), len(handles), titles=handle.get("titles", ()))
         for rank, one in enumerate(handles):
             process = None if one.get("pid") is None else WorkerProcess.adopt(one)
             folder = rank_folder(run.directory, rank)
@@ -120,7 +125,9 @@ class LocalRun:
     def handle(self) -> dict[str, Any]:
         """JSON-able facts from which `adopt` finds its processes again; complete right after the start only."""
         handles = [self.workers[rank].process.handle for rank in range(self.size)]
-        others = {"peers": handles[1:]} if self.size > 1 else {}
+        others: dict[str, Any] = {"peers": handles[1:]} if self.size > 1 else {}
+        if self.titles:
+            others["titles"] = self.titles
         return {**handles[0], "directory": str(self.directory), **others}
 
     def add(self, rank: int, standby: Standby, job: bytes) -> None:
@@ -179,7 +186,8 @@ class LocalRun:
         failed = [end for end in self._ends if end.failed]
         by_itself = [end for end in failed if not end.followed]
         one = next(iter(by_itself or failed or [end for end in self._ends if end.rank == 0]))
-        detail = one.detail if self.size == 1 else f"rank {one.rank} of {self.size}: {one.detail}"
+        title = self.titles[one.rank] if self.titles else f"rank {one.rank} of {self.size}"
+        detail = one.detail if self.size == 1 else f"{title}: {one.detail}"
         return Exit(self.run_id, one.code, detail, one.memory)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, Select, insert, select
 
+from det_native.master.store import experiments as experiment_store
 from det_native.master.store import runs as run_store
 from det_native.master.store import trials as trial_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
 from det_native.master.store.tables import logs
-from det_native.schema.rest import LogLine
+from det_native.schema.rest import LogLine, Trial
+from det_native.schema.roles import role_title
 
 Stream = Literal["stdout", "stderr", "system"]
 LONGEST_LINE = 16_384
@@ -49,9 +51,9 @@ def after(
     NotFoundError
         If there is no such trial.
     """
-    trial_store.get(connection, trial_id, owner)
+    trial = trial_store.get(connection, trial_id, owner)
     query = select(logs).where(logs.c.trial_id == trial_id, logs.c.id > line_id).order_by(logs.c.id).limit(limit)
-    return [_line(row) for row in connection.execute(query)]
+    return _read(connection, query, trial)
 
 
 def last(
@@ -70,14 +72,21 @@ def last(
     NotFoundError
         If there is no such trial.
     """
-    trial_store.get(connection, trial_id, owner)
+    trial = trial_store.get(connection, trial_id, owner)
     query = select(logs).where(logs.c.trial_id == trial_id, logs.c.id > line_id).order_by(logs.c.id.desc()).limit(count)
     if before is not None:
         query = query.where(logs.c.id < before)
-    return [_line(row) for row in connection.execute(query)][::-1]
+    return _read(connection, query, trial)[::-1]
 
 
-def _line(row: Row[Any]) -> LogLine:
+def _read(connection: Connection, query: Select[Any], trial: Trial) -> list[LogLine]:
+    rows = list(connection.execute(query))
+    several = any(row.rank is not None for row in rows)
+    config = experiment_store.config_of(connection, trial.experiment_id) if several else {}
+    return [_line(row, role_title(config, row.rank)) for row in rows]
+
+
+def _line(row: Row[Any], role: str | None) -> LogLine:
     return LogLine(
         id=row.id,
         trial_id=row.trial_id,
@@ -86,6 +95,7 @@ def _line(row: Row[Any]) -> LogLine:
         stream=row.stream,
         text=row.text,
         rank=row.rank,
+        role=role,
     )
 
 

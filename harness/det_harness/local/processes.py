@@ -156,7 +156,8 @@ class _Processes:
             peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
             by_system = code == -signal.SIGKILL and self._memory_kills.any()
             detail = describe(Ended(code, peak, by_system), asked_to_end=False)
-            self.first_failure = f"rank {rank} of {len(self._jobs)}: {detail}" if len(self._jobs) > 1 else detail
+            several = len(self._jobs) > 1
+            self.first_failure = f"{_title(self._jobs[rank], of_all=True)}: {detail}" if several else detail
         return code
 
     def signal(self, number: signal.Signals) -> None:
@@ -227,7 +228,7 @@ class _Output(_Lines):
     def __init__(self, path: Path, job: TrialJob, printed: Callable[[str, int | None], None]) -> None:
         super().__init__(path)
         self._rank = job.gang.rank if job.gang is not None else None
-        self._before = f"[rank {self._rank}] " if self._rank else ""
+        self._before = f"[{_title(job)}] " if self._rank else ""
         self._printed = printed
 
     def show(self) -> None:
@@ -236,6 +237,14 @@ class _Output(_Lines):
             text = line.decode(errors="backslashreplace").rstrip()
             print(f"{self._before}{text}")
             self._printed(text, self._rank)
+
+
+def _title(job: TrialJob, *, of_all: bool = False) -> str:
+    """Return what a process is called: by its role, where it has one."""
+    gang = job.gang
+    if gang is None:
+        return ""
+    return gang.role or (f"rank {gang.rank} of {gang.size}" if of_all else f"rank {gang.rank}")
 
 
 def _pass_on(line: bytes, reporter: Reporter) -> None:

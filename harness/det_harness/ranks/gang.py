@@ -62,7 +62,7 @@ class Failures:
         """Say in an error which process it is of, where there are several."""
         if self._gang is None:
             return error
-        return error.model_copy(update={"rank": self._gang.rank})
+        return error.model_copy(update={"rank": self._gang.rank, "role": self._gang.role})
 
     @staticmethod
     def _claim(gang: Gang) -> bool:

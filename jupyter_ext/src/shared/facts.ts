@@ -178,9 +178,21 @@ export function slotsText({ slots }: Trial): string {
   return slots && slots.length > 1 ? `on ${slots.length} slots` : '';
 }
 
+/** `worker 1` where processes have roles, else `rank 1`; empty where there is one process only. */
+function processText({
+  rank,
+  role
+}: {
+  rank?: number | null;
+  role?: string | null;
+}): string {
+  return role ?? (typeof rank === 'number' ? `rank ${rank}` : '');
+}
+
 /** `[rank 1] loss 0.3`: a line of a log, with the process that wrote it where there are several. */
-export function lineText({ rank, text }: LogLine): string {
-  return typeof rank === 'number' ? `[rank ${rank}] ${text}` : text;
+export function lineText(line: LogLine): string {
+  const process = processText(line);
+  return process ? `[${process}] ${line.text}` : line.text;
 }
 
 /** ` at batch 30, in cell [4], line 2, on rank 1`; batches are counted from 1. */
@@ -193,8 +205,9 @@ export function whereText(error: UserErrorInfo): string {
   const place = [cell, error.file ?? ''].filter(Boolean).join(', ');
   const line =
     place && typeof error.line === 'number' ? `, line ${error.line}` : '';
-  const rank = typeof error.rank === 'number' ? `, on rank ${error.rank}` : '';
-  return when + (place ? `, in ${place}${line}` : '') + rank;
+  const process = processText(error);
+  const on = process ? `, on ${process}` : '';
+  return when + (place ? `, in ${place}${line}` : '') + on;
 }
 
 /** `Stopped: its kernel was restarted`. */

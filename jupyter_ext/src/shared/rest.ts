@@ -1513,13 +1513,16 @@ export interface components {
      * LogLine
      * @description A line of a trial's log; `id` increases over the whole master.
      *
-     *     `rank` is the process that has written it, None where there was one only, and for the master's own lines.
+     *     `rank` is the process that has written it, None where there was one only, and for the master's own lines;
+     *     `role` is what that process is, where processes have roles (``worker 1``).
      */
     LogLine: {
       /** Id */
       id: number;
       /** Rank */
       rank?: number | null;
+      /** Role */
+      role?: string | null;
       /** Run Id */
       run_id: string;
       /**
@@ -1906,7 +1909,8 @@ export interface components {
      * @description What made a run fail: an exception of the user's code, or something else.
      *
      *     `traceback` is the text to show: the user's frames, with cells by number and line. It is empty for what is not the
-     *     user's: a worker that was killed, say. `rank` is the process in which it was raised, None where there was one only.
+     *     user's: a worker that was killed, say. `rank` is the process in which it was raised, None where there was one only;
+     *     `role` is what that process is, where processes have roles (``worker 1``).
      *     `prompts` says whether `cell` is the number that the notebook shows; else it is the place among its code cells.
      */
     UserErrorInfo: {
@@ -1930,6 +1934,8 @@ export interface components {
       prompts: boolean;
       /** Rank */
       rank?: number | null;
+      /** Role */
+      role?: string | null;
       /** Traceback */
       traceback: string;
       /** Type */

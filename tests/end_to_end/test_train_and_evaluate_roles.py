@@ -1,0 +1,101 @@
+"""Unchanged code in the roles of ``TF_CONFIG``: chief, worker, ps and evaluator, to the end and with one killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from faults import Cluster, Gate, checkpoint_at, ended, running_cluster
+from unchanged_script import UNCHANGED
+
+from det_native.client.handles import Experiment
+from det_native.schema.states import ExperimentState
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+STEPS = 40
+ROLES = {"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A master of its own, which is also the one that handles in this process find."""
+    with running_cluster(tmp_path, "tf_estimator") as started:
+        monkeypatch.setenv("DET_HOME", str(started.home.path))
+        yield started
+
+
+def submitted(cluster: Cluster, arguments: str, *, trusted: bool, source: str = UNCHANGED) -> Experiment:
+    folder = cluster.folder / "code"
+    folder.mkdir(exist_ok=True)
+    (folder / "train.py").write_text(source)
+    distributed: dict[str, Any] = {"strategy": "tf_config", "roles": ROLES, "trusted_network": trusted}
+    config = {"entrypoint": f"train.py --steps {STEPS} --every 10 {arguments}", "distributed": distributed}
+    path = cluster.folder / "const.yaml"
+    path.write_text(json.dumps(config))
+    printed = cluster.det("experiment", "create", str(path), str(folder), "--json")
+    return cluster.attach(json.loads(printed.splitlines()[-1])["id"])
+
+
+def process_of(cluster: Cluster, rank: int) -> psutil.Process:
+    [found] = [one for one in cluster.processes() if f"rank-{rank}/work" in one.cwd()]
+    return found
+
+
+def assert_trained(experiment: Experiment) -> None:
+    [trial] = experiment.trials
+    assert trial.detail().batches == STEPS
+    assert [row["batch"] for row in trial.metrics("validation")][-1] == STEPS
+    steps = [row["batch"] for row in trial.metrics("training")]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == STEPS
+
+
+def test_all_roles_train_to_the_end(cluster: Cluster, tmp_path: Path) -> None:
+    experiment = submitted(cluster, "--model_dir model", trusted=False)
+    trial = ended(experiment, ExperimentState.COMPLETED)
+    assert trial.restarts == 0
+    assert_trained(experiment)
+    assert experiment.detail().config["resources"]["slots_per_trial"] == 2
+    lines = str(experiment.logs())
+    for role in ("chief", "worker 0", "ps 0", "evaluator"):
+        assert f"[{role}] " in lines
+    assert "[ps 0] INFO: The training is over: ps 0 ends." in lines
+    folder = Path(experiment.trials[0].checkpoints[-1].download(tmp_path / "checkpoint"))
+    assert len(list((folder / "export" / "last").iterdir())) == 1
+
+
+@pytest.mark.parametrize(("rank", "title"), [(1, "worker 0"), (2, "ps 0")])
+def test_a_lost_role_restarts_all_from_the_last_checkpoint(cluster: Cluster, gate: Gate, rank: int, title: str) -> None:
+    experiment = submitted(cluster, f"--stop chief25 --port {gate.port}", trusted=True)
+    visitor = gate.next()
+    checkpoint_at(experiment, 20)
+    process_of(cluster, rank).send_signal(signal.SIGKILL)
+    visitor.go()
+    while (visitor := gate.next()).text != "chief25":
+        visitor.go()
+    visitor.go()
+    trial = ended(experiment, ExperimentState.COMPLETED)
+    assert trial.restarts == 1
+    assert_trained(experiment)
+    lines = str(experiment.logs())
+    assert f"{title}: killed by signal 9" in lines
+    assert "continues from" in lines
+
+
+def test_a_failure_says_in_which_role_it_was(cluster: Cluster) -> None:
+    fails = UNCHANGED.replace(
+        "    def before_run(self, run_context):\n",
+        "    def before_run(self, run_context):\n"
+        "        if '\"worker\"' in os.environ['TF_CONFIG'].partition('\"task\"')[2]:\n"
+        "            raise ValueError('no more')\n",
+    )
+    trial = ended(submitted(cluster, "", trusted=False, source=fails), ExperimentState.ERROR)
+    assert trial.error is not None
+    assert (trial.error.type, trial.error.role) == ("ValueError", "worker 0")
+    assert trial.error.file == "train.py"
