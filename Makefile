@@ -7,6 +7,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 HOROVOD := $(VENV)/.horovod
+# Another Python with another Keras, for a part of the tests; where there is none, they are skipped with a line.
+VENV313 := .venv313
+TRIED313 := $(VENV)/.python313
 
 # Tests start hundreds of processes: each would compile all modules again where this is set.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,13 +21,20 @@ CHECK := -m "not slow"
 QUICK := -m "not long and not soak"
 LANES := -m "long and not soak"
 SOAK := -m "soak"
+# Files whose tests run on Python 3.13 with Keras 3 too: in the quick lane and in the longer one.
+PYTEST313 := -n $(WORKERS) --dist loadfile --max-worker-restart 0 -p no:cacheprovider
+QUICK313 := tests/keras3/test_keras3_training.py tests/schema tests/search
+LANES313 := tests/keras3 tests/keras/test_keras_exact_resume.py tests/keras/test_trial.py tests/keras/test_callbacks.py \
+	tests/keras/test_callback_state.py tests/keras/test_fit_call.py tests/local tests/capture/test_script_capture.py \
+	tests/capture/test_document.py tests/master/test_decide.py tests/master/test_routes.py \
+	tests/client/test_handles.py tests/client/test_tables.py tests/storage
 PATIENT := --timeout 7200 -o faulthandler_timeout=0
 
 FRONT_END := jupyter_ext
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
 	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs tools/build_hook.py
 
-.PHONY: help setup demo test quick-lane lanes soak soaking properties check quick-tests lab bench static lint types \
+.PHONY: help setup python313 demo test quick-lane quick-lane-313 lanes lanes-313 soak soaking properties check quick-tests lab bench static lint types \
 	openapi format clean front-end-check
 
 help:
@@ -32,6 +42,7 @@ help:
 	@echo "make test    all features, lint and types (15 minutes)    make check   the quick part of it (2 minutes)"
 	@echo "make lanes   longer tests (30 minutes)   make soak   exhaustive ones (hours)"
 	@echo "make lab     JupyterLab on notebooks/          make bench   speed ratios -> docs/performance.md"
+	@echo "make python313   Python 3.13 with Keras 3 in .venv313, for lanes-313, a part of make lanes"
 	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
 	@echo "make openapi the front end's types, after a change of the master's interface"
 
@@ -47,6 +58,12 @@ $(HOROVOD): $(STAMP) tools/horovod.sh
 		"To try again: VENV=$(VENV) sh tools/horovod.sh"
 	@touch $(HOROVOD)
 
+python313: $(TRIED313)
+
+$(TRIED313): $(STAMP) constraints-3.13.txt tools/python313.txt tools/python313.sh
+	@VENV313="$(VENV313)" sh tools/python313.sh
+	@touch $(TRIED313)
+
 demo: setup
 	$(BIN)/python tools/demo.py
 
@@ -54,11 +71,19 @@ demo: setup
 test: setup $(HOROVOD) $(FRONT_END)/node_modules
 	@$(MAKE) --no-print-directory --jobs 2 quick-lane static
 
-quick-lane: setup $(HOROVOD)
+quick-lane: setup $(HOROVOD) quick-lane-313
 	$(PYTEST) $(QUICK)
 
-lanes: setup $(HOROVOD)
+quick-lane-313: setup $(TRIED313)
+	@[ ! -e $(VENV313)/.installed ] || $(VENV313)/bin/python -m pytest $(QUICK313) $(PYTEST313) $(QUICK)
+
+lanes: setup $(HOROVOD) lanes-313
 	$(PYTEST) $(LANES)
+
+# The second run is of the backend JAX, which is fixed when Keras is imported.
+lanes-313: setup $(TRIED313)
+	@[ ! -e $(VENV313)/.installed ] || $(VENV313)/bin/python -m pytest $(LANES313) $(PYTEST313) -m "not soak"
+	@[ ! -e $(VENV313)/.installed ] || KERAS_BACKEND=jax $(VENV313)/bin/python -m pytest tests/keras3 $(PYTEST313) -m "not soak"
 
 soak: soaking properties
 
@@ -109,6 +134,6 @@ format: setup
 	cd $(FRONT_END) && npm run --silent format
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(VENV313) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -rf $(FRONT_END)/node_modules $(FRONT_END)/lib $(FRONT_END)/labextension $(FRONT_END)/.built
 	rm -f det_native/display/static/live.*

@@ -43,6 +43,8 @@ class Description:
         Beginnings of the names of environment variables that it reads while it is imported.
     gradient_means : tuple of str
         Values of ``distributed.backend`` by which ranks can average its gradients; without any it trains on one slot.
+    one_slot : str
+        Why it trains on one slot, and what trains on several: a sentence without its full stop.
     mixed_precision : bool
         Whether ``optimizations.mixed_precision`` has the model compute in half precision.
     without_effect : mapping
@@ -82,6 +84,7 @@ class Description:
     call_text: str = ""
     variables: tuple[str, ...] = ()
     gradient_means: tuple[str, ...] = ()
+    one_slot: str = ""
     mixed_precision: bool = False
     without_effect: Mapping[str, str] = field(default_factory=dict)
     not_in_one_process: str = ""

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
+
 from det_native.frameworks.description import Description
+
+try:
+    _GENERATION = int(version("keras").partition(".")[0])
+except PackageNotFoundError:
+    _GENERATION = 2
+
+# Without importing it: only its version is looked at.
+_OF_KERAS_3 = (
+    "Keras 3 trains on one slot; on several train tf.keras 2 (pip install 'det-native[keras2]', Python 3.11) and "
+    "PyTorch"
+)
 
 DESCRIPTION = Description(
     name="keras",
@@ -16,7 +29,8 @@ DESCRIPTION = Description(
     init="det_native.experimental.keras",
     call_text="det_native.experimental.document_keras:FitText",
     variables=("TF_", "XLA_", "KERAS_"),
-    gradient_means=("horovod",),
+    gradient_means=("horovod",) if _GENERATION < 3 else (),
+    one_slot="" if _GENERATION < 3 else _OF_KERAS_3,
     mixed_precision=True,
     without_effect={"optimizations.torch_compile": "for Keras: it is for the models of a PyTorchTrial"},
     not_in_one_process="a model of tf.keras has a process for each slot",

@@ -176,7 +176,7 @@ class Visit(tf.keras.callbacks.Callback):
 
 KERAS_FIT = """
 context = det.experimental.keras.init(configuration(hyperparameters=settings))
-layers = [tf.keras.layers.Dense(16, "relu", input_shape=(6,)), tf.keras.layers.Dropout(0.3)]
+layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dropout(0.3)]
 model = context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
 loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile(tf.keras.optimizers.Adam(0.01), loss)

@@ -36,7 +36,7 @@ def test_a_killed_worker_changes_nothing(
 TRIAL = """
 class Digits(det.keras.TFKerasTrial):
     def build_model(self):
-        layers = [tf.keras.layers.Dense(16, "relu", input_shape=(6,)), tf.keras.layers.Dropout(0.3)]
+        layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dropout(0.3)]
         model = self.context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(tf.keras.optimizers.Adam(0.01), loss)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from det_harness.frameworks.keras.controller import KerasController
+from det_harness.frameworks.keras.harness import controller_class
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.rng import seed_all
 from det_harness.trial.schedule import Schedule
@@ -135,7 +135,7 @@ class Session:
         services = Services(complete, self.schedule, self.recorder, self.folders, self._stop)
         services.validation_batches = self.validation_batches
         services.warm_start = self.warm_start
-        outcome = KerasController(call, services).run()
+        outcome = controller_class()(call, services).run()
         self.runs.append(Run(outcome, self.recorder, self.folders, call.model))
         return outcome.result
 

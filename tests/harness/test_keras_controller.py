@@ -161,7 +161,7 @@ def test_shuffling_orders_every_epoch_anew_and_takes_every_row_once(tmp_path: Pa
 
     for shuffle in (True, "batch"):
         seen.clear()
-        model = Reader([tf.keras.layers.Dense(1, input_shape=(1,))])
+        model = Reader([tf.keras.Input((1,)), tf.keras.layers.Dense(1)])
         model.compile("sgd", "mse")
         rows = np.arange(50.0).reshape(50, 1)
         session = Session(tmp_path / str(shuffle))

@@ -132,7 +132,7 @@ def test_a_checkpoint_of_other_layers_is_refused(tmp_path: Path) -> None:
     _, whole = run("arrays", tmp_path)
     session = Session(tmp_path)
     session.folders.resume = whole.folders.saved[0]
-    other = tf.keras.Sequential([tf.keras.layers.Dense(20, input_shape=(64,)), tf.keras.layers.Dense(10)])
+    other = tf.keras.Sequential([tf.keras.Input((64,)), tf.keras.layers.Dense(20), tf.keras.layers.Dense(10)])
     other.compile("adam", "sparse_categorical_crossentropy")
     x, y, _, _ = digits()
     with pytest.raises(CheckpointError, match="does not fit the model"):

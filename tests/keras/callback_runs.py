@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from det_harness.frameworks.keras.controller import KerasController
 from det_harness.frameworks.keras.definition import call_of
+from det_harness.frameworks.keras.harness import controller_class
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
@@ -41,7 +41,7 @@ def make_model(rate: float = 0.0) -> Any:
     """Return a compiled model with the same weights each time, with dropout if need be (not equal to plain Keras's)."""
     tf.keras.backend.clear_session()
     tf.keras.utils.set_random_seed(SEED)
-    layers = [tf.keras.layers.Dense(8, "relu", input_shape=(6,)), tf.keras.layers.Dropout(rate)]
+    layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dropout(rate)]
     model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)])
     compiled(model)
     return model
@@ -178,7 +178,7 @@ class Trainings:
         with inside(work):
             services.files = UserFiles(work, earlier=checkpoints.earlier)
             call = make(environment)
-            outcome = KerasController(call, services).run()
+            outcome = controller_class()(call, services).run()
         return Run(work, call.model, reports, schedule, outcome, call.callbacks())
 
 

@@ -14,6 +14,8 @@ import pytest
 import tensorflow as tf
 from callback_runs import Run, Trainings, equal
 
+from det_native.keras.generations import NUMBER
+
 pytestmark = pytest.mark.slow
 
 
@@ -87,7 +89,8 @@ def callbacks() -> list[Any]:
     ]
 
 
-TEXTS = ("log.csv", "log.txt", "waiting.txt", "own.csv")
+# With Keras 3's TensorFlow, what a GFile of TensorFlow buffers is not there when the checkpoint is taken.
+TEXTS = ("log.csv", "log.txt", "own.csv", *(("waiting.txt",) if NUMBER == 2 else ()))
 
 
 def assert_same(resumed: Run, whole: Run, state: Any) -> None:

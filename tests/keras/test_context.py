@@ -72,7 +72,7 @@ def test_each_of_several_models_is_tied_to_its_own_fit() -> None:
 
 def test_the_interception_survives_compile_and_add() -> None:
     calls = Calls()
-    model = calls.context.wrap_model(tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(4,))]))
+    model = calls.context.wrap_model(tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(2)]))
     model.compile("sgd", "mse")
     model.add(tf.keras.layers.Dense(1))
     model.compile("adam", "mae")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras_generation import only_keras_2
 
 import det_native as det
 from det_native.errors import (
@@ -150,6 +151,7 @@ def test_validation_data_are_read_in_as_many_threads_as_their_adapter_says(worke
         assert bool(started) == (count > 1), sequence.names
 
 
+@only_keras_2
 def test_validation_data_are_read_in_processes_where_their_adapter_says_so() -> None:
     asked: list[Any] = []
 

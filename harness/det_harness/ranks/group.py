@@ -65,6 +65,8 @@ def joined(
         yield OneProcess()
         return
     described = get_framework(framework)
+    if described.one_slot:
+        raise UnsupportedFeatureError(f"resources.slots_per_trial: {gang.size} is refused: {described.one_slot}.")
     if not described.gradient_means:
         titles = " and ".join(one.title for one in known_frameworks() if one.gradient_means)
         raise UnsupportedFeatureError(

@@ -103,7 +103,7 @@ def _state(callback: Any, parts: Parts, prefix: str, tracked: dict[str, Any]) ->
         return {"class": _kind(callback), "own": callback.get_state()}
     objects = {}
     for name, value in vars(callback).items():
-        if name in internals.SET_BY_KERAS or inspect.isroutine(value) or isinstance(value, _CODE):
+        if name in internals.SET_BY_KERAS or _is_of_the_program(value):
             continue
         if _is_plain(value):
             state["values"][name] = value
@@ -167,6 +167,13 @@ def _is_tracked(value: Any, known: set[int]) -> bool:
     """Return whether a value is, or consists of, objects with variables that TensorFlow saves and restores."""
     leaves = list(_leaves(value))
     return bool(leaves) and all(isinstance(leaf, _TRACKED) and id(leaf) not in known for leaf in leaves)
+
+
+def _is_of_the_program(value: Any) -> bool:
+    """Return whether the program makes a value again; a function that can be imported may as well be a setting."""
+    if isinstance(value, types.FunctionType) and value.__module__ != "__main__":
+        return getattr(sys.modules.get(value.__module__), value.__qualname__, None) is not value
+    return inspect.isroutine(value) or isinstance(value, _CODE)
 
 
 def _is_plain(value: Any) -> bool:

@@ -39,7 +39,7 @@ class KerasHarness(FrameworkHarness):
             from det_harness.frameworks.keras.definition import call_to_train
 
             payload = call_to_train(payload, services)
-        return _controller_class()(payload, services)
+        return controller_class()(payload, services)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return the model of a trial class or of a captured call, with the weights of a checkpoint."""
@@ -58,7 +58,7 @@ class KerasHarness(FrameworkHarness):
         _state().bring_back(call, directory)
 
 
-def _controller_class() -> type[KerasController]:
+def controller_class() -> type[KerasController]:
     """Return what trains with the generation of Keras, and the mode of TensorFlow, that this process has."""
     from det_native.keras.generations import NUMBER
 

@@ -88,8 +88,9 @@ def name_callback(error: BaseException) -> None:
     if calling is None or calling.tb_next is None or hasattr(error, "__notes__"):
         return
     values = calling.tb_frame.f_locals.values()
-    callback = next((each for each in values if isinstance(each, tf.keras.callbacks.Callback)), None)
-    names = (calling.tb_frame.f_code.co_name, *(each for each in values if isinstance(each, str)))
+    kind, list_of_all = tf.keras.callbacks.Callback, tf.keras.callbacks.CallbackList  # in Keras 3 one is the other
+    callback = next((each for each in values if isinstance(each, kind) and not isinstance(each, list_of_all)), None)
+    names = (calling.tb_frame.f_code.co_name.lstrip("_"), *(each for each in values if isinstance(each, str)))
     hook = next((each for each in names if each.startswith("on_")), None)
     if callback is not None and hook is not None:
         error.add_note(f"This was raised in {type(callback).__name__}.{hook}(), a callback of the training.")

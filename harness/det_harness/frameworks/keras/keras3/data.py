@@ -6,6 +6,7 @@ that begins at the right batch: the ``fit`` of Keras 3 begins only at epochs, an
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from det_native.keras.generations import BACKEND
 from det_native.keras.generations.keras3 import QUEUE_DEFAULTS, weighted
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
+
+logger = logging.getLogger("det_native")
 
 
 def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
@@ -83,23 +86,21 @@ class _OfStream(_Source):
 
 
 class _OfDataset(_Source):
-    """A Dataset for another backend: passes are begun again, for a shuffle draws its seeds at the beginning of one."""
+    """A Dataset for another backend than TensorFlow: its batches are read again from the first."""
 
     def __init__(self, call: FitCall) -> None:
-        self._call = call
+        self._weights = call.arguments["class_weight"]
+        self._dataset = call.training.x
 
     def batches(self, done: int) -> Iterator[Any]:
-        # One of its own: a Dataset that draws seeds begins with its first pass.
-        dataset = self._call.training.x
-        length, weights = int(dataset.cardinality()), self._call.arguments["class_weight"]
-        passes, skipped = divmod(done, length) if length > 0 else (0, done)
-        for _ in range(passes):
-            iter(dataset)
+        if done:
+            logger.info("Reading the first %d batches of the training Dataset again, to continue after them.", done)
+        number = 0
         while True:
-            for number, batch in enumerate(dataset):
-                if number >= skipped:
-                    yield weighted(tf.nest.map_structure(lambda tensor: tensor.numpy(), batch), weights)
-            skipped = 0
+            for batch in self._dataset:
+                number += 1
+                if number > done:
+                    yield weighted(tf.nest.map_structure(lambda tensor: tensor.numpy(), batch), self._weights)
 
 
 class _GeneratedFeed:
@@ -201,8 +202,10 @@ class _Reading(tf.keras.utils.PyDataset):  # type: ignore[misc]  # TensorFlow ha
 def _taken(stream: StreamBatches) -> Iterator[Any]:
     """Yield the batches of one validation, and no more of the generator."""
     for number in range(len(stream)):
-        yield weighted(stream.get(0, number), None)
-    stream.epoch_ended(0)
+        batch = stream.get(0, number)
+        if number == len(stream) - 1:  # not after it: Keras may ask for no more
+            stream.epoch_ended(0)
+        yield weighted(batch, None)
 
 
 def _once(view: View) -> Iterator[Any]:

@@ -43,11 +43,8 @@ class Keras3Callbacks(TrainingCallbacks):
         self._trained = controller.call.model
         super().__init__(controller, restored)
         self.callbacks: list[Any] = [each for each in self.callbacks if not isinstance(each, _OneAfterAnother)]
-        hooks = tf.keras.callbacks.Callback
         self._any_wants_batches = any(
-            type(each).on_train_batch_end is not hooks.on_train_batch_end
-            or type(each).on_batch_end is not hooks.on_batch_end
-            for each in self.callbacks
+            _is_own(each, name) for each in self.callbacks for name in ("on_train_batch_end", "on_batch_end")
         )
         self._offset = 0
         self._ends_after_part = self._without_validation = False
@@ -128,6 +125,12 @@ class Keras3Callbacks(TrainingCallbacks):
 
     def _epoch_is_whole(self) -> bool:
         return self._done - self._epoch_start >= self._controller.steps
+
+
+def _is_own(callback: Any, hook: str) -> bool:
+    """Return whether a callback has a hook of its own, in its class or, as a ``LambdaCallback``, in itself."""
+    found = getattr(callback, hook)
+    return getattr(found, "__func__", found) is not getattr(tf.keras.callbacks.Callback, hook)
 
 
 def _states(model: Any) -> Any:

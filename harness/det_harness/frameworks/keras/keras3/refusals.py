@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from det_native.errors import UnsupportedFeatureError
+from det_native.frameworks import get_framework
 from det_native.keras.generations import TITLE
 from det_native.schema.environment import TrialEnvironment
 
@@ -17,10 +18,8 @@ def refuse(environment: TrialEnvironment) -> None:
     UnsupportedFeatureError
     """
     if (slots := max(environment.slots, environment.ranks.size)) > 1:
-        raise UnsupportedFeatureError(
-            f"resources.slots_per_trial: {slots} is not there for {TITLE}: several slots train with tf.keras 2 "
-            "(pip install 'det-native[keras2]', Python 3.11) or PyTorch; set it to 1 here."
-        )
+        reason = get_framework("keras").one_slot
+        raise UnsupportedFeatureError(f"resources.slots_per_trial: {slots} is refused: {reason}.")
     optimizations = environment.config.get("optimizations") or {}
     if environment.managed and (frequency := int(optimizations.get("aggregation_frequency") or 1)) > 1:
         raise UnsupportedFeatureError(
