@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -44,6 +46,8 @@ class EstimatorContext(SharingContext):
         super().__init__(env, hvd_config)
         self.experimental = EstimatorExperimentalContext(env, hvd_config)
         self.wrapped_optimizers = 0
+        self._optimizers: list[Any] = []
+        self._tell_of_optimizer: Callable[[Any], None] | None = None
 
     def wrap_optimizer(self, optimizer: Any) -> Any:
         """Prepare an optimizer for the trial; call it right after the optimizer is made, and use what it returns.
@@ -64,4 +68,24 @@ class EstimatorContext(SharingContext):
                 "tf.keras.optimizers.legacy.Adagrad(0.05), or tf.compat.v1.train.AdagradOptimizer(0.05)."
             )
         self.wrapped_optimizers += 1
+        if isinstance(optimizer, _OPTIMIZERS):
+            return self._taken(optimizer)
+
+        @functools.wraps(optimizer, updated=())
+        def made(*args: Any, **kwargs: Any) -> Any:
+            return self._taken(optimizer(*args, **kwargs))
+
+        return made
+
+    def tell_of_optimizers(self, told: Callable[[Any], None]) -> None:
+        """Have `told` called with each optimizer that is wrapped, those that were wrapped before included."""
+        self._tell_of_optimizer = told
+        for optimizer in self._optimizers:
+            told(optimizer)
+
+    def _taken(self, optimizer: Any) -> Any:
+        if isinstance(optimizer, _OPTIMIZERS):
+            self._optimizers.append(optimizer)
+            if self._tell_of_optimizer is not None:
+                self._tell_of_optimizer(optimizer)
         return optimizer

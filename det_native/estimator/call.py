@@ -62,6 +62,14 @@ class EstimatorCall:
         """Whether validations come with the saves of the estimator's own RunConfig, as in TensorFlow."""
         return bool(self.estimator.config.save_checkpoints_steps) and not self._configured("min_validation_period")
 
+    @property
+    def evaluates_every(self) -> float | None:
+        """Seconds between two validations, where they come with the saves of a RunConfig that go by time."""
+        config = self.estimator.config
+        if config.save_checkpoints_steps or not config.save_checkpoints_secs:
+            return None
+        return None if self._configured("min_validation_period") else float(config.save_checkpoints_secs)
+
     def configuration_fills(self) -> dict[str, Any]:
         """Return what the call says about fields of the configuration, by dotted path; see ``assumed``.
 

@@ -61,6 +61,30 @@ class _All(MetricReducer):
         return self._function([value for values in per_slot_metrics for value in values or ()])
 
 
+class _Metric:
+    """A metric in the graph of one evaluation.
+
+    Attributes
+    ----------
+    last
+        What its reducer has returned last; None before the first batch.
+    per_slot : list or None
+        What those of all slots have, once that is gathered.
+    """
+
+    def __init__(self, state: MetricReducer) -> None:
+        self.state = state
+        self.last: Any = None
+        self.per_slot: list[Any] | None = None
+
+    def result(self) -> Any:
+        """Return the metric."""
+        per_slot = [self.last] if self.per_slot is None else self.per_slot
+        if not isinstance(self.state, _All):  # a slot without a batch has accumulated nothing
+            per_slot = [each for each in per_slot if each is not None]
+        return self.state.cross_slot_reduce(per_slot)
+
+
 class Metrics:
     """Makes the metrics of one trial.
 
@@ -75,26 +99,31 @@ class Metrics:
     def __init__(self) -> None:
         self.gather: Gather = lambda value: [value]
         self.error: BaseException | None = None
+        self._of_evaluation: list[_Metric] = []
+
+    def begin_evaluation(self) -> None:
+        """An evaluation begins, whose graph has metrics of its own."""
+        self._of_evaluation = []
+
+    def end_evaluation(self) -> None:
+        """All slots have seen their batches: gather what they have, in the same order on each."""
+        slots = self.gather([metric.last for metric in self._of_evaluation])
+        for metric, per_slot in zip(self._of_evaluation, zip(*slots, strict=True), strict=True):
+            metric.per_slot = list(per_slot)
 
     def make(self, metric: Any, reducer: Any, numpy_dtype: Any) -> tuple[Any, Any]:
         """See ``EstimatorExperimentalContext.make_metric``."""
         leaves, rebuild = _taken_apart(metric)
-        state = _fresh(reducer)
+        made = _Metric(_fresh(reducer))
+        self._of_evaluation.append(made)
         dtype = np.dtype(numpy_dtype)
-        last: list[Any] = [None]
 
         def accumulate(*values: Any) -> Any:
-            last[0] = self._guarded(lambda: state.accumulate(rebuild(values)))
+            made.last = self._guarded(lambda: made.state.accumulate(rebuild(values)))
             return np.int64(0)
 
         def result() -> Any:
-            def reduce() -> Any:
-                per_slot = self.gather(last[0])
-                if not isinstance(state, _All):  # a slot without a batch has accumulated nothing
-                    per_slot = [each for each in per_slot if each is not None]
-                return np.asarray(state.cross_slot_reduce(per_slot), dtype)
-
-            return self._guarded(reduce)
+            return self._guarded(lambda: np.asarray(made.result(), dtype))
 
         update = tf.compat.v1.py_func(accumulate, leaves, tf.int64, stateful=True, name="det_accumulate")
         value = tf.compat.v1.py_func(result, [], tf.as_dtype(dtype), stateful=True, name="det_reduce")

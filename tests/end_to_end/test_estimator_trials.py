@@ -21,6 +21,7 @@ from faults import (
     running_kernel,
 )
 
+from det_native.frameworks import has_horovod
 from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.slow
@@ -185,3 +186,19 @@ def test_train_and_evaluate_runs_here_and_there(kernel: Kernel, cluster: Cluster
     there = cluster.attach(kernel.submit(NATIVE.format(local=False) + "experiment = result"))
     ended(there, ExperimentState.COMPLETED)
     assert there.trials[0].metrics("validation")[-1]["loss"] == metrics["loss"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not has_horovod("tensorflow"), reason="Horovod for TensorFlow is not installed here.")
+def test_two_slots_train_here_and_there(kernel: Kernel, cluster: Cluster) -> None:
+    two = 'configuration() | {"resources": {"slots_per_trial": 2}, "optimizations": {"aggregation_frequency": 2}}'
+    there = cluster.attach(kernel.submit(f"experiment = det.experimental.create(Iris, {two})"))
+    done = kernel.run(f"here = det.experimental.create(Iris, {two}, local=True)")
+    assert done.text.count("eager: False") == 2
+    assert ended(there, ExperimentState.COMPLETED).restarts == 0
+    assert_complete_rows(there, BATCHES)
+    rows = kernel.value("here.trials[0].metrics()")
+    assert [row["loss"] for row in there.trials[0].metrics()] == [row["loss"] for row in rows]
+    assert kernel.value("answers(here)") == kernel.value(f"answers(det.attach({there.id}))")
+    names = {path.name for path in (cluster.home.path / "tensorboard").rglob("events.out.tfevents.*")}
+    assert len(names) >= 2

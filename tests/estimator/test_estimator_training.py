@@ -111,15 +111,18 @@ def test_metrics_of_ones_own_are_right_in_successive_evaluations(tmp_path: Path)
 
 def test_metrics_are_put_together_across_ranks() -> None:
     made = det.estimator.EstimatorExperimentalContext.from_config({})
-    made.metrics.gather = lambda value: [value, (30.0, 10), None]
+    made.metrics.gather = lambda values: [values, [(30.0, 10)], [None]]
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         value, update = made.make_metric({"values": tf.constant([1.0, 2.0])}, MyAvgMetricReducer(), np.float32)
         session.run(update)
+        made.metrics.end_evaluation()
         assert session.run(value) == pytest.approx(33 / 12)
-    made.metrics.gather = lambda value: [value, [np.array([5.0])], None]
+    made.metrics.begin_evaluation()
+    made.metrics.gather = lambda values: [values, [[np.array([5.0])]], [None]]
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         value, update = made.make_metric(tf.constant([1.0, 2.0]), lambda all_: np.hstack(all_).max(), np.float32)
         session.run(update)
+        made.metrics.end_evaluation()
         assert session.run(value) == 5.0
 
 

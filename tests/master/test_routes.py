@@ -46,11 +46,9 @@ def test_every_problem_of_a_configuration_is_told(master: Master) -> None:
 
 
 def test_what_comes_later_is_refused_by_name(master: Master) -> None:
-    config = configuration(resources={"slots_per_trial": 2})
-    wanted = body(master, config=config, bundle_id=master.bundle("estimator"))
-    told = refused(master.client.post("/api/v1/experiments", json=wanted), 422)
-    assert "slots_per_trial" in told.error
-    assert "1 slot now for estimator" in told.error
+    config = configuration(data_layer={"type": "s3", "bucket": "records"})
+    told = refused(master.client.post("/api/v1/experiments", json=body(master, config=config)), 422)
+    assert "data_layer: s3 (shared_fs, a folder that all machines see, works now)" in told.error
 
 
 def test_more_slots_than_there_are_is_refused_with_what_to_do(master: Master) -> None:

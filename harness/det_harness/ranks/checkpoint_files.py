@@ -5,11 +5,52 @@ A rank other than the first has them in ``ranks/<rank>/`` of the checkpoint.
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+from det_harness.ranks.communicator import Communicator
+from det_native.errors import CheckpointError
+
+logger = logging.getLogger("det_harness")
 
 _FOLDER = "ranks"
+
+
+def check_same(communicator: Communicator, progress: Any) -> None:
+    """See that all ranks have found the same checkpoint, or none, to continue from; a collective call.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    progress
+        What the checkpoint of this rank says of how far it is; None without one.
+
+    Raises
+    ------
+    CheckpointError
+    """
+    if any(other != progress for other in communicator.all_gather_object(progress)):
+        raise CheckpointError(
+            "The slots of the trial read different checkpoints, since the storage gave one of them to some slots "
+            "only. Look at the storage, then start the trial again."
+        )
+
+
+def own_folder(folder: Path, communicator: Communicator) -> Path | None:
+    """Return where a rank's own files lie; None, said once, if the checkpoint was made on another number of slots."""
+    made_by = count(folder)
+    if made_by == communicator.size:
+        return folder_of(folder, communicator.rank)
+    if communicator.rank == 0:
+        logger.warning(
+            "The checkpoint was made on %d slot(s), the trial has %d now: it goes on, but not with the same bits.",
+            made_by,
+            communicator.size,
+        )
+    return None
 
 
 def packed(write: Callable[[Path], None]) -> dict[str, bytes]:

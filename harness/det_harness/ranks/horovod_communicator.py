@@ -168,13 +168,19 @@ class _OfTorch(Arrays):
 
 
 class _OfTensorFlow(Arrays):
+    """Each operation in a graph and a session of its own: they are there too where eager execution is switched off.
+
+    Nor would eager ones do: TensorFlow keeps the kernel of such an operation, with the name that it had in the first
+    call, and two threads would send under one name.
+    """
+
     def __init__(self) -> None:
         import horovod.tensorflow
         import tensorflow as tf
 
         self._horovod: Any = horovod.tensorflow
         self._tf = tf
-        self._functions: dict[str, Callable[[Any], Any]] = {}
+        self._made: dict[str, Callable[[Any], Any]] = {}
         self.failures = (tf.errors.OpError, RuntimeError)
 
     def gather(self, array: Array, name: str) -> Array:
@@ -188,23 +194,20 @@ class _OfTensorFlow(Arrays):
         return lambda: sent  # TensorFlow has waited already
 
     def _run(self, operation: str, array: Array, name: str, **options: Any) -> Array:
-        # Not eagerly: TensorFlow keeps the kernel of an eager operation, with the name that it had in the first call,
-        # and two threads would send under one name.
         name = f"{name.partition('/')[0]}.{operation}.{array.dtype}"
-        function = self._functions.get(name)
-        if function is None:
-            function = self._functions[name] = self._made(operation, array, {"name": name, **options})
-        with self._tf.init_scope(), self._tf.device("CPU:0"):  # also where the user's code builds a graph
-            found: Array = function(self._tf.constant(array)).numpy()
+        call = self._made.get(name)
+        if call is None:
+            call = self._made[name] = self._make(operation, array, {"name": name, **options})
+        found: Array = call(array)
         return found
 
-    def _made(self, operation: str, array: Array, options: dict[str, Any]) -> Callable[[Any], Any]:
-        method = getattr(self._horovod, operation)
-        function = self._tf.function(
-            lambda tensor: method(tensor, **options),
-            input_signature=[self._tf.TensorSpec([None], array.dtype)],
-            autograph=False,
-        )
-        # Itself called, TensorFlow would take several of these for one that is traced again and again, and warn.
-        made: Callable[[Any], Any] = function.get_concrete_function()
-        return made
+    def _make(self, operation: str, array: Array, options: dict[str, Any]) -> Callable[[Any], Any]:
+        v1 = self._tf.compat.v1
+        with self._tf.Graph().as_default() as graph, self._tf.device("CPU:0"):
+            given = v1.placeholder(array.dtype, [None])
+            answer = getattr(self._horovod, operation)(given, **options)
+        # A GPU is left to the sessions of the training, with the options that those have.
+        call: Callable[[Any], Any] = v1.Session(
+            graph=graph, config=v1.ConfigProto(device_count={"GPU": 0}, use_per_session_threads=False)
+        ).make_callable(answer, [given])
+        return call

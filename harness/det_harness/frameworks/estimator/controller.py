@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,32 +11,28 @@ from typing import Any
 
 import tensorflow as tf
 
-from det_harness.frameworks.estimator import internals, saved_models
+from det_harness.frameworks.estimator import internals
+from det_harness.frameworks.estimator.checkpoints import EstimatorCheckpoints
 from det_harness.frameworks.estimator.data import Input, TrainingData
 from det_harness.frameworks.estimator.definition import Definition
+from det_harness.frameworks.estimator.evaluation import Evaluations
 from det_harness.frameworks.estimator.exports import Exports
+from det_harness.frameworks.estimator.gradients import Gradients
 from det_harness.frameworks.estimator.loop import NothingToTrainError, TrainingHook
-from det_harness.trial import activity, rng, state_files
+from det_harness.frameworks.estimator.model_files import Events, ModelFiles
+from det_harness.frameworks.estimator.ranks import Ranks, Variables
+from det_harness.frameworks.keras.wire import HorovodWire, NoWire
+from det_harness.ranks.communicator import lost
 from det_harness.trial.divergence import CAUSES
 from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Outcome, Services
-from det_native.errors import (
-    CheckpointCorruptError,
-    CheckpointError,
-    DivergedError,
-    InvalidDataError,
-    TrialDefinitionError,
-)
-from det_native.estimator.hooks import RunHook
+from det_native.errors import CheckpointError, DivergedError, InvalidDataError, TrialDefinitionError
 from det_native.keras.caches.reading import damage_behind
 from det_native.keras.context import seed_keras
 from det_native.tensorboard.place import writing_to
 
 logger = logging.getLogger("det_native")
-
-_FORMAT = 1
-_MODEL = "model.ckpt"
 
 
 class EstimatorController(TrainingPort):
@@ -58,18 +51,29 @@ class EstimatorController(TrainingPort):
     def __init__(self, definition: Definition, services: Services) -> None:
         self.definition = definition
         self.services = services
+        self.ranks = Ranks(services.communicator)
         self.driver = Driver(services, self)
-        self._hooks = definition.run_hooks
-        self._files = services.files
         self._hook: TrainingHook | None = None
         self._session: Any = None
+        self._variables: Variables | None = None
         self._until = 0
-        self._begun_at = time.monotonic()
-        self._evaluated_at: float | None = None
-        self._evaluated: tuple[int, dict[str, Any]] | None = None  # of which batch, and what was found
-        self._written = -1  # the batch of which the model's folder has the variables
-        definition.context.use_environment(services.environment)
-        definition.context.experimental.metrics.gather = services.communicator.all_gather_object
+        context = definition.context
+        context.use_environment(services.environment)
+        context.experimental.metrics.gather = services.communicator.all_gather_object
+        said = context.env.config.get("optimizations") or {}
+        size = services.communicator.size
+        self.gradients = Gradients(
+            HorovodWire(size, compress=bool(said.get("gradient_compression"))) if size > 1 else NoWire(),
+            frequency=int(said.get("aggregation_frequency", 1)),
+            average=bool(said.get("average_aggregated_gradients", True)),
+        )
+        self._averages = self.ranks.several and bool(said.get("average_training_metrics"))
+        context.tell_of_optimizers(self.gradients.hook)
+
+    @property
+    def averages(self) -> bool:
+        """Whether training metrics are reported as means over the ranks."""
+        return self._averages
 
     def run(self) -> Outcome:
         """Train to the end."""
@@ -80,15 +84,23 @@ class EstimatorController(TrainingPort):
                 self.definition.train_spec.max_steps,
             )
         with tempfile.TemporaryDirectory(prefix="det-estimator-") as folder, self._closing():
-            self._model_dir = Path(folder)
+            self._model = ModelFiles(Path(folder), self.ranks)
             with (
                 self.services.checkpoints.restore() as restored,
                 self._weights_of_another(restored) as weights,
                 writing_to(self.services.tensorboard),
             ):
                 self._estimator = self._rebuilt(weights)
-                self._exports = Exports(self.definition.exporters, self._model_dir)
+                exports = Exports(self.definition.exporters, self._model.folder)
+                self._exports = exports
+                self._evaluations = Evaluations(self.definition, self.services, self.ranks, exports, self._is_last)
+                self._events = self._events_of_trial()
+                self._checkpoints = EstimatorCheckpoints(
+                    self.definition, self.services, self.ranks, self._model, exports, self._events
+                )
                 self._restore(restored)
+                if self._events is not None:
+                    self._events.open(self.definition.eval_spec.name)
                 try:
                     self._train()
                 except BaseException:
@@ -100,15 +112,36 @@ class EstimatorController(TrainingPort):
         """Return whether the user's code, the master or a signal asks for an early end."""
         return self.services.stop_requested() or self.definition.context.stop_requested
 
+    def evaluation_asked(self) -> bool:
+        """Return whether it is time for an evaluation, where they go by time: on the first rank."""
+        return self.ranks.first and self._evaluations.asked()
+
+    def graph_ends(self) -> None:
+        """Add to the graph of the training, which is still the default one, what is needed in its session."""
+        self.gradients.prepare()
+        if self.ranks.several:
+            self._variables = Variables(self.ranks)
+        if self._events is not None:
+            self._events.add_graph(tf.compat.v1.get_default_graph())
+
     def session_begins(self, session: Any, saver: Any) -> None:
         """Take the session of the training, and what returns the saver of its variables."""
         self._session, self._saver = session, saver
+        self.gradients.begin(session)
+        if self._variables is not None:
+            self._variables.begin(session, self._checkpoints.own)
 
     def advance(self) -> bool:
         """Do all that is due before the next batch; returns whether there is one."""
-        if self.stop_asked():
+        if self.ranks.agree(self.stop_asked() or (self._hook is not None and self._hook.stop_wanted)):
             self.services.schedule.request_stop()
-        action = self.driver.advance()
+        return self._goes_on(self.driver.advance())
+
+    def evaluate_now(self) -> bool:
+        """Evaluate, and do all that is due before the next batch; returns whether there is one."""
+        return self._goes_on(self.driver.advance(self._evaluate()))
+
+    def _goes_on(self, action: Any) -> bool:
         if not isinstance(action, Train):
             return False
         self._until = action.until
@@ -126,38 +159,14 @@ class EstimatorController(TrainingPort):
     @contextmanager
     def validation(self) -> Iterator[dict[str, Any] | None]:
         """Evaluate the estimator as it is, in a graph and a session of its own."""
-        batch = self.services.schedule.progress.batches
-        if self._evaluated is None or self._evaluated[0] != batch:
-            if self._is_early():
-                yield None
-                return
-            self._evaluated = batch, self._evaluate()
-        yield self._evaluated[1]
+        yield self._evaluations.metrics(self._evaluate)
 
     def _evaluate(self) -> dict[str, Any]:
-        spec, most = self.definition.eval_spec, self.services.validation_batches
-        steps = most if spec.steps is None else min(spec.steps, most or spec.steps)
-        source = self._input(spec.input_fn, "The input_fn of the EvalSpec", tf.estimator.ModeKeys.EVAL)
+        source = self._input(
+            self.definition.eval_spec.input_fn, "The input_fn of the EvalSpec", tf.estimator.ModeKeys.EVAL
+        )
         with self._users_error():
-            found: dict[str, Any] = self._estimator.evaluate(
-                source.dataset if steps is not None else source.all_of_it,
-                steps=steps,
-                hooks=[*(spec.hooks or ()), _Counting()],
-                checkpoint_path=self._variables(),
-                name=spec.name,
-            )
-        self._evaluated_at = time.monotonic()
-        self._exports.export(self._estimator, self._variables(), found, last=self._is_last())
-        return found
-
-    def _is_early(self) -> bool:
-        """Return whether it is too early for another evaluation, where the EvalSpec's times count."""
-        spec = self.definition.eval_spec
-        if not self.definition.throttled or self._is_last():
-            return False
-        wait = spec.start_delay_secs if self._evaluated_at is None else spec.throttle_secs
-        since = self._begun_at if self._evaluated_at is None else self._evaluated_at
-        return time.monotonic() < since + float(wait)
+            return self._evaluations.make(self._estimator, self._files_of_variables(), source)
 
     def _is_last(self) -> bool:
         schedule = self.services.schedule
@@ -165,38 +174,24 @@ class EstimatorController(TrainingPort):
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""
-        batch = self.services.schedule.progress.batches
+        batch, session = self.services.schedule.progress.batches, self._session
         if self._exports and self._is_last() and not self.services.schedule.stop_requested:
             # What is exported after the last evaluation is to lie in the last checkpoint, which is taken before it.
-            self._evaluated = batch, self._evaluate()
-        listeners = list(self.definition.train_spec.saving_listeners or ())
+            self._evaluate()
+        listeners = list(self.definition.train_spec.saving_listeners or ()) if self.ranks.first else []
         for listener in listeners:
-            listener.before_save(self._session, batch)
-
-        def write(folder: Path) -> None:
-            prefix = self._variables()
-            for path in [*self._model_dir.glob(f"{Path(prefix).name}.*"), self._model_dir / "graph.pbtxt"]:
-                _link_or_copy(path, folder / path.name)
-            tf.compat.v1.train.update_checkpoint_state(str(folder), Path(prefix).name)
-            training = {"format": _FORMAT, "progress": self.services.schedule.snapshot()}
-            state_files.dump(folder, "training", training)
-            self.data.save(self._session, folder, batch)
-            rng.save(folder)
-            if self._files is not None:
-                self._files.save(folder)
-            saved_models.export(self._estimator, self.definition.serving, prefix, folder)
-            self._exports.save(folder)
-
-        told = [hook for hook in self._hooks if type(hook).on_checkpoint_end is not RunHook.on_checkpoint_end]
-
-        def tell(uuid: str, folder: Path) -> None:
-            for hook in told:
-                hook.on_checkpoint_end(str(folder))
-
-        self.services.checkpoints.save(batch, write, on_saved=tell if told else None)
-        for listener in listeners:
-            if listener.after_save(self._session, batch):
-                self.services.schedule.request_stop()
+            listener.before_save(session, batch)
+        variables = self._variables
+        self._checkpoints.save(
+            self._estimator,
+            self._files_of_variables(),
+            write_data=lambda folder: self.data.save(session, folder, batch),
+            gradients=self.gradients.state(session),
+            own=lambda: {} if variables is None else variables.save_own(session),
+        )
+        stops = [bool(listener.after_save(session, batch)) for listener in listeners]
+        if self.ranks.agree(any(stops)):
+            self.services.schedule.request_stop()
 
     def wait(self) -> None:
         """Block until every checkpoint is published."""
@@ -217,12 +212,14 @@ class EstimatorController(TrainingPort):
         """Return the user's estimator with a folder, a seed and a ``model_fn`` of ours around its own."""
         users = self.definition.estimator
         config = users.config.replace(
-            model_dir=str(self._model_dir),
+            model_dir=str(self._model.folder),
             tf_random_seed=self.services.environment.trial_seed,
             save_checkpoints_secs=None,
             save_checkpoints_steps=None,
             keep_checkpoint_max=1,
         )
+        if self.ranks.several:
+            config = config.replace(session_config=_on_its_gpu(config.session_config, self.services.environment.ranks))
 
         def model_fn(features: Any, labels: Any, mode: Any, config: Any) -> Any:
             # Layers of tf.keras draw the seeds of their weights from where earlier graphs of the process have left it.
@@ -248,33 +245,23 @@ class EstimatorController(TrainingPort):
                 "context.wrap_optimizer(optimizer) right after it is made, and give that to the estimator."
             )
 
+    def _events_of_trial(self) -> Events | None:
+        """Return where the first rank's event files go."""
+        folder = self.services.tensorboard if self.ranks.first else None
+        return None if folder is None else Events(folder, self._model.folder)
+
     def _restore(self, folder: Path | None) -> None:
-        schedule = self.services.schedule
         source = self._input(
             self.definition.train_spec.input_fn, "The input_fn of the TrainSpec", tf.estimator.ModeKeys.TRAIN
         )
-        self.data = TrainingData(source, folder)
-        if folder is None:
-            if self._files is not None:
-                self._files.begin()
-            return
-        schedule.restore(_progress_of(folder))
-        self._written = schedule.progress.batches
-        for path in folder.iterdir():
-            if path.name.startswith(f"{_MODEL}-") or path.name in ("checkpoint", "graph.pbtxt"):
-                shutil.copyfile(path, self._model_dir / path.name)
-        if self._files is not None:
-            self._files.restore(folder)
-            self._files.begin()
-        self._exports.restore(folder)
-        for hook in self._hooks:
-            hook.on_checkpoint_load(str(folder))
-        rng.load(folder)
+        self._checkpoints.open(folder)
+        self.data = TrainingData(source, self._checkpoints.own, self.services.schedule.progress.batches)
+        self._checkpoints.restore(folder, self.gradients.restore)
 
     def _train(self) -> None:
         schedule = self.services.schedule
         # Of a training that continues, all that is due already has its variables in files: it needs no session.
-        if self._written >= 0 and not self.advance():
+        if self._model.written >= 0 and not self.advance():
             return
         before = schedule.progress.batches
         try:
@@ -289,7 +276,7 @@ class EstimatorController(TrainingPort):
                 "The loss became NaN", f", with which tf.estimator ends a training. {CAUSES}", self._hook.done + 1
             ) from error
         except (ValueError, tf.errors.OpError) as error:
-            if (self._written >= 0 or self.services.warm_start is not None) and self._session is None:
+            if (self._model.written >= 0 or self.services.warm_start is not None) and self._session is None:
                 raise CheckpointError(
                     f"The checkpoint does not fit the estimator of {self.definition.name}: its variables have changed "
                     f"since. ({str(error).splitlines()[0]})"
@@ -309,16 +296,9 @@ class EstimatorController(TrainingPort):
         if self._hook is not None:
             self.services.schedule.trained(self._hook.done)
 
-    def _variables(self) -> str:
+    def _files_of_variables(self) -> str:
         """Return where the present variables lie in files, which are written first if they do not."""
-        batch = self.services.schedule.progress.batches
-        prefix = self._model_dir / f"{_MODEL}-{batch}"
-        if self._written != batch:
-            if not (self._model_dir / "graph.pbtxt").exists():
-                tf.io.write_graph(self._session.graph, str(self._model_dir), "graph.pbtxt")
-            self._saver().save(self._session, str(self._model_dir / _MODEL), global_step=batch)
-            self._written = batch
-        return str(prefix)
+        return self._model.variables(self._session, lambda: self._saver(), self.services.schedule.progress.batches)
 
     def _input(self, function: Any, what: str, mode: Any) -> Input:
         users = self.definition.estimator
@@ -332,6 +312,8 @@ class EstimatorController(TrainingPort):
         try:
             yield
         except tf.errors.OpError as error:
+            if self.ranks.several and "Horovod" in str(error):
+                raise lost(error) from error
             found = metrics.error or damage_behind(error)
             if found is not None:
                 raise found from error
@@ -344,30 +326,17 @@ class EstimatorController(TrainingPort):
         finally:
             # Estimator leaves its writers of event files open for whoever writes to the same folder next.
             tf.compat.v1.summary.FileWriterCache.clear()
-            for hook in self._hooks:
+            for hook in self.definition.run_hooks:
                 hook.on_trial_close()
 
 
-class _Counting(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow has no types
-    """Counts the batches of an evaluation as activity."""
-
-    def after_run(self, run_context: Any, run_values: Any) -> None:
-        activity.step()
-
-
-def _progress_of(folder: Path) -> dict[str, Any]:
-    try:
-        training = state_files.load(folder, "training")
-    except FileNotFoundError:
-        raise CheckpointCorruptError(f"{folder.name} is not a checkpoint of an estimator.") from None
-    if training["format"] != _FORMAT:
-        raise CheckpointCorruptError(f"{folder.name} has format {training['format']}; this version reads {_FORMAT}.")
-    progress: dict[str, Any] = training["progress"]
-    return progress
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # on another disk, or a file system without links
-        shutil.copyfile(source, target)
+def _on_its_gpu(config: Any, ranks: Any) -> Any:
+    """Return the configuration of a session that sees one GPU, where there are several: that of this slot."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) < 2:
+        return config
+    found = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+    if config is not None:
+        found.CopyFrom(config)
+    found.gpu_options.visible_device_list = str(ranks.local_rank % len(gpus))
+    return found

@@ -97,13 +97,15 @@ class TrainingData:
     source : Input
     folder : Path or None
         A checkpoint to continue from.
+    batch : int
+        The batches that were done before; without a folder, as many are read to begin with.
     """
 
-    def __init__(self, source: Input, folder: Path | None) -> None:
+    def __init__(self, source: Input, folder: Path | None, batch: int = 0) -> None:
         self._source = source
         self._base: bytes | None = None  # the last state that was whole
         self._base_batch = 0
-        self._saved_batch = 0
+        self._saved_batch = batch
         if folder is not None:
             position = state_files.load(folder, _NAME)
             state = position["state"]

@@ -39,6 +39,8 @@ class Definition:
         the EvalSpec count.
     throttled : bool
         Whether evaluations come with the estimator's saves, as seldom as the EvalSpec says.
+    evaluates_every : float or None
+        Seconds between two of these saves, where they go by time.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Definition:
     serving: dict[str, Callable[..., Any]] = field(default_factory=dict)
     native: bool = False
     throttled: bool = False
+    evaluates_every: float | None = None
 
     @property
     def run_hooks(self) -> list[RunHook]:
@@ -115,5 +118,6 @@ def definition_of_call(call: EstimatorCall) -> Definition:
         call.eval_spec,
         call.serving,
         native=True,
-        throttled=call.evaluates_at_saves,
+        throttled=call.evaluates_at_saves or call.evaluates_every is not None,
+        evaluates_every=call.evaluates_every,
     )

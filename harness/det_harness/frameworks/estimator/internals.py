@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import tensorflow as tf
+
 
 def warm_start_of(estimator: Any) -> Any:
     """Return what an estimator's variables start from (``warm_start_from``), as a constructor takes it."""
@@ -28,6 +30,16 @@ def is_in_control_flow(operation: Any) -> bool:
 def replace_input(operation: Any, index: int, tensor: Any) -> None:
     """Give an operation, of a graph that is still being built, another tensor as one of its inputs."""
     operation._update_input(index, tensor)
+
+
+def withdraw_stop(run_context: Any) -> None:
+    """Take back that a hook has requested a stop after this batch: the loop looks after all hooks have been asked."""
+    run_context._stop_requested = False
+
+
+def write_events_to(folder: str, writer: Any) -> None:
+    """Have Estimator write the event files of a folder with this writer, whose folder may be another one."""
+    tf.compat.v1.summary.FileWriterCache._cache[folder] = writer
 
 
 def best_of(exporter: Any) -> Any:

@@ -9,8 +9,11 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from det_harness.frameworks.estimator import internals
 from det_harness.frameworks.estimator.data import TrainingData
+from det_harness.frameworks.estimator.gradients import Gradients
 from det_harness.frameworks.estimator.randomness import BatchNumber, replace_random_operations
+from det_harness.frameworks.estimator.ranks import Ranks
 from det_harness.trial import activity
 from det_harness.trial.metrics import refuse_too_many, scalar
 from det_harness.trial.services import Services
@@ -25,6 +28,15 @@ class Training(Protocol):
 
     services: Services
     data: TrainingData
+    ranks: Ranks
+    gradients: Gradients
+
+    @property
+    def averages(self) -> bool:
+        """Whether training metrics are reported as means over the ranks."""
+
+    def graph_ends(self) -> None:
+        """Add to the graph of the training, which is still the default one, what is needed in its session."""
 
     def session_begins(self, session: Any, saver: Callable[[], Any]) -> None:
         """Take the session of the training, and what returns the saver of its variables."""
@@ -34,6 +46,12 @@ class Training(Protocol):
 
     def stop_asked(self) -> bool:
         """Return whether the user's code, the master or a signal asks for an early end."""
+
+    def evaluation_asked(self) -> bool:
+        """Return whether it is time for an evaluation, where they go by time."""
+
+    def evaluate_now(self) -> bool:
+        """Evaluate, and do all that is due before the next batch; returns whether there is one."""
 
 
 class NothingToTrainError(Exception):
@@ -61,6 +79,8 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         Batches done so far.
     until : int
         When the schedule is asked again.
+    stop_wanted : bool
+        Whether a hook of this rank has requested a stop, on which the ranks have not agreed yet.
     """
 
     def __init__(self, training: Training, spec: Any, done: int, until: int, listeners: Sequence[Any] = ()) -> None:
@@ -70,6 +90,7 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         self._spec = spec
         self._listeners = listeners
         self._begun = False
+        self.stop_wanted = False
         self._rows: list[tuple[int, dict[str, float | None]]] = []
         self._report_at = 0.0
 
@@ -80,7 +101,19 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         replace_random_operations(graph, self._batch, environment.trial_seed + environment.ranks.rank)
         for listener in self._listeners:
             listener.begin()
-        self._fetched = {"loss": self._spec.loss, **_scalar_summaries(graph)}
+        fetched = {"loss": self._spec.loss, **_scalar_summaries(graph)}
+        # What a rank asks for travels in the step, with the gradients.
+        self._asked = tf.compat.v1.placeholder_with_default(tf.zeros(2), (2,))
+        wire = self._training.gradients.wire
+        told = wire.add_up(self._asked, "det_native.told")
+        if self._training.averages:
+            names = {name: f"det_native.metrics.{number}" for number, name in enumerate(sorted(fetched))}
+            fetched = {
+                name: wire.add_up(tf.cast(value, tf.float32), names[name]) / wire.size
+                for name, value in fetched.items()
+            }
+        self._fetched = fetched, told
+        self._training.graph_ends()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         if self._begun:
@@ -95,19 +128,34 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
             raise NothingToTrainError
 
     def before_run(self, run_context: Any) -> Any:
-        return tf.estimator.SessionRunArgs(self._fetched, feed_dict={self._batch.tensor: self.done})
+        given: dict[Any, Any] = {self._batch.tensor: self.done}
+        if self._training.ranks.several:
+            given[self._asked] = [self.stop_wanted or self._training.stop_asked(), self._training.evaluation_asked()]
+        return tf.estimator.SessionRunArgs(self._fetched, feed_dict=given)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
+        training = self._training
         activity.step()
         self.done += 1
-        refuse_too_many(run_values.results, self.done, "The graph of model_fn()")
-        self._rows.append((self.done, {name: scalar(value) for name, value in run_values.results.items()}))
-        stop = run_context.stop_requested or self._training.stop_asked()
+        results, told = run_values.results
+        refuse_too_many(results, self.done, "The graph of model_fn()")
+        self._rows.append((self.done, {name: scalar(value) for name, value in results.items()}))
+        if training.ranks.several:
+            stop, evaluate = bool(told[0]), bool(told[1])
+            if run_context.stop_requested:  # by a hook of this rank: the others would wait for its next batch
+                internals.withdraw_stop(run_context)
+                self.stop_wanted = True
+        else:
+            stop, evaluate = run_context.stop_requested or training.stop_asked(), training.evaluation_asked()
         if stop:
-            self._training.services.schedule.request_stop()
+            training.services.schedule.request_stop()
         if stop or self.done >= self.until:
-            self._training.services.schedule.trained(self.done)
-            if not self._training.advance():
+            training.services.schedule.trained(self.done)
+            if not training.advance():
+                run_context.request_stop()
+        elif evaluate:
+            training.services.schedule.trained(self.done)
+            if not training.evaluate_now():
                 run_context.request_stop()
         elif time.monotonic() >= self._report_at:
             self.report()

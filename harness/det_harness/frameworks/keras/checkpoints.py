@@ -6,7 +6,6 @@ positions in data, gradients that are being gathered) is kept for each.
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +21,8 @@ from det_harness.trial import state_files
 from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
 from det_harness.trial.user_files import UserFiles
-from det_native.errors import CheckpointError
 from det_native.keras.callbacks import TensorBoard
 from det_native.keras.native import FitCall
-
-logger = logging.getLogger("det_harness")
 
 _GRADIENTS = "gradients"
 
@@ -67,11 +63,7 @@ class KerasCheckpoints:
             If the ranks found different ones.
         """
         progress = model_state.progress_of(folder) if folder is not None else None
-        if any(other != progress for other in self._communicator.all_gather_object(progress)):
-            raise CheckpointError(
-                "The slots of the trial read different checkpoints, since the storage gave one of them to some slots "
-                "only. Look at the storage, then start the trial again."
-            )
+        checkpoint_files.check_same(self._communicator, progress)
         self._files = self._files_to_keep()
         if folder is not None and progress is not None:
             self._open(folder, progress)
@@ -86,15 +78,7 @@ class KerasCheckpoints:
     def _open(self, folder: Path, progress: dict[str, Any]) -> None:
         self._services.schedule.restore(progress)
         self._folder = folder
-        rank, size, made_by = self._communicator.rank, self._communicator.size, checkpoint_files.count(folder)
-        if made_by == size:
-            self._own = checkpoint_files.folder_of(folder, rank)
-        elif rank == 0:
-            logger.warning(
-                "The checkpoint was made on %d slot(s), the trial has %d now: it goes on, but not with the same bits.",
-                made_by,
-                size,
-            )
+        self._own = checkpoint_files.own_folder(folder, self._communicator)
         if self._own is not None:
             self._validation_feed.restore(self._own)
 

@@ -1,0 +1,201 @@
+"""What the ranks of an estimator's trial do together: begin with the same variables, agree, put metrics together."""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from det_harness.ranks.communicator import Communicator
+from det_harness.trial import state_files
+from det_native.errors import TrialDefinitionError
+
+logger = logging.getLogger("det_native")
+
+_OWN = "own_variables"
+
+
+class Ranks:
+    """The ranks of a trial, or the one that there is: then nothing here costs anything.
+
+    Parameters
+    ----------
+    communicator : Communicator
+
+    Attributes
+    ----------
+    several : bool
+    first : bool
+        Whether this is the first, which reports, exports and writes checkpoints.
+    """
+
+    def __init__(self, communicator: Communicator) -> None:
+        self.several = communicator.size > 1
+        self.first = communicator.rank == 0
+        self.communicator = communicator
+
+    def agree(self, flag: bool) -> bool:
+        """Return whether a flag is set on any rank; a collective call."""
+        return self.communicator.all_reduce_any(flag)()[0] if self.several else flag
+
+    def firsts(self, decide: Callable[[], bool]) -> bool:
+        """Return what the first rank decides; a collective call."""
+        return bool(self.communicator.broadcast_object(decide() if self.first else None))
+
+    def files_of_first(self, prefix: Path) -> Path:
+        """Return where the first rank's files of this prefix lie; a collective call.
+
+        On another machine they are copied to `prefix`, which is this rank's own.
+        """
+        if not self.several:
+            return prefix
+        found = Path(self.communicator.broadcast_object(str(prefix)))
+        index = found.with_name(f"{found.name}.index")
+        if not self.agree(not index.is_file()):
+            return found
+        content = {path.name: path.read_bytes() for path in prefix.parent.glob(f"{prefix.name}.*")} if self.first else 0
+        for name, data in self.communicator.broadcast_object(content).items():
+            if not self.first:
+                (prefix.parent / name).write_bytes(data)
+        return prefix
+
+    def merged(self, metrics: Mapping[str, Any], batches: int) -> dict[str, Any]:
+        """Return the metrics of an evaluation over all ranks; a collective call.
+
+        Those whose variables were added up, or that a reducer has made, are the same on all; of others the mean is
+        taken, over the ranks that had data.
+        """
+        if not self.several:
+            return dict(metrics)
+        parts = self.communicator.all_gather_object((dict(metrics), batches))
+        counted = [part for part, seen in parts if seen] or [parts[0][0]]
+        return {name: _mean([part[name] for part in counted if name in part]) for name in counted[0]}
+
+
+class Variables:
+    """The variables of a training's graph, over the ranks: made in the graph, before it is final.
+
+    What is trained is the same on all. What is not (moving means, say) is each rank's own.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        import horovod.tensorflow as horovod
+
+        self._ranks = ranks
+        variables = [each for each in tf.compat.v1.global_variables() if _is_number(each)]
+        trained = {each.name for each in tf.compat.v1.trainable_variables()}
+        self._shapes = [(each.name, each.shape.as_list(), each.dtype.name) for each in variables]
+        self._broadcast = [
+            tf.compat.v1.assign(each, horovod.broadcast(each, 0, name=f"det_native.begin.{number}"))
+            for number, each in enumerate(variables)
+        ]
+        own = [each for each in variables if each.name not in trained]
+        self._own = {each.name: each for each in own}
+        self._given = {each.name: tf.compat.v1.placeholder(each.dtype.base_dtype, each.shape) for each in own}
+        self._assign = {each.name: tf.compat.v1.assign(each, self._given[each.name]) for each in own}
+
+    def begin(self, session: Any, own: Path | None) -> None:
+        """Have all begin with the first rank's values; then with what is this rank's own, from a checkpoint's folder.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the ranks have built different graphs.
+        """
+        for rank, shapes in enumerate(self._ranks.communicator.all_gather_object(self._shapes)):
+            if shapes != self._shapes:
+                raise TrialDefinitionError(
+                    f"The slots have made different models: the one of slot {rank} has {len(shapes)} variables of "
+                    f"other names or shapes than the {len(self._shapes)} here. Build the same model on each; what "
+                    "differs by slot is data."
+                )
+        session.run(self._broadcast)
+        if own is None or not (own / f"{_OWN}.json").exists():
+            return
+        values = {name: value for name, value in state_files.load(own, _OWN).items() if name in self._assign}
+        if values:
+            session.run(
+                [self._assign[name] for name in values], {self._given[name]: value for name, value in values.items()}
+            )
+
+    def save_own(self, session: Any) -> dict[str, Any]:
+        """Return, on other ranks than the first, what differs from the first rank's; a collective call."""
+        values = session.run(self._own)
+        sums = {name: zlib.crc32(np.ascontiguousarray(value).tobytes()) for name, value in values.items()}
+        of_first = self._ranks.communicator.broadcast_object(sums)
+        return {name: value for name, value in values.items() if sums[name] != of_first.get(name)}
+
+
+def write_own(folder: Path, values: Mapping[str, Any]) -> None:
+    """Write what :meth:`Variables.save_own` has returned."""
+    if values:
+        state_files.dump(folder, _OWN, {name: np.asarray(value) for name, value in values.items()})
+
+
+class EvaluationHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow has no types
+    """Adds the variables of metrics up over the ranks, at the end of an evaluation, before their values are read.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    gather : callable
+        Called then: what reducers have is gathered.
+    """
+
+    def __init__(self, ranks: Ranks, gather: Callable[[], None]) -> None:
+        self._ranks = ranks
+        self._gather = gather
+
+    def begin(self) -> None:
+        if not self._ranks.several:
+            return
+        found = dict.fromkeys(tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.METRIC_VARIABLES))
+        self._variables = [each for each in found if _is_number(each)]
+        self._given = [tf.compat.v1.placeholder(each.dtype.base_dtype, each.shape) for each in self._variables]
+        pairs = zip(self._variables, self._given, strict=True)
+        self._assign = [tf.compat.v1.assign(each, given) for each, given in pairs]
+
+    def end(self, session: Any) -> None:
+        self._gather()
+        if not self._ranks.several:
+            return
+        values = session.run(self._variables)
+        parts = self._ranks.communicator.all_gather_object(values)
+        if any([np.shape(value) for value in part] != [np.shape(value) for value in values] for part in parts):
+            logger.warning("The slots have different metrics: what is reported is the mean of theirs.")
+            return
+        columns = zip(self._variables, zip(*parts, strict=True), strict=True)
+        added = [_added(variable, column) for variable, column in columns]
+        session.run(self._assign, dict(zip(self._given, added, strict=True)))
+
+
+def _added(variable: Any, values: Sequence[Any]) -> Any:
+    """Return what a metric's variable has over all ranks, as TensorFlow's own strategies put it together."""
+    if variable.aggregation == tf.VariableAggregation.ONLY_FIRST_REPLICA:
+        return values[0]
+    added = np.sum(values, axis=0, dtype=np.asarray(values[0]).dtype)
+    return added / len(values) if variable.aggregation == tf.VariableAggregation.MEAN else added
+
+
+def _is_number(variable: Any) -> bool:
+    kind = variable.dtype.base_dtype
+    return bool(kind.is_floating or kind.is_integer or kind.is_bool)
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    first = values[0]
+    if all(np.array_equal(each, first) for each in values):
+        return first
+    try:
+        return np.mean([np.asarray(each, float) for each in values], axis=0)[()]
+    except (TypeError, ValueError):
+        return first
