@@ -46,7 +46,7 @@ def test_every_problem_of_a_configuration_is_told(master: Master) -> None:
 
 
 def test_what_comes_later_is_refused_by_name(master: Master) -> None:
-    config = configuration(data_layer={"type": "s3", "bucket": "records"})
+    config = configuration(data_layer={"type": "s3", "bucket": "records", "bucket_directory_path": "x"})
     told = refused(master.client.post("/api/v1/experiments", json=body(master, config=config)), 422)
     assert "data_layer: s3 (shared_fs, a folder that all machines see, works now)" in told.error
 
