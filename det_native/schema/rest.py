@@ -196,7 +196,8 @@ class Trial(_Answer):
     `slots` are those that it holds at the moment: it runs as one process on each. `notice` is what is to be known of it
     beside its state: what it waits for, or that it has continued from an earlier checkpoint than its last one.
     `warning` is what has happened in its training and is no failure, such as a loss that became NaN. `warm_start` is
-    the checkpoint of another trial whose weights it begins with.
+    the checkpoint of another trial whose weights it begins with. `stages` are the lengths to which a search that
+    decides in stages has had it trained, in the unit of the search, the last being that of now; empty for others.
     """
 
     id: int
@@ -217,6 +218,7 @@ class Trial(_Answer):
     notice: str = ""
     warning: str | None = None
     warm_start: str | None = None
+    stages: list[int] = Field(default_factory=list)
 
 
 class MetricRow(_Answer):

@@ -98,6 +98,7 @@ trials = Table(
     Column("run_id", String(32), nullable=True),
     Column("target_batches", BigInteger, nullable=False),
     Column("units", BigInteger, nullable=True),
+    Column("stages", JSON, nullable=True),
     Column("warm_start", String(64), nullable=True),
     Column("best_validation", Double, nullable=True),
     Column("error", JSON, nullable=True),

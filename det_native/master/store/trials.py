@@ -43,6 +43,7 @@ def create(
             restarts=0,
             target_batches=target_batches,
             units=units,
+            stages=None if units is None else [units],
             warm_start=warm_start,
             created=now(),
         )
@@ -105,7 +106,9 @@ def with_request(connection: Connection, experiment_id: int, request: int) -> re
 
 def extend(transaction: Transaction, trial_id: int, *, units: int, target_batches: int) -> None:
     """Have a trial that has come to the end of a stage wait for slots again, to train on."""
-    update_row(transaction, trial_id, state=TrialState.QUEUED, ended=None, units=units, target_batches=target_batches)
+    before = transaction.connection.execute(select(trials.c.stages).where(trials.c.id == trial_id)).scalar() or []
+    more = {"units": units, "stages": [*before, units], "target_batches": target_batches}
+    update_row(transaction, trial_id, state=TrialState.QUEUED, ended=None, **more)
 
 
 def by_request(connection: Connection, experiment_id: int) -> dict[int, rest.Trial]:
@@ -196,6 +199,7 @@ def _trial(row: Row[Any]) -> rest.Trial:
         target_batches=row.target_batches,
         best_validation=row.best_validation,
         warm_start=row.warm_start,
+        stages=row.stages or [],
         error=row.error,
         created=row.created,
         started=row.started,

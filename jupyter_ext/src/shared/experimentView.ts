@@ -7,6 +7,7 @@ import { LogSection } from './logSection';
 import { shownTrial } from './facts';
 import type { Checkpoint, ExperimentSource, ExperimentView } from './model';
 import { isTerminal } from './model';
+import { SearchSection } from './searchSection';
 import { CheckpointsSection, FailureSection, TrialsSection } from './sections';
 import { hasEnded } from './view';
 import { connectionText, missingText, TEXTS } from './texts';
@@ -37,6 +38,7 @@ export class ExperimentElement {
   private readonly _parts: readonly Part[];
   private readonly _sections: readonly Part[];
   private readonly _charts = new ChartGrid();
+  private readonly _search = new SearchSection();
   private readonly _log: LogSection;
   private readonly _unsubscribe: () => void;
   private _frame = 0;
@@ -52,6 +54,7 @@ export class ExperimentElement {
     this._sections = [
       new TrialsSection(trialId => {
         this._charts.highlight(trialId);
+        this._search.highlight(trialId);
         this._log.highlight(trialId);
       }),
       new CheckpointsSection(page, options.onLoad),
@@ -62,6 +65,7 @@ export class ExperimentElement {
       new Notice(source),
       new FailureSection(),
       this._charts,
+      this._search,
       ...this._sections
     ];
     this.root = make('section', `det-view${page ? ' det-page' : ''}`, {
@@ -82,6 +86,7 @@ export class ExperimentElement {
     this._unsubscribe();
     cancelAnimationFrame(this._frame);
     this._charts.dispose();
+    this._search.dispose();
     this._log.dispose();
     this.root.remove();
   }

@@ -61,3 +61,21 @@ function pairsOf(hparams: Hparams, prefix = ''): Pair[] {
           };
     });
 }
+
+/** All values by their whole names, in alphabetical order, `h2` before `h10`. */
+export function flatHparams(
+  hparams: Hparams,
+  prefix = ''
+): Array<[string, unknown]> {
+  return Object.entries(hparams)
+    .sort(([one], [other]) => (natural(one) < natural(other) ? -1 : 1))
+    .flatMap(([last, value]): Array<[string, unknown]> =>
+      isGroup(value)
+        ? flatHparams(value, `${prefix}${last}.`)
+        : [[prefix + last, value]]
+    );
+}
+
+function isGroup(value: unknown): value is Hparams {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}

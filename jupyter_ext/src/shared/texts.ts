@@ -149,6 +149,7 @@ export const TEXTS = {
   noCurvesEnded: 'There are no curves of its metrics.',
   noNumbers: 'All values are NaN or infinite: there is nothing to draw.',
   noTrials: 'No trial has started yet.',
+  noSearchValues: 'No trial has been validated yet.',
   noCheckpoints: 'No checkpoint yet.',
   noCheckpointsEnded: 'No checkpoint was written.',
   noLogs: 'No output yet.',

@@ -57,7 +57,7 @@ describe('the parts', () => {
         trial({ id: 4, hparams: {}, restarts: 2 })
       ]
     });
-    expect(text('summary').split('|')[0]).toBe('Trials (2)');
+    expect(text('summary').split('|')[1]).toBe('Trials (2)');
     const cells = text('[aria-label=Trials] tbody td').split('|');
     expect(cells.slice(0, 5)).toEqual([
       '3',

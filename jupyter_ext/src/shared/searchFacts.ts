@@ -1,0 +1,211 @@
+/** What a search has come to: best value over time, rungs, and values of hyperparameters beside the metric. Pure. */
+
+import { formatValue } from './format';
+import { flatHparams } from './hparams';
+import type { ExperimentDetail, ExperimentView, Trial } from './model';
+import { isTerminal } from './model';
+
+/** Of more hyperparameters than these, the others are only named. */
+export const MOST_AXES = 12;
+
+/** A trial that has a value of the searcher's metric. */
+export interface SearchPoint {
+  readonly trial: Trial;
+  readonly value: number;
+  readonly hparams: ReadonlyMap<string, unknown>;
+}
+
+/** Places of values on an axis, from 0 to 1; of what are no numbers, one place for each. */
+export interface SearchAxis {
+  readonly name: string;
+  /** Texts at the two ends, or one for each value that is no number. */
+  readonly labels: ReadonlyArray<{ readonly place: number; text: string }>;
+  place(value: unknown): number | null;
+}
+
+/** A trial that has ended, and the best value of all that had ended by then. */
+export interface BestStep {
+  readonly trialId: number;
+  readonly seconds: number;
+  readonly value: number;
+  readonly best: number;
+}
+
+/** What became of the trials of one length. */
+export interface Rung {
+  readonly length: number;
+  readonly promoted: readonly number[];
+  readonly stopped: readonly number[];
+  readonly training: readonly number[];
+}
+
+/** Whether there is a search to be seen: several trials, of which not each is an experiment for itself. */
+export function isSearch({ experiment, trials, trialId }: ExperimentView) {
+  return trialId === 0 && experiment !== null && trials.length > 1;
+}
+
+/** The trials that have a number as their best value, worst first: what is drawn last lies above. */
+export function pointsOf({
+  experiment,
+  trials
+}: ExperimentView): SearchPoint[] {
+  const sign = experiment?.smaller_is_better === false ? -1 : 1;
+  return trials
+    .filter(
+      ({ best_validation: value }) => value !== null && Number.isFinite(+value)
+    )
+    .map(trial => ({
+      trial,
+      value: Number(trial.best_validation),
+      hparams: new Map(flatHparams(trial.hparams))
+    }))
+    .sort((one, other) => sign * (other.value - one.value));
+}
+
+/** Names of the hyperparameters that have more than one value. */
+export function differingNames(trials: readonly Trial[]): string[] {
+  const found = new Map<string, Set<string>>();
+  for (const { hparams } of trials) {
+    for (const [name, value] of flatHparams(hparams)) {
+      const values = found.get(name) ?? new Set();
+      found.set(name, values.add(JSON.stringify(value)));
+    }
+  }
+  return [...found].filter(([, { size }]) => size > 1).map(([name]) => name);
+}
+
+/** Whether a hyperparameter is searched over powers. */
+export function isLogarithmic(
+  experiment: ExperimentDetail | null,
+  name: string
+): boolean {
+  let space: unknown = experiment?.config.hyperparameters;
+  for (const part of name.split('.')) {
+    space = (space as Record<string, unknown> | undefined)?.[part];
+  }
+  return (space as { type?: unknown } | undefined)?.type === 'log';
+}
+
+export function axisOf(
+  name: string,
+  values: readonly unknown[],
+  logarithmic = false
+): SearchAxis {
+  if (values.every(value => typeof value === 'number')) {
+    return numericAxis(name, values, logarithmic);
+  }
+  const texts = [...new Set(values.map(formatValue))].sort();
+  const at = (index: number) =>
+    texts.length > 1 ? index / (texts.length - 1) : 0.5;
+  return {
+    name,
+    labels: texts.map((text, index) => ({ place: at(index), text })),
+    place: value => {
+      const index = texts.indexOf(formatValue(value));
+      return index < 0 ? null : at(index);
+    }
+  };
+}
+
+function numericAxis(
+  name: string,
+  values: readonly number[],
+  logarithmic: boolean
+): SearchAxis {
+  const low = values.reduce((one, other) => Math.min(one, other), Infinity);
+  const high = values.reduce((one, other) => Math.max(one, other), -Infinity);
+  const scale = logarithmic && low > 0 ? Math.log : (value: number) => value;
+  const span = scale(high) - scale(low);
+  const ends =
+    low === high
+      ? [[0.5, low]]
+      : [
+          [0, low],
+          [1, high]
+        ];
+  return {
+    name,
+    labels: (values.length > 0 ? ends : []).map(([place = 0, value]) => ({
+      place,
+      text: formatValue(value)
+    })),
+    place: value =>
+      typeof value !== 'number'
+        ? null
+        : span > 0
+          ? (scale(value) - scale(low)) / span
+          : 0.5
+  };
+}
+
+/** Each trial that has ended with a value, in order of time since the first one was made. */
+export function bestSoFar(view: ExperimentView): BestStep[] {
+  const begun = Math.min(
+    ...view.trials.map(({ created }) => Date.parse(created))
+  );
+  const smaller = view.experiment?.smaller_is_better !== false;
+  let best = smaller ? Infinity : -Infinity;
+  return pointsOf(view)
+    .filter(({ trial }) => typeof trial.ended === 'string')
+    .map(({ trial, value }) => ({
+      trialId: trial.id,
+      seconds: (Date.parse(trial.ended ?? '') - begun) / 1000,
+      value
+    }))
+    .sort((one, other) => one.seconds - other.seconds)
+    .map(step => {
+      best = smaller ? Math.min(best, step.value) : Math.max(best, step.value);
+      return { ...step, best };
+    });
+}
+
+/** The lengths at which a search in stages decides, longest first; none where all trials have one length. */
+export function rungsOf({ trials }: ExperimentView): Rung[] {
+  const lengths = [...new Set(trials.flatMap(({ stages = [] }) => stages))];
+  if (lengths.length < 2) {
+    return [];
+  }
+  const ids = (found: readonly Trial[]) => found.map(({ id }) => id);
+  return lengths
+    .sort((one, other) => other - one)
+    .map(length => {
+      const last = trials.filter(({ stages }) => stages?.at(-1) === length);
+      return {
+        length,
+        promoted: ids(
+          trials.filter(
+            ({ stages }) => stages?.includes(length) && stages.at(-1) !== length
+          )
+        ),
+        stopped: ids(last.filter(({ state }) => isTerminal(state))),
+        training: ids(last.filter(({ state }) => !isTerminal(state)))
+      };
+    });
+}
+
+const MOST_NAMED = 8;
+
+/** `promoted: trials 3, 5 and 2 others`; empty where there are none. */
+export function namedTrials(word: string, ids: readonly number[]): string {
+  if (ids.length === 0) {
+    return '';
+  }
+  const named = ids.slice(
+    0,
+    ids.length > MOST_NAMED ? MOST_NAMED - 1 : MOST_NAMED
+  );
+  const others = ids.length - named.length;
+  const more = others > 0 ? ` and ${others} others` : '';
+  return `${word}: trial${ids.length > 1 ? 's' : ''} ${named.join(', ')}${more}`;
+}
+
+/** The unit of the search's lengths: `epochs`. */
+export function unitOf(experiment: ExperimentDetail | null): string {
+  const { searcher } = (experiment?.config ?? {}) as {
+    searcher?: { max_length?: unknown };
+  };
+  const length = searcher?.max_length;
+  return length !== null && typeof length === 'object'
+    ? (Object.keys(length)[0] ?? 'batches')
+    : 'batches';
+}
