@@ -186,10 +186,32 @@ class TrialContext:
         return value
 
 
+class ControllerClass:
+    """The value of ``trial_controller_class``: what trains such a trial, imported when it is first looked at.
+
+    Parameters
+    ----------
+    framework : str
+        The name of its framework.
+    """
+
+    def __init__(self, framework: str) -> None:
+        self._framework = framework
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """Return the class."""
+        from det_native.frameworks.description import resolve
+
+        harness_of: Any = resolve("det_harness.frameworks.base:harness_of")
+        return harness_of(self._framework).controller_class()
+
+
 class Trial:
     """Base of the trial classes that users write (``PyTorchTrial``, ``TFKerasTrial``, ``EstimatorTrial``)."""
 
     trial_context_class: ClassVar[type[TrialContext]] = TrialContext
+    #: What trains it. A trial class may name a subclass of its framework's own.
+    trial_controller_class: ClassVar[Any] = None
 
     def __init__(self, context: TrialContext) -> None:
         """Initialise the trial; subclasses make their models and optimizers here."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from det_native.estimator.trial_context import EstimatorTrialContext
-from det_native.trial import Trial
+from det_native.trial import ControllerClass, Trial
 
 
 class EstimatorTrial(Trial, ABC):
@@ -37,6 +37,7 @@ class EstimatorTrial(Trial, ABC):
     """
 
     trial_context_class: ClassVar[type[EstimatorTrialContext]] = EstimatorTrialContext
+    trial_controller_class: ClassVar[Any] = ControllerClass("estimator")
 
     def __init__(self, context: EstimatorTrialContext) -> None:
         """Initialise what the methods share; keep `context`."""

@@ -14,7 +14,7 @@ from det_native.errors import ArgumentError
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.switches import suppressed
 from det_native.keras.trial_context import TFKerasTrialContext
-from det_native.trial import Trial, TrialContext
+from det_native.trial import ControllerClass, Trial, TrialContext
 
 
 class _Made(ABCMeta):
@@ -96,6 +96,7 @@ class TFKerasTrial(Trial, metaclass=_Made):
     """
 
     trial_context_class: ClassVar[type[TFKerasTrialContext]] = TFKerasTrialContext
+    trial_controller_class: ClassVar[Any] = ControllerClass("keras")
 
     def __init__(
         self, trial_context: TFKerasTrialContext | None = None, *, context: TFKerasTrialContext | None = None

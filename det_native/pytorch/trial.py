@@ -12,7 +12,7 @@ from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.data import DataLoader
 from det_native.pytorch.nesting import TorchData, data_length
 from det_native.pytorch.reducer import Reducer
-from det_native.trial import Trial
+from det_native.trial import ControllerClass, Trial
 
 
 class PyTorchTrial(Trial, ABC):
@@ -37,6 +37,7 @@ class PyTorchTrial(Trial, ABC):
     """
 
     trial_context_class: ClassVar[type[PyTorchTrialContext]] = PyTorchTrialContext
+    trial_controller_class: ClassVar[Any] = ControllerClass("torch")
 
     @abstractmethod
     def __init__(self, context: PyTorchTrialContext) -> None:

@@ -364,3 +364,23 @@ def test_cached_datasets_are_written_once_and_go_on_at_the_very_record(shuffle: 
     records.write_bytes(content)
     with pytest.raises(StorageError, match=r"version 'v1' \(train\) is damaged: record 0 .* is written again"):
         Run(built, tmp_path / "damaged", 9, **settings).run()
+
+
+def test_a_trial_class_may_name_a_subclass_of_what_trains_it(tmp_path: Path) -> None:
+    told: list[str] = []
+    usual: Any = Small.trial_controller_class
+
+    class Telling(usual):  # type: ignore[misc]
+        def run(self) -> Any:
+            told.append(self.definition.name)
+            return super().run()
+
+    Run(trial(trial_controller_class=Telling), tmp_path, batches=1).run()
+    assert told == ["Changed"]
+    with pytest.raises(TrialDefinitionError, match=r"Changed\.trial_controller_class is None; leave it out, or set it"):
+        Run(trial(trial_controller_class=None), tmp_path / "none").run()
+    from det_native.keras import TFKerasTrial
+    from det_native.pytorch import PyTorchTrial
+
+    assert TFKerasTrial.trial_controller_class.__name__ == "KerasController"
+    assert PyTorchTrial.trial_controller_class.__name__ == "PyTorchTrialController"

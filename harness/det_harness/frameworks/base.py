@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from det_native.errors import UnsupportedFeatureError
+from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, trial_class_titles
 from det_native.schema.environment import TrialEnvironment
 
@@ -107,6 +107,10 @@ class FrameworkHarness:
         TrialDefinitionError
         """
 
+    def controller_class(self) -> Any:
+        """Return what trains a trial class by itself; what a trial class may name instead is a subclass of it."""
+        return None
+
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what trains a trial class, or a captured call, in a loop that is not the user's."""
         raise untrainable(payload)
@@ -154,6 +158,23 @@ def _made(reference: str, framework: str) -> FrameworkHarness:
     harness: FrameworkHarness = getattr(import_module(module), name)()
     harness.name = framework
     return harness
+
+
+def controller_class_of(trial_class: Any, harness: FrameworkHarness) -> Any:
+    """Return what trains a trial class: the framework's own controller, or a subclass that the trial class names.
+
+    Raises
+    ------
+    TrialDefinitionError
+        If it names something else.
+    """
+    found, usual = trial_class.trial_controller_class, harness.controller_class()
+    if not isinstance(found, type) or not issubclass(found, usual):
+        raise TrialDefinitionError(
+            f"{trial_class.__name__}.trial_controller_class is {found!r}; leave it out, or set it to a subclass of "
+            f"{usual.__module__}.{usual.__name__}."
+        )
+    return found
 
 
 def untrainable(payload: Any) -> UnsupportedFeatureError:

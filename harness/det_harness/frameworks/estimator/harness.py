@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.base import FrameworkHarness
+from det_harness.frameworks.base import FrameworkHarness, controller_class_of
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
@@ -35,13 +35,21 @@ class EstimatorHarness(FrameworkHarness):
 
         check_trial_class(trial_class)
 
+    def controller_class(self) -> Any:
+        """Return what trains an EstimatorTrial."""
+        from det_harness.frameworks.estimator.controller import EstimatorController
+
+        return EstimatorController
+
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what trains an EstimatorTrial, or a captured call of ``train_and_evaluate()``."""
         from det_harness.frameworks.estimator.controller import EstimatorController
         from det_harness.frameworks.estimator.definition import definition_of, definition_of_call
 
         if isinstance(payload, type):
-            return EstimatorController(definition_of(payload, services.environment), services)
+            made_by = controller_class_of(payload, self)
+            controller: Controller = made_by(definition_of(payload, services.environment), services)
+            return controller
         return EstimatorController(definition_of_call(payload), services)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:

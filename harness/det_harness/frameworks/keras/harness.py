@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.base import FrameworkHarness
+from det_harness.frameworks.base import FrameworkHarness, controller_class_of
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
 from det_native.errors import UnsupportedFeatureError
 from det_native.schema.environment import TrialEnvironment
@@ -33,13 +33,21 @@ class KerasHarness(FrameworkHarness):
 
         check_trial_class(trial_class)
 
+    def controller_class(self) -> Any:
+        """Return what trains a TFKerasTrial in this process."""
+        return controller_class()
+
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what trains a TFKerasTrial, or a captured call of ``model.fit()``."""
+        made_by: Any = None
         if isinstance(payload, type):
             from det_harness.frameworks.keras.definition import call_to_train
 
-            payload = call_to_train(payload, services)
-        return controller_class()(payload, services)
+            trial_class = payload
+            payload = call_to_train(trial_class, services)
+            made_by = controller_class_of(trial_class, self)  # it goes by what the trial's code has switched off
+        controller: Controller = (made_by or controller_class())(payload, services)
+        return controller
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return the model of a trial class or of a captured call, with the weights of a checkpoint."""

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.base import FrameworkHarness, LoopController
+from det_harness.frameworks.base import FrameworkHarness, LoopController, controller_class_of
 from det_harness.frameworks.torch.random_streams import TorchStreams
 from det_native.imports import load_optimizers
 from det_native.schema.environment import TrialEnvironment
@@ -42,12 +42,19 @@ class TorchHarness(FrameworkHarness):
 
         check_trial_class(trial_class)
 
+    def controller_class(self) -> Any:
+        """Return what trains a PyTorchTrial."""
+        from det_harness.frameworks.torch.controller import PyTorchTrialController
+
+        return PyTorchTrialController
+
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what trains a PyTorchTrial, or a captured call of ``context.fit()``."""
-        from det_harness.frameworks.torch.controller import NativeTorchController, PyTorchTrialController
+        from det_harness.frameworks.torch.controller import NativeTorchController
 
         if isinstance(payload, type):
-            return PyTorchTrialController(payload, services)
+            controller: Controller = controller_class_of(payload, self)(payload, services)
+            return controller
         return NativeTorchController(payload, services)
 
     def loop(self, call: Any, services: Services) -> LoopController:
