@@ -309,6 +309,16 @@ def experiment_logs(context: click.Context, experiment_id: int | str, *, follow:
     print_logs(experiment_id, None, context.obj, lines=lines, follow=follow)
 
 
+@cli.command("tensorboard")
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@click.pass_context
+def tensorboard(context: click.Context, experiment_id: int | str) -> None:
+    """Open TensorBoard over the event files of an experiment's trials, until Ctrl-C."""
+    from det_native.client.run_commands import show_tensorboard
+
+    show_tensorboard(experiment_id, context.obj)
+
+
 @experiment.command("pause")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @click.pass_context

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from det_native.client import rendering, selection, waiting
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
@@ -22,6 +22,9 @@ from det_native.client.trial import Trial
 from det_native.errors import NotFoundError, interrupted
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState, ExperimentState
+
+if TYPE_CHECKING:
+    from det_native.client.tensorboard import TensorBoard
 
 
 class Experiment:
@@ -322,6 +325,24 @@ class Experiment:
     def activate(self) -> None:
         """As ``resume``: the name that Determined has for it."""
         self.resume()
+
+    def tensorboard(self) -> TensorBoard:
+        """Open TensorBoard over the event files of all trials; in a notebook, the last line of a cell shows it.
+
+        It ends with this process, or by its ``close()``.
+
+        Raises
+        ------
+        NotFoundError
+            If no trial has written event files.
+        UnsupportedFeatureError
+            If they lie on another machine.
+        MissingDependencyError
+            If TensorBoard is not installed.
+        """
+        from det_native.client.tensorboard import open_tensorboard
+
+        return open_tensorboard(self._source, self._id)
 
     def notebook(self, path: str | os.PathLike[str]) -> Path:
         """Write the program back as a runnable notebook: the cells that ran, in order, and nothing else.

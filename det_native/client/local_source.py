@@ -40,6 +40,11 @@ class LocalSource(Source):
         self._store = store
         self._loader = loader
 
+    @property
+    def store(self) -> LocalStore:
+        """Where the run lies."""
+        return self._store
+
     def shown_id(self, experiment_id: int) -> str:
         """Return ``"local-<n>"``."""
         return self._store.id

@@ -29,6 +29,20 @@ def describe_experiment(experiment_id: int | str, master: str | None, *, as_json
     click.echo(description(source.experiment(experiment_id), source.trials(experiment_id), shown_id=experiment_id))
 
 
+def show_tensorboard(experiment_id: int | str, master: str | None) -> None:
+    """Run TensorBoard over an experiment's event files until Ctrl-C."""
+    from det_native.client.tensorboard import open_tensorboard
+
+    opened = open_tensorboard(source_of(experiment_id, master), experiment_id)
+    try:
+        click.echo(f"TensorBoard of experiment {experiment_id}: {opened.url}  (Ctrl-C ends it)")
+        opened.wait()
+    except KeyboardInterrupt:
+        return
+    finally:
+        opened.close()
+
+
 def list_trials(experiment_id: int | str, master: str | None, *, as_json: bool = False) -> None:
     """Print the trials of an experiment, best first."""
     source = source_of(experiment_id, master)

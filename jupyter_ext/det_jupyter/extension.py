@@ -44,6 +44,7 @@ from det_jupyter.local_runs import Curves
 from det_jupyter.master import Master
 from det_jupyter.master_handlers import StartHandler, StatusHandler
 from det_jupyter.saved_handlers import SavedHandler
+from det_jupyter.tensorboard_handlers import KEY, TensorBoardHandler
 from det_native.client.addresses import normal_url
 from det_native.client.remote.target import is_ssh, parse_target
 from det_native.errors import ArgumentError
@@ -61,6 +62,7 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/status", StatusHandler),
         (rf"{BASE}/start", StartHandler),
         (rf"{BASE}/master/(.*)", ForwardHandler),
+        (rf"{BASE}/tensorboard/({KEY})/(.*)", TensorBoardHandler),
         (rf"{BASE}/document/(inspect|submit)", DocumentHandler),
         (rf"{BASE}/local/events", LocalEventsHandler),
         (rf"{BASE}/local/experiments", LocalListHandler),

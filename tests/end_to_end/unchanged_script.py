@@ -43,6 +43,8 @@ def model_fn(features, labels, mode):
 
 
 class Stops(tf.estimator.SessionRunHook):
+    stopped = False
+
     def begin(self):
         self.step = tf.compat.v1.train.get_global_step()
 
@@ -51,8 +53,10 @@ class Stops(tf.estimator.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
-        role = f"{task.get('type', '')}{int(run_context.session.run(self.step))}"
-        if role in arguments.stop.split(","):
+        role = task.get("type", "")
+        wanted = arguments.stop.removeprefix(role)
+        if not self.stopped and wanted.isdigit() and run_context.session.run(self.step) >= int(wanted):
+            self.stopped = True
             with socket.create_connection(("127.0.0.1", arguments.port)) as line:
                 line.sendall(f"{os.getpid()} {role}\\n".encode())
                 line.recv(1)

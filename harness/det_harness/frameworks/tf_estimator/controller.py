@@ -15,7 +15,7 @@ from det_harness.frameworks.tf_estimator.joining import InRole
 from det_harness.frameworks.tf_estimator.observing import ActivityHook, EvaluationListener, SavingListener, StepHook
 from det_harness.trial import activity
 from det_harness.trial.services import Outcome, Services
-from det_native.errors import InvalidDataError
+from det_native.errors import InvalidDataError, RankLostError
 from det_native.estimator.roles.call import UnchangedCall
 from det_native.estimator.roles.entry import tensorflows_own
 from det_native.schema.lengths import UNTOLD
@@ -83,6 +83,9 @@ class RolesController:
         def gone() -> bool:
             activity.step()
             self._pass_on(place)
+            for rank in others:
+                if place.exchange.has_failed(rank):
+                    raise RankLostError(f"{place.ranks[rank].title} of the trial has failed; its output says why.")
             return all(place.exchange.has_ended(rank) for rank in others) or self.services.stop_requested()
 
         if not wait_until(gone, _ENDING_SECONDS):
@@ -132,6 +135,8 @@ class RolesController:
         named = self.call.estimator.model_dir
         ours = self.services.tensorboard
         if self.services.users_process or ours is None:
+            if ours is not None and not ours.exists():
+                ours.symlink_to(Path(named).absolute(), target_is_directory=True)  # for TensorBoard
             return Path(named)
         searcher = (self.services.environment.config.get("searcher") or {}).get("name", "single")
         return model_dir.place(named, ours, Path.cwd(), shared=searcher != "single")

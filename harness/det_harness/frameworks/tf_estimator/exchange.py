@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from det_native.errors import RankLostError
+from det_native.schema.exit_report import read_exit_report
 from det_native.schema.ranks import rank_folder
 
 MEETING_SECONDS = 300.0
@@ -83,6 +84,11 @@ class Exchange:
     def has_ended(self, rank: int) -> bool:
         """Return whether a process has left its exit report: it does nothing more for the trial."""
         return (rank_folder(self._run, rank) / "exit.json").exists()
+
+    def has_failed(self, rank: int) -> bool:
+        """Return whether a process has left an exit report that tells of a failure."""
+        report = read_exit_report(rank_folder(self._run, rank))
+        return report is not None and report.reason.failed
 
     def add_evaluation(self, step: int, metrics: dict[str, Any]) -> None:
         """Leave an evaluation for the process that reports."""
