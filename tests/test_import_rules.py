@@ -119,7 +119,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.runtime": set(),
     "det_native.callsite": set(),
     "det_native.schema": {"pydantic", "pydantic_core", "yaml"},
-    "det_native.search": set(),
+    "det_native.search": {"optuna"},
     "det_native.proof": set(),
     "det_native.compat": set(),
     "det_native.master": {

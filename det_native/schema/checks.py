@@ -33,7 +33,7 @@ LENGTHS = (
 )
 
 # Searchers with a max_length that has a default, so that its absence is a problem of the cluster's only.
-_OPEN_LENGTH = ("single", "random", "grid")
+_OPEN_LENGTH = ("single", "random", "grid", "optuna")
 
 
 def consistency_problems(raw: Mapping[str, Any]) -> list[Problem]:

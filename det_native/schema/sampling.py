@@ -43,7 +43,7 @@ def sample_hyperparameters(hyperparameters: Mapping[str, Any], seed: int) -> dic
         Groups of hyperparameters are dictionaries in it.
     """
     generator = random.Random(seed)
-    return _nested((path, _draw(leaf, generator)) for path, leaf in leaves(parse_space(hyperparameters)))
+    return nested_values((path, _draw(leaf, generator)) for path, leaf in leaves(parse_space(hyperparameters)))
 
 
 def explore_hyperparameters(
@@ -72,7 +72,7 @@ def explore_hyperparameters(
         0 to 1.
     """
     generator = random.Random(seed)
-    return _nested(
+    return nested_values(
         (path, _explored(leaf, _at(values, path), generator, resample_probability, perturb_factor))
         for path, leaf in leaves(parse_space(hyperparameters))
     )
@@ -95,7 +95,7 @@ def grid_points(hyperparameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise ConfigurationError("This is not a grid that can be searched:", [problem])
     axes = [_axis(leaf) for _, leaf in found]
     paths = [path for path, _ in found]
-    return [_nested(zip(paths, point, strict=True)) for point in itertools.product(*axes)]
+    return [nested_values(zip(paths, point, strict=True)) for point in itertools.product(*axes)]
 
 
 def grid_problem(found: Iterable[tuple[tuple[str, ...], Leaf]]) -> Problem | None:
@@ -219,7 +219,7 @@ def _between(low: float, high: float, share: float) -> float:
     return min(max(low * (1 - share) + high * share, low), high)
 
 
-def _nested(values: Iterable[tuple[tuple[str, ...], Any]]) -> dict[str, Any]:
+def nested_values(values: Iterable[tuple[tuple[str, ...], Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for path, value in values:
         group = result

@@ -55,6 +55,19 @@ class GridSearcher(_Searcher):
     max_concurrent_trials: Whole = 0
 
 
+class OptunaSearcher(_Searcher):
+    """`max_trials` trials whose hyperparameters a sampler of Optuna chooses, from what earlier ones have come to.
+
+    It learns only from trials that have ended: at most `max_concurrent_trials` are open at the same time.
+    """
+
+    name: Literal["optuna"]
+    max_length: PositiveLength = DEFAULT_MAX_LENGTH
+    max_trials: Annotated[int, Field(ge=1, le=2_000)]
+    sampler: Literal["tpe", "gp", "cmaes", "nsga2", "random"] = "tpe"
+    max_concurrent_trials: Positive = 4
+
+
 class _Halving(_Searcher):
     max_length: PositiveLength
     divisor: Annotated[float, Field(gt=1)] = 4.0
@@ -161,6 +174,7 @@ Searcher = Annotated[
     Annotated[SingleSearcher, Tag("single")]
     | Annotated[RandomSearcher, Tag("random")]
     | Annotated[GridSearcher, Tag("grid")]
+    | Annotated[OptunaSearcher, Tag("optuna")]
     | Annotated[SyncHalvingSearcher, Tag("sync_halving")]
     | Annotated[AsyncHalvingSearcher, Tag("async_halving")]
     | Annotated[AdaptiveSearcher, Tag("adaptive")]

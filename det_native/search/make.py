@@ -15,11 +15,13 @@ from det_native.schema.searcher import (
     AdaptiveSimpleSearcher,
     AsyncHalvingSearcher,
     GridSearcher,
+    OptunaSearcher,
     PbtSearcher,
     RandomSearcher,
     SingleSearcher,
     SyncHalvingSearcher,
 )
+from det_native.search.ask_tell import AskTellSearcher
 from det_native.search.async_halving import AsyncHalving
 from det_native.search.base import Searcher
 from det_native.search.brackets import (
@@ -54,6 +56,8 @@ def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None =
     ------
     ArgumentError
         If the seed is not fixed.
+    MissingDependencyError
+        If the searcher needs a package that is not installed.
     """
     seed = config.reproducibility.experiment_seed
     if seed is None:
@@ -66,6 +70,16 @@ def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None =
             return PlannedSearcher(sampled_plan("random", space, seed, trials=trials, at_once=at_once), snapshot)
         case GridSearcher(max_concurrent_trials=at_once):
             return PlannedSearcher(grid_plan(space, seed, at_once=at_once), snapshot)
+        case OptunaSearcher() as searcher:
+            return AskTellSearcher(
+                space,
+                sampler=searcher.sampler,
+                seed=seed,
+                trials=searcher.max_trials,
+                at_once=searcher.max_concurrent_trials,
+                smaller_is_better=searcher.smaller_is_better,
+                snapshot=snapshot,
+            )
         case searcher:
             return StagedSearcher(
                 searcher.name,

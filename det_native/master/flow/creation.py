@@ -16,7 +16,9 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import Framework
+from det_native.schema.searcher import OptunaSearcher
 from det_native.schema.testing import testing_config
+from det_native.search.ask_tell import check_installed
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ def create(
     config = _configuration(body, _framework(context, body.bundle_id))
     check_network(config)
     checkpoint_uri(config, context.places)
+    if isinstance(config.searcher, OptunaSearcher):
+        check_installed(config.searcher.sampler)
     with context.database.write() as transaction:
         if idempotency is not None:
             known = experiments.created_with(transaction.connection, owner, idempotency.key, idempotency.digest)
