@@ -10,7 +10,7 @@ from det_native.client.json_output import AS_JSON, print_json
 
 if TYPE_CHECKING:
     from det_native.client.http_source import HttpSource
-    from det_native.schema.rest import Experiment, Trial
+    from det_native.schema.rest import Experiment, SlotInfo, Trial
 
 #: Of experiments that were given none.
 DEFAULT_PRIORITY = 42
@@ -42,6 +42,8 @@ def list_slots(context: click.Context, *, as_json: bool) -> None:
         {
             "id": one.id,
             "device": one.device,
+            "name": one.name,
+            "memory": one.memory,
             "trial": one.trial_id,
             "experiment": None if one.trial_id is None else experiments[one.trial_id],
         }
@@ -50,8 +52,16 @@ def list_slots(context: click.Context, *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    cells = [["free" if value is None else value for value in row.values()] for row in rows]
-    click.echo(table(("slot", "device", "trial", "experiment"), [[str(cell) for cell in row] for row in cells]))
+    held = [["free" if value is None else str(value) for value in (row["trial"], row["experiment"])] for row in rows]
+    cells = [[one.id, slot_name(one), *holder] for one, holder in zip(slots, held, strict=True)]
+    click.echo(table(("slot", "device", "trial", "experiment"), cells))
+
+
+def slot_name(slot: SlotInfo) -> str:
+    """Return what a slot is: the GPU's model with its memory where they are known, else the kind of device."""
+    if not slot.name:
+        return slot.device
+    return slot.name if slot.memory is None else f"{slot.name} ({slot.memory / 1e9:.1f} GB)"
 
 
 @click.group()

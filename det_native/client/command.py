@@ -167,6 +167,7 @@ def down(context: click.Context, *, kill: bool) -> None:
 @click.pass_context
 def status(context: click.Context, *, as_json: bool) -> None:
     """Show the master, its slots and what it does."""
+    from det_native.client.cluster_commands import slot_name
     from det_native.client.connect import connect
     from det_native.client.tables import facts
     from det_native.schema.rest import MasterInfo
@@ -180,7 +181,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
     if as_json:
         print_json({"url": session.url, **info.model_dump(mode="json")})
         return
-    devices = Counter(slot.device for slot in info.slots)
+    devices = Counter(slot_name(slot) for slot in info.slots)
     busy = sum(slot.trial_id is not None for slot in info.slots)
     standbys = ", ".join(f"{count} {framework}" for framework, count in sorted(info.standbys.items()) if count)
     click.echo(

@@ -12,13 +12,13 @@ from typing import Any
 import requests
 
 from det_native.client.events import EventStream
-from det_native.client.loading import load_checkpoint, receive_file
+from det_native.client.loading import ArrivingFile, load_checkpoint
 from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
 from det_native.client.source import PATIENCE, Source
 from det_native.errors import CheckpointCorruptError, NotFoundError, RequestError
 from det_native.schema import rest
-from det_native.schema.manifests import BundleManifest, CheckpointFile
+from det_native.schema.manifests import BundleManifest
 from det_native.schema.states import ExperimentState
 
 _PAGE = 10_000  # what the master gives at most for logs
@@ -145,7 +145,11 @@ class HttpSource(Source):
         """
         try:
             for file in checkpoint.manifest.files:
-                over_cuts(self._session, partial(self._download_file, checkpoint.uuid, file, directory))
+                arriving = ArrivingFile(checkpoint.uuid, file, directory)
+                try:
+                    over_cuts(self._session, partial(self._download_file, arriving))
+                finally:
+                    arriving.forget()
         except (CheckpointCorruptError, RequestError) as error:
             if isinstance(error, RequestError) and error.status != requests.codes.conflict:
                 raise
@@ -154,9 +158,12 @@ class HttpSource(Source):
             raise CheckpointCorruptError(str(error)) from None
         (directory / "manifest.json").write_text(checkpoint.manifest.model_dump_json(indent=1))
 
-    def _download_file(self, uuid: str, file: CheckpointFile, directory: Path) -> None:
-        with self._session.stream(f"/checkpoints/{uuid}/files/{file.path}") as response:
-            receive_file(uuid, file, response.iter_content(_FILE_CHUNK), directory)
+    def _download_file(self, arriving: ArrivingFile) -> None:
+        """Have a file arrive, from where an earlier attempt was cut off."""
+        path = f"/checkpoints/{arriving.uuid}/files/{arriving.file.path}"
+        with self._session.stream(path, offset=arriving.offset or None) as response:
+            arriving.take(response.iter_content(_FILE_CHUNK))
+        arriving.finish()
 
     def instead(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint | None:
         """Return the checkpoint that can be had instead of a damaged one, verified; None if there is none."""

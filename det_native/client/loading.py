@@ -13,28 +13,58 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import BundleManifest, CheckpointFile
 
 
-def receive_file(uuid: str, file: CheckpointFile, chunks: Iterable[bytes], directory: Path) -> None:
-    """Write one file of a checkpoint (its `uuid`) while it arrives, and verify it.
+class ArrivingFile:
+    """A file of a checkpoint on its way here: after a cut it goes on where it was, and is verified as a whole.
+
+    Parameters
+    ----------
+    uuid : str
+        The checkpoint.
+    file : CheckpointFile
+    directory : Path
+        Of the checkpoint, here.
 
     Raises
     ------
     CheckpointCorruptError
-        If the content does not match the manifest, or the path would leave the directory.
+        If the path would leave the directory.
     """
-    target = directory.joinpath(*_safe_parts(file.path))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    digest, size = hashlib.sha256(), 0
-    with target.open("xb") as stream:
-        try:
+
+    def __init__(self, uuid: str, file: CheckpointFile, directory: Path) -> None:
+        self.uuid = uuid
+        self.file = file
+        self.offset = 0
+        self._target = directory.joinpath(*_safe_parts(file.path))
+        self._partial = self._target.with_name(f".{self._target.name}.part")
+        self._digest = hashlib.sha256()
+
+    def take(self, chunks: Iterable[bytes]) -> None:
+        """Write what arrives from `offset` on."""
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        with self._partial.open("ab" if self.offset else "wb") as stream:
             for chunk in chunks:
-                digest.update(chunk)
-                size += len(chunk)
                 stream.write(chunk)
-        except BaseException:
-            target.unlink()  # half of it is nothing
-            raise
-    if size != file.size or digest.hexdigest() != file.sha256:
-        raise CheckpointCorruptError(f"Checkpoint {uuid}: the content of the file {file.path!r} is not what was saved.")
+                self._digest.update(chunk)
+                self.offset += len(chunk)
+
+    def finish(self) -> None:
+        """Verify the whole, and give it its name.
+
+        Raises
+        ------
+        CheckpointCorruptError
+            If the content does not match the manifest.
+        """
+        self._partial.touch()
+        if self.offset != self.file.size or self._digest.hexdigest() != self.file.sha256:
+            raise CheckpointCorruptError(
+                f"Checkpoint {self.uuid}: the content of the file {self.file.path!r} is not what was saved."
+            )
+        self._partial.replace(self._target)
+
+    def forget(self) -> None:
+        """Remove half a file: it is nothing."""
+        self._partial.unlink(missing_ok=True)
 
 
 def load_checkpoint(

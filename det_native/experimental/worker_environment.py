@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -60,12 +61,14 @@ def fit_to_workers(session: Session, bundle: Bundle, uses: Sequence[PackageUse],
     wanted = config.environment.packages
     listed = tuple(wanted) if isinstance(wanted, list) else ()
     if _is_own(session, bundle.manifest):
-        return Fitted(_with_packages(bundle, listed))
+        # Only one with GPUs has anything to tell.
+        told = _asked(session, EnvironmentQuestion(modules=[])).notices if shutil.which("nvidia-smi") else []
+        return Fitted(_with_packages(bundle, listed), told)
     here = _installed()
     names = sorted({use.module for use in uses})
     question = EnvironmentQuestion(executable=bundle.manifest.interpreter.executable, modules=names)
     try:
-        there = EnvironmentAnswer.model_validate(session.post("/environment", question.model_dump()))
+        there = _asked(session, question)
     except NotFoundError:  # a master from before it could tell
         return Fitted(_with_packages(bundle, listed))
     machine = session.url
@@ -80,6 +83,10 @@ def fit_to_workers(session: Session, bundle: Bundle, uses: Sequence[PackageUse],
         raise WorkerEnvironmentError(_HEADLINE, [_problem(one, there, machine) for one in missing])
     told = [_warning(one, machine) for one in found if not _brings(listed, one)]
     return Fitted(_with_packages(bundle, listed), [*notices, *told], rows)
+
+
+def _asked(session: Session, question: EnvironmentQuestion) -> EnvironmentAnswer:
+    return EnvironmentAnswer.model_validate(session.post("/environment", question.model_dump()))
 
 
 def _is_own(session: Session, manifest: BundleManifest) -> bool:

@@ -29,6 +29,7 @@ from det_native.master.flow.runs import Runs
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.hourly_backups import HourlyBackups
+from det_native.master.launch import gpu_notices
 from det_native.master.launch.base import Exit, Launcher
 from det_native.master.launch.packages import WorkerPackages
 from det_native.master.reserve import SIZE, Reserve
@@ -162,9 +163,6 @@ class Service:
         """Return who the master is and what it has."""
         with self.database.read() as connection:
             active = experiments.count_active(connection)
-        slots = [
-            slot.model_copy(update={"trial_id": self._scheduling.taken.get(slot.id)}) for slot in self.places.slots
-        ]
         return rest.MasterInfo(
             version=__version__,
             protocol=PROTOCOL,
@@ -172,16 +170,25 @@ class Service:
             python=sys.executable,
             started=self._started_at,
             home=str(self.places.home),
-            slots=slots,
+            slots=self._slots_now(),
             standbys=self._standbys,
             active_experiments=active,
         )
+
+    def _slots_now(self) -> list[rest.SlotInfo]:
+        taken = self._scheduling.taken
+        return [slot.model_copy(update={"trial_id": taken.get(slot.id)}) for slot in self.places.slots]
 
     def environment(self, asked: EnvironmentQuestion) -> EnvironmentAnswer:
         """Return what the Python has that would run a bundle of this interpreter."""
         executable = usable_here(asked.executable)
         installed, modules = self._packages.modules(executable, asked.modules)
-        return EnvironmentAnswer(python=installed.python, executable=executable or sys.executable, modules=modules)
+        return EnvironmentAnswer(
+            python=installed.python,
+            executable=executable or sys.executable,
+            modules=modules,
+            notices=gpu_notices.notices(self._slots_now()),
+        )
 
     def remove_data(self, name: str) -> None:
         """Remove data from the store; see :func:`flow.data.remove` for what can be wrong."""

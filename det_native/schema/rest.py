@@ -37,11 +37,13 @@ class Health(_Answer):
 
 
 class SlotInfo(_Answer):
-    """A slot of the cluster: a GPU, or a share of the CPU."""
+    """A slot of the cluster: a GPU, of which model and memory (bytes) may be known, or a share of the CPU."""
 
     id: str
     device: Literal["cuda", "cpu"]
     trial_id: int | None = None
+    name: str = ""
+    memory: int | None = None
 
 
 class MasterInfo(_Answer):

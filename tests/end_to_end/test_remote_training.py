@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -18,6 +20,7 @@ from ssh_machine import SshMachine, running_machine
 
 from det_native.client.connect import connect
 from det_native.client.events import EventFeed
+from det_native.client.loading import ArrivingFile
 from det_native.schema.home import read_runtime
 from det_native.schema.states import ExperimentState
 
@@ -195,6 +198,69 @@ def test_a_cut_in_mid_upload(laptop: Laptop, kernel: Kernel) -> None:
     kernel.finish(submitting)
     kernel.run("experiment.wait(show='none')")
     assert kernel.value("len(experiment.trials[0].checkpoints[-1].load().steps)") > 200_000
+
+
+@pytest.mark.long
+def test_a_cut_in_mid_download_goes_on_where_it_was(
+    laptop: Laptop, kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = laptop.machine
+    writing = """
+class Writing(Counting):
+    def train_batch(self, batch_idx):
+        if batch_idx == 0:
+            import os
+            open("large.bin", "wb").write(os.urandom(80_000_000))
+        return super().train_batch(batch_idx)
+"""
+    kernel.run(writing)
+    kernel.run("experiment = det.experimental.create(Writing, configuration())")
+    number = kernel.value("experiment.id")
+    experiment = laptop.attach(number)
+    ended(experiment, ExperimentState.COMPLETED)
+    begun: list[int] = []
+    take = ArrivingFile.take
+
+    def noted(arriving: ArrivingFile, chunks: Iterable[bytes]) -> None:
+        if arriving.file.size > 50_000_000:
+            begun.append(arriving.offset)
+        take(arriving, chunks)
+
+    monkeypatch.setattr(ArrivingFile, "take", noted)
+    cutter = threading.Thread(target=cut_while_moving, args=(machine, 20_000_000))
+    cutter.start()
+    folder = experiment.trials[0].checkpoints[-1].download(tmp_path / "checkpoint")
+    cutter.join()
+    assert len(begun) == 2
+    assert begun[1] > 0, "it goes on where it was"
+    [large] = folder.rglob("large.bin")
+    [entry] = [one for one in experiment.trials[0].checkpoints[-1]._known.manifest.files if one.size == 80_000_000]
+    assert hashlib.sha256(large.read_bytes()).hexdigest() == entry.sha256
+    assert not list(folder.rglob("*.part"))
+
+
+@pytest.mark.long
+def test_a_line_that_goes_silent_is_told_and_made_anew(laptop: Laptop, kernel: Kernel, gate: Gate) -> None:
+    number = kernel.submit(create(stops="4", port=gate.port))
+    visitor = gate.next()
+    waiting = kernel.begin("experiment.wait(show='none')")
+    with EventFeed(laptop.attach(number).source, number) as feed:
+        assert feed.next(PATIENCE) is not None
+    frozen = laptop.machine.serving()
+    with laptop.machine.configured("DenyUsers *"):  # nor does it let anybody in, as a laptop that sleeps
+        laptop.machine.freeze()
+        kernel.shows(waiting, f"Out of touch with {laptop.machine.address} since ")
+    try:
+        kernel.shows(waiting, "In touch again.")
+        visitor.go()
+        kernel.finish(waiting)
+    finally:
+        for process in frozen:  # they have never noticed
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+    experiment = laptop.attach(number)
+    assert experiment.state is ExperimentState.COMPLETED
+    assert_complete_rows(experiment, BATCHES)
 
 
 def cut_while_moving(machine: SshMachine, amount: int = 5_000_000) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from det_native.errors import ArgumentError
 from det_native.schema.gpus import visible_gpus
+from det_native.schema.nvml import read_gpus
 from det_native.schema.resources import SLOTS_SETTING
 from det_native.schema.rest import SlotInfo
 
@@ -55,4 +56,10 @@ def _cpu(count: int) -> list[SlotInfo]:
 
 
 def _cuda(names: list[str]) -> list[SlotInfo]:
-    return [SlotInfo(id=f"cuda:{name}", device="cuda") for name in names]
+    known = read_gpus(names)
+    return [
+        SlotInfo(id=f"cuda:{name}", device="cuda", name=known[name].name, memory=known[name].memory)
+        if name in known
+        else SlotInfo(id=f"cuda:{name}", device="cuda")
+        for name in names
+    ]

@@ -173,7 +173,7 @@ export interface paths {
     };
     /**
      * Get Checkpoint File
-     * @description Return a file of a checkpoint. Only files that the manifest names exist.
+     * @description Return a file of a checkpoint, or what of it is left. Only files that the manifest names exist.
      */
     get: operations['get_checkpoint_file'];
     put?: never;
@@ -1791,7 +1791,7 @@ export interface components {
     };
     /**
      * SlotInfo
-     * @description A slot of the cluster: a GPU, or a share of the CPU.
+     * @description A slot of the cluster: a GPU, of which model and memory (bytes) may be known, or a share of the CPU.
      */
     SlotInfo: {
       /**
@@ -1801,6 +1801,13 @@ export interface components {
       device: 'cuda' | 'cpu';
       /** Id */
       id: string;
+      /** Memory */
+      memory?: number | null;
+      /**
+       * Name
+       * @default
+       */
+      name: string;
       /** Trial Id */
       trial_id?: number | null;
     };
@@ -2782,7 +2789,10 @@ export interface operations {
   };
   get_checkpoint_file: {
     parameters: {
-      query?: never;
+      query?: {
+        /** @description Bytes that have arrived already. */
+        offset?: number;
+      };
       header?: never;
       path: {
         /** @description UUID of a checkpoint. */

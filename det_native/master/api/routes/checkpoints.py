@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from starlette.responses import Response, StreamingResponse
 
 from det_native.errors import NotFoundError
@@ -52,8 +52,9 @@ def get_checkpoint_file(
     path: Annotated[str, Path(min_length=1, description="Path of a file in the manifest.")],
     service: TheService,
     owner: TheOwner,
+    offset: Annotated[int, Query(ge=0, description="Bytes that have arrived already.")] = 0,
 ) -> Response:
-    """Return a file of a checkpoint. Only files that the manifest names exist."""
+    """Return a file of a checkpoint, or what of it is left. Only files that the manifest names exist."""
     with service.database.read() as connection:
         checkpoint = checkpoints.get(connection, uuid, owner)
         experiment = experiments.get(connection, checkpoint.experiment_id, owner)
@@ -64,10 +65,13 @@ def get_checkpoint_file(
         raise NotFoundError(f"Checkpoint {uuid} has no file {path!r}.")
     storage = storage_of(service.places, experiment)
     storage.check(checkpoint.manifest, path)  # once the answer has begun, nothing can be said of it
+    stream = storage.open(uuid, path)
+    begin = min(offset, file.size)
+    stream.seek(begin)
     return StreamingResponse(
-        _chunks(storage.open(uuid, path)),
+        _chunks(stream),
         media_type="application/octet-stream",
-        headers={"Content-Length": str(file.size), "Content-Disposition": "attachment"},
+        headers={"Content-Length": str(file.size - begin), "Content-Disposition": "attachment"},
     )
 
 
