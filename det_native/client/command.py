@@ -21,6 +21,7 @@ from det_native.client.experiment_commands import create as create_command
 from det_native.client.experiment_commands import wait as wait_command
 from det_native.client.home import read_token
 from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
@@ -211,24 +212,25 @@ def _held(slots: list[SlotInfo]) -> list[tuple[str, str]]:
 @cli.command()
 @click.argument("target", default="master")
 @click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: its number, or local-<n>/<trial>.")
-@click.option("-f", "--follow", is_flag=True, help="Go on as more is written.")
-@click.option("-n", "--lines", type=click.IntRange(1), help="The last lines only; of the master's log 200 by default.")
+@takes_log_options
 @click.pass_context
-def logs(context: click.Context, target: str, *, is_trial: bool, follow: bool, lines: int | None) -> None:
+def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOptions) -> None:
     """Print the log of an experiment (its number, or local-<n>), of a trial (--trial), or of this machine's master."""
     if target == "master":
         from det_native.client import following
 
         if context.obj:
             raise click.UsageError("the log of a master on another machine is read there")
-        following.print_file(Home.default().log, lines or 200, follow=follow)
+        if wanted.level or wanted.grep or wanted.times:
+            raise click.UsageError("--level, --grep and --times are for the logs of experiments and trials.")
+        following.print_file(Home.default().log, wanted.lines or 200, follow=wanted.follow)
         return
     from det_native.client.run_commands import print_logs
 
     if is_trial:
-        print_logs(None, TRIAL(target), context.obj, lines=lines, follow=follow)
+        print_logs(None, TRIAL(target), context.obj, wanted)
     else:
-        print_logs(EXPERIMENT(target), None, context.obj, lines=lines, follow=follow)
+        print_logs(EXPERIMENT(target), None, context.obj, wanted)
 
 
 cli.add_command(master_group)
@@ -300,14 +302,13 @@ def describe_experiment(context: click.Context, experiment_id: int | str, *, as_
 
 @experiment.command("logs")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@click.option("-f", "--follow", is_flag=True, help="Go on as more is written.")
-@click.option("-n", "--lines", type=click.IntRange(1), help="The last lines only.")
+@takes_log_options
 @click.pass_context
-def experiment_logs(context: click.Context, experiment_id: int | str, *, follow: bool, lines: int | None) -> None:
+def experiment_logs(context: click.Context, experiment_id: int | str, *, wanted: LogOptions) -> None:
     """Print what the trials of an experiment have written."""
     from det_native.client.run_commands import print_logs
 
-    print_logs(experiment_id, None, context.obj, lines=lines, follow=follow)
+    print_logs(experiment_id, None, context.obj, wanted)
 
 
 @cli.command("tensorboard")

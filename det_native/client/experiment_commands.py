@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.log_options import LogOptions
 from det_native.client.run_names import EXPERIMENT
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def create(
     if follow and not local:
         from det_native.client import following
 
-        following.print_logs(experiment.source, experiment.id, None, lines=None, follow=True)
+        following.print_logs(experiment.source, experiment.id, None, LogOptions(follow=True))
     if follow or local:
         context.exit(_end(experiment.source, experiment.id))
 

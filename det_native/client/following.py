@@ -10,6 +10,8 @@ from typing import TextIO
 
 import click
 
+from det_native.client.log_filter import LogFilter
+from det_native.client.log_options import LogOptions
 from det_native.client.logs import shown
 from det_native.client.source import Source
 from det_native.errors import MasterError
@@ -49,9 +51,7 @@ def _same_file(path: Path, file: TextIO) -> bool:
         return True
 
 
-def print_logs(
-    source: Source, experiment_id: int | str, trial_id: int | None, *, lines: int | None, follow: bool
-) -> None:
+def print_logs(source: Source, experiment_id: int | str, trial_id: int | None, wanted: LogOptions) -> None:
     """Print what the trials of an experiment, or one trial, have written; follow until they have ended.
 
     Parameters
@@ -60,10 +60,14 @@ def print_logs(
     experiment_id : int or str
         Of no meaning where a trial is named whose number is known to its source.
     trial_id : int or None
-    lines : int or None
-        The last lines only.
-    follow : bool
+    wanted : LogOptions
+
+    Raises
+    ------
+    ArgumentError
+        If it asks for a pattern that is no regular expression.
     """
+    chosen = LogFilter(wanted.level, wanted.grep)
     after: dict[int, int] = {}
     first = True
     while True:
@@ -72,10 +76,12 @@ def print_logs(
         new = [line for trial in trials for line in source.logs(trial, after.get(trial, 0))]
         after |= {line.trial_id: line.id for line in new}
         new.sort(key=lambda line: line.id)
-        for line in new[-lines:] if first and lines else new:
-            click.echo(shown(line, of_several=len(trials) > 1))
+        new = chosen.wanted(new)
+        for line in new[-wanted.lines :] if first and wanted.lines else new:
+            time_of = f"{line.time} " if wanted.times else ""
+            click.echo(time_of + shown(line, of_several=len(trials) > 1))
         first = False
-        if ended or not follow:
+        if ended or not wanted.follow:
             return
         time.sleep(_INTERVAL_SECONDS)
 

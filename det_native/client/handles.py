@@ -172,10 +172,19 @@ class Experiment:
             print(waiting.goes_on(self._id))
             raise interrupted() from None
 
-    def logs(self) -> Logs:
-        """Return the log lines of all trials; print them, or iterate over them."""
+    def logs(self, level: str | None = None, contains: str | None = None) -> Logs:
+        """Return the log lines of all trials; print them, or iterate over them.
+
+        Parameters
+        ----------
+        level : str, optional
+            Lines of this level and above: debug, info, warning, error or critical. A traceback is an error.
+        contains : str, optional
+            Lines with this text, whatever the case of letters.
+        """
         lines = [line for trial in self._source.trials(self._id) for line in self._source.logs(trial.id)]
-        return Logs(sorted(lines, key=lambda line: line.id), empty=self._source.without_logs)
+        found = Logs(sorted(lines, key=lambda line: line.id), empty=self._source.without_logs)
+        return found.only(level, contains)
 
     def plot(self, *metrics: str | Sequence[str]) -> Any:
         """Return a matplotlib figure with a panel for each metric and a curve for each trial.

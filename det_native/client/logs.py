@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
+from det_native.client.log_filter import LogFilter
 from det_native.schema.rest import LogLine
 
 
@@ -45,6 +47,13 @@ class Logs(Sequence[LogLine]):
 
     def __getitem__(self, index: int | slice) -> LogLine | Logs:
         return Logs(self._lines[index]) if isinstance(index, slice) else self._lines[index]
+
+    def only(self, level: str | None = None, contains: str | None = None) -> Logs:
+        """Return the lines of at least a level, and those that contain a text; all where neither is given."""
+        if level is None and contains is None:
+            return self
+        chosen = LogFilter(level, None if contains is None else re.escape(contains))
+        return Logs(chosen.wanted(self._lines), empty="no such log lines")
 
     def tail(self, count: int) -> Logs:
         """Return the last `count` lines."""

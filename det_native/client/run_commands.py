@@ -9,6 +9,7 @@ from det_native.client.catalog import is_local, source_of
 from det_native.client.describing import description, trial_description, trials_table
 from det_native.client.history import as_dictionary
 from det_native.client.json_output import print_json
+from det_native.client.log_options import LogOptions
 from det_native.client.selection import best_first
 from det_native.client.short_forms import format_value
 from det_native.client.source import Source
@@ -88,18 +89,16 @@ def print_logs(
     experiment_id: int | str | None,
     trial: tuple[str | None, int] | None,
     master: str | None,
-    *,
-    lines: int | None,
-    follow: bool,
+    wanted: LogOptions,
 ) -> None:
     """Print the log of an experiment, or of a trial."""
     if trial is not None:
         local, number = trial
-        following.print_logs(source_of(local or 0, master), local or 0, number, lines=lines, follow=follow)
+        following.print_logs(source_of(local or 0, master), local or 0, number, wanted)
     else:
         assert experiment_id is not None
         source = source_of(experiment_id, master)
-        following.print_logs(source, experiment_id, None, lines=lines, follow=follow)
+        following.print_logs(source, experiment_id, None, wanted)
 
 
 def change(experiment_id: int | str, verb: str, master: str | None) -> None:

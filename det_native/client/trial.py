@@ -141,9 +141,9 @@ class Trial:
         """Return a matplotlib figure with a panel for each metric; see ``Experiment.plot``."""
         return rendering.current().figure(self, metric_names(metrics))
 
-    def logs(self) -> Logs:
-        """Return the trial's log lines; print them, or iterate over them."""
-        return Logs(self._source.logs(self.id), empty=self._source.without_logs)
+    def logs(self, level: str | None = None, contains: str | None = None) -> Logs:
+        """Return the trial's log lines; print them, or iterate over them. See ``Experiment.logs``."""
+        return Logs(self._source.logs(self.id), empty=self._source.without_logs).only(level, contains)
 
     def detail(self) -> rest.Trial:
         """Return everything that the source knows of the trial."""

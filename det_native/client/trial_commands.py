@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from det_native.client.json_output import AS_JSON
+from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.run_names import EXPERIMENT, TRIAL
 
 
@@ -54,11 +55,10 @@ def metrics(context: click.Context, trial_id: tuple[str | None, int], *, kind: s
 
 @trial.command("logs")
 @click.argument("trial_id", metavar="ID", type=TRIAL)
-@click.option("-f", "--follow", is_flag=True, help="Go on as more is written.")
-@click.option("-n", "--lines", type=click.IntRange(1), help="The last lines only.")
+@takes_log_options
 @click.pass_context
-def logs(context: click.Context, trial_id: tuple[str | None, int], *, follow: bool, lines: int | None) -> None:
+def logs(context: click.Context, trial_id: tuple[str | None, int], *, wanted: LogOptions) -> None:
     """Print what a trial has written."""
     from det_native.client.run_commands import print_logs
 
-    print_logs(None, trial_id, context.obj, lines=lines, follow=follow)
+    print_logs(None, trial_id, context.obj, wanted)

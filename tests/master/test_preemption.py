@@ -107,6 +107,23 @@ def test_fair_share_does_not_look_at_priorities(tmp_path: Any) -> None:
         assert working(master, 3).job.experiment_id == other["id"]
 
 
+def test_logs_are_searched_from_the_shell(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    master.world.output[job.run_id] = "step 1\nWARNING: loss is nan\nERROR: nothing helps\n"
+    Worker(master, job).complete()
+    master.until_state(1, "COMPLETED")
+    monkeypatch.setenv("DET_TOKEN", master.token)
+
+    def det(*words: str) -> str:
+        return CliRunner().invoke(cli, ["--master", str(master.client.base_url), *words]).output
+
+    assert det("logs", "1", "--level", "warning") == "WARNING: loss is nan\nERROR: nothing helps\n"
+    assert det("experiment", "logs", "1", "--grep", "n[ao]n") == "WARNING: loss is nan\n"
+    assert det("trial", "logs", "1", "--level", "ERROR", "--times").endswith("Z ERROR: nothing helps\n")
+    assert "'--level'" in det("logs", "1", "--level", "loud")
+
+
 def test_what_cannot_be_changed_is_said(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = master.create({"resources": {"slots_per_trial": 2}})
     told = patch(master, experiment, 400, max_slots=1)["error"]
