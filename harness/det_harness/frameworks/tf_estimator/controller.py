@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
+
 from det_harness.frameworks.tf_estimator import model_dir
 from det_harness.frameworks.tf_estimator.exchange import wait_until
 from det_harness.frameworks.tf_estimator.following import Follower
@@ -59,7 +61,11 @@ class RolesController:
             self._restore(restored)
         if self._in_role is not None:
             self._in_role.exchange.say(_READY, True)
-        result = tensorflows_own(self.call.estimator, self._train_spec(), self._eval_spec())
+        try:
+            result = tensorflows_own(self.call.estimator, self._train_spec(), self._eval_spec())
+        finally:
+            # Estimator leaves its writers of event files open for whoever writes to the same folder next.
+            tf.compat.v1.summary.FileWriterCache.clear()
         metrics, exports = result if result is not None else (None, [])
         if self._in_role is not None:
             self._end_others(self._in_role)
