@@ -88,7 +88,8 @@ def fields_without_effect(
     found = {}
     described = find_framework(framework) if framework is not None else None
     of_framework = dict(described.without_effect) if described is not None else {}
-    of_slots = _NO_EFFECT_ON_ONE_SLOT if config.resources.slots_per_trial == 1 else {}
+    one = config.resources.slots_per_trial == 1 and config.distributed.strategy != STRATEGY
+    of_slots = _NO_EFFECT_ON_ONE_SLOT if one else {}
     here = _NO_EFFECT_HERE if local else {}
     for path, reason in (_NO_EFFECT | of_slots | _of_horovod(config, framework) | of_framework | here).items():
         owner: Any = config
