@@ -1,0 +1,84 @@
+"""The master is killed at drawn moments of a search: no trial is lost, none is run twice, and no row is missing.
+
+``DET_SOAK_KILLS`` says how often in the soak (200 by default), ``DET_SOAK_SEED`` repeats a run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+
+import pytest
+from faults import PATIENCE, Cluster, Kernel, ended
+
+from det_native.client.handles import Experiment
+from det_native.schema.processes import wait_until_gone
+from det_native.schema.states import ExperimentState, TrialState
+
+pytestmark = [pytest.mark.slow]
+
+SOAK_KILLS = int(os.environ.get("DET_SOAK_KILLS", "200"))
+
+SEARCHED = """
+class Paced(Digits):
+    def visit(self, batch_idx):
+        time.sleep(0.05)
+
+    def evaluate_batch(self, batch):
+        return {"error": self.context.get_hparam("x")}
+
+search = configuration(
+    searcher={"name": "async_halving", "metric": "error", "max_length": {"batches": 16}, "divisor": 2, "num_rungs": 3,
+              "max_trials": 8, "max_concurrent_trials": 3},
+    hyperparameters={"x": {"type": "double", "minval": 0, "maxval": 1}},
+    min_validation_period={"batches": 0},
+    max_restarts=0,
+)
+"""
+
+
+def _kill_in_searches(kernel: Kernel, cluster: Cluster, kills: int) -> None:
+    seed = int(os.environ.get("DET_SOAK_SEED") or random.SystemRandom().randrange(10**6))
+    print(f"DET_SOAK_SEED={seed}")  # shown where the test fails
+    choice = random.Random(seed)
+    kernel.run(SEARCHED)
+    done = 0
+    while done < kills:
+        experiment = cluster.attach(kernel.submit("experiment = det.experimental.create(Paced, search)"))
+        while done < kills and not experiment.state.terminal:
+            time.sleep(choice.uniform(0, 2))  # a kill comes whenever it comes
+            master = cluster.master
+            os.kill(master.pid, signal.SIGKILL)
+            assert wait_until_gone(master.pid, master.start, PATIENCE)
+            cluster.start()
+            done += 1
+        ended(experiment, ExperimentState.COMPLETED)
+        _check(experiment)
+
+
+def _check(experiment: Experiment) -> None:
+    trials = [trial.detail() for trial in experiment.trials]
+    assert len(trials) == 8
+    assert len({trial.hparams["x"] for trial in trials}) == 8
+    for handle, trial in zip(experiment.trials, trials, strict=True):
+        assert trial.state is TrialState.COMPLETED
+        assert trial.restarts == 0
+        assert trial.batches == trial.target_batches == trial.stages[-1]
+        assert [row["batch"] for row in handle.metrics("training")] == list(range(1, trial.batches + 1))
+        assert [row["batch"] for row in handle.metrics("validation")] == trial.stages
+        attempts = [line.text for line in handle.logs() if line.text.startswith("Attempt ")]
+        assert len(attempts) == len(trial.stages) - 1, attempts
+    assert any(len(trial.stages) > 1 for trial in trials)
+
+
+@pytest.mark.long
+def test_five_kills(kernel: Kernel, cluster: Cluster) -> None:
+    _kill_in_searches(kernel, cluster, 5)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(12 * 3600)
+def test_very_many_kills(kernel: Kernel, cluster: Cluster) -> None:
+    _kill_in_searches(kernel, cluster, SOAK_KILLS)
