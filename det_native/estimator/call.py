@@ -18,13 +18,25 @@ _NAME = "context.train_and_evaluate() was given"
 _INPUT = "The input_fn of the TrainSpec"
 
 
+class EvaluatingContext(EstimatorContext):
+    """What the call asks of its context besides.
+
+    Attributes
+    ----------
+    period_said : bool
+        Whether the user's configuration says when to evaluate; else the call does.
+    """
+
+    period_said: bool
+
+
 @dataclass
 class EstimatorCall:
     """One call of ``train_and_evaluate``, checked.
 
     Attributes
     ----------
-    context : EstimatorContext
+    context : EvaluatingContext
         The ``EstimatorNativeContext`` that it is a method of.
     estimator : tf.estimator.Estimator
     train_spec : tf.estimator.TrainSpec
@@ -37,7 +49,7 @@ class EstimatorCall:
     kind: ClassVar[Literal["train_and_evaluate"]] = "train_and_evaluate"
     quiet: ClassVar[bool] = False
 
-    context: EstimatorContext
+    context: EvaluatingContext
     estimator: Any
     train_spec: Any
     eval_spec: Any
@@ -60,7 +72,7 @@ class EstimatorCall:
     @property
     def evaluates_at_saves(self) -> bool:
         """Whether validations come with the saves of the estimator's own RunConfig, as in TensorFlow."""
-        return bool(self.estimator.config.save_checkpoints_steps) and not self._configured("min_validation_period")
+        return bool(self.estimator.config.save_checkpoints_steps) and not self.context.period_said
 
     @property
     def evaluates_every(self) -> float | None:
@@ -68,7 +80,7 @@ class EstimatorCall:
         config = self.estimator.config
         if config.save_checkpoints_steps or not config.save_checkpoints_secs:
             return None
-        return None if self._configured("min_validation_period") else float(config.save_checkpoints_secs)
+        return None if self.context.period_said else float(config.save_checkpoints_secs)
 
     def configuration_fills(self) -> dict[str, Any]:
         """Return what the call says about fields of the configuration, by dotted path; see ``assumed``.
@@ -98,10 +110,6 @@ class EstimatorCall:
 
     def check(self, environment: TrialEnvironment) -> None:
         """Check the call against a complete configuration, before any batch: there is nothing to check here."""
-
-    def _configured(self, name: str) -> bool:
-        length: dict[str, int] = self.context.env.config.get(name) or {}
-        return any(length.values())
 
     def _arguments(self) -> dict[str, Any]:
         estimator = self.estimator

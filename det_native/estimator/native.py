@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_native.estimator.base_context import EstimatorContext
-from det_native.estimator.call import EstimatorCall
+from det_native.estimator.call import EstimatorCall, EvaluatingContext
 from det_native.horovod import HorovodContext
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
 
 
-class EstimatorNativeContext(EstimatorContext):
+class EstimatorNativeContext(EvaluatingContext):
     """What native code of ``tf.estimator`` asks about its trial, with :meth:`train_and_evaluate`, which trains.
 
     Parameters
@@ -33,6 +32,8 @@ class EstimatorNativeContext(EstimatorContext):
         The handle of the experiment once ``train_and_evaluate()`` has begun it.
     serving_input_receiver_fns : dict
         What each checkpoint has a SavedModel for, by name; set before the training.
+    period_said : bool
+        Whether the user's configuration says when to evaluate.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class EstimatorNativeContext(EstimatorContext):
         self.role = role
         self.experiment: Any = None
         self.serving_input_receiver_fns: dict[str, Callable[..., Any]] = {}
+        self.period_said = any((env.config.get("min_validation_period") or {}).values())
         self._on_call = on_call
 
     def train_and_evaluate(self, estimator: Any, train_spec: Any, eval_spec: Any) -> Any:

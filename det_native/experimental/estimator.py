@@ -8,12 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.arguments import Show
+from det_native.errors import DetError
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import Begun, enter, first_environment, replayed_environment, train_by_fit
 from det_native.experimental.scripts import asks_for_roles
 from det_native.experimental.settings import ConfigInput, Settings, check_settings
 from det_native.frameworks import translated
 from det_native.runtime import active_host
+from det_native.schema.loading import load_config
 
 if TYPE_CHECKING:
     from det_native.estimator import EstimatorNativeContext
@@ -79,9 +81,11 @@ def init(
         from det_native.estimator import EstimatorNativeContext
 
         environment = replayed_environment(host, config)
-        return EstimatorNativeContext(
+        context = EstimatorNativeContext(
             environment, on_call=lambda call: host.take_call("train_and_evaluate", call), role=host.role
         )
+        context.period_said = context.period_said and _says_period(config)
+        return context
     begun = Begun.now()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
     environment = first_environment(settings, "tf_estimator" if asks_for_roles(settings.config) else "estimator")
@@ -113,6 +117,15 @@ def _run_unchanged_calls(context: EstimatorNativeContext, settings: Settings, be
         return result
 
     take_over(run)
+
+
+def _says_period(config: ConfigInput) -> bool:
+    """Return whether the user has said when to evaluate: in what was submitted, the call may have filled it in."""
+    try:
+        said = load_config(config, local=True, warn=False).min_validation_period
+    except (DetError, OSError):  # a file of the kernel's machine
+        return True
+    return any(said.model_dump().values())
 
 
 def _train_here(call: EstimatorCall, settings: Settings, origin: Origin) -> Any:

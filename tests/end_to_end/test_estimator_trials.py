@@ -189,6 +189,18 @@ def test_train_and_evaluate_runs_here_and_there(kernel: Kernel, cluster: Cluster
 
 
 @pytest.mark.long
+def test_evaluations_come_with_the_saves_of_the_run_config_as_seldom_as_the_spec_says(kernel: Kernel) -> None:
+    text = NATIVE.format(local=True).replace("n_classes=3, ", "n_classes=3, config=config, ")
+    text = text.replace("exporters=exporters", "start_delay_secs=0, throttle_secs={throttle}")
+    silent = "{name: part for name, part in configuration().items() if name != 'min_validation_period'}"
+    kernel.run("config = tf.estimator.RunConfig(save_checkpoints_steps=4)")
+    for throttle, expected in ((0, [4, 8, 12]), (600, [4, 12])):
+        kernel.run(text.replace("configuration()", silent, 1).replace("{throttle}", str(throttle)))
+        rows = kernel.value("context.experiment.trials[0].metrics('validation')")
+        assert [row["batch"] for row in rows] == expected
+
+
+@pytest.mark.long
 @pytest.mark.skipif(not has_horovod("tensorflow"), reason="Horovod for TensorFlow is not installed here.")
 def test_two_slots_train_here_and_there(kernel: Kernel, cluster: Cluster) -> None:
     two = 'configuration() | {"resources": {"slots_per_trial": 2}, "optimizations": {"aggregation_frequency": 2}}'

@@ -15,6 +15,7 @@ from det_harness.trial.divergence import LossWatch
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Outcome, Services
+from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
 
 from det_native.estimator import EstimatorTrial
@@ -89,6 +90,8 @@ class Run:
         )
         self.reporter = LocalReporter("loss")
         self.warm_start: WarmStart | None = None
+        self.tensorboard: Path | None = None
+        self.files: UserFiles | None = None
 
     def begin_with(self, other: Run) -> None:
         """Begin with the weights of another run's last checkpoint."""
@@ -109,7 +112,16 @@ class Run:
             return stop_after is not None and done >= stop_after
 
         reporter = LossWatch(self.reporter, self.environment)
-        services = Services(self.environment, schedule, reporter, checkpoints, stop, warm_start=self.warm_start)
+        services = Services(
+            self.environment,
+            schedule,
+            reporter,
+            checkpoints,
+            stop,
+            tensorboard=self.tensorboard,
+            files=self.files,
+            warm_start=self.warm_start,
+        )
         with rng.preserved():
             try:
                 self.controller: Any = harness_for(self.trial_class).controller(self.trial_class, services)

@@ -161,6 +161,24 @@ def test_evaluations_that_come_with_saves_are_as_seldom_as_the_spec_says(
 
 
 @pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ({"start_delay_secs": 0, "throttle_secs": 0}, [1, 2, 3]),
+        ({"start_delay_secs": 0, "throttle_secs": 600}, [1, 3]),
+        ({"start_delay_secs": 600, "throttle_secs": 0}, [3]),
+    ],
+)
+def test_evaluations_come_with_saves_that_go_by_time(times: Any, expected: list[int], tmp_path: Path) -> None:
+    config = tf.estimator.RunConfig(model_dir="estimator", save_checkpoints_secs=0.0001)
+    run = NativeRun(tmp_path, lambda environment: call_of(environment, config=config, evaluation=times))
+    assert run.make(run.environment).evaluates_every == 0.0001
+    run.run()
+    assert [row.batch for row in run.reporter.validation_rows] == expected
+    run.environment.config["min_validation_period"] = {"batches": 2}
+    assert run.make(run.environment).evaluates_every is None  # the configuration says more
+
+
+@pytest.mark.parametrize(
     ("position", "told"),
     [
         (0, "was given None; give a tf.estimator.Estimator"),

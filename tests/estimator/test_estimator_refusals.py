@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from estimator_runs import BATCH_SIZE, Run, Small, X, Y, trial
 import det_native as det
 from det_native.errors import DetError, InvalidDataError, MissingDependencyError, TrialDefinitionError
 from det_native.estimator import EstimatorContext, EstimatorTrial, EstimatorTrialContext, version
+from det_native.estimator.checks import check_spec
 
 pytestmark = pytest.mark.slow
 
@@ -99,6 +101,46 @@ WRONG: list[tuple[dict[str, Any], type[DetError], str]] = [
 ]
 
 
+EVAL = tf.estimator.EvalSpec(unwrapped_dataset)
+EXPORTER = tf.estimator.FinalExporter("last", unwrapped_dataset)
+
+
+def named(name: Any) -> Any:
+    """Return an exporter of a name that TensorFlow's own do not take."""
+    return type("Named", (tf.estimator.Exporter,), {"name": name, "export": lambda self, *given: None})()
+
+
+@pytest.mark.parametrize(
+    ("spec", "replaced", "told"),
+    [
+        (SPEC, {"input_fn": 1}, "a TrainSpec whose input_fn is a int; give a function that returns a tf.data.Dataset"),
+        (SPEC, {"hooks": [len]}, "hooks have a builtin_function_or_method; each has to be a tf.estimator.SessionRun"),
+        (SPEC, {"max_steps": 0}, "max_steps is 0; give a number above 0, or None"),
+        (EVAL, {"input_fn": None}, "an? EvalSpec whose input_fn is None"),
+        (EVAL, {"hooks": ["x"]}, "hooks have a str"),
+        (EVAL, {"steps": -1}, "steps is -1; give a number above 0, or None for all of the data"),
+        (EVAL, {"name": 3}, "name is 3; give a text, or None"),
+        (EVAL, {"start_delay_secs": -1}, "start_delay_secs is -1; give a number of seconds, 0 or more"),
+        (EVAL, {"throttle_secs": -1}, "throttle_secs is -1"),
+        (EVAL, {"exporters": [1]}, "exporters have a int; each has to be a tf.estimator.Exporter"),
+        (EVAL, {"exporters": [named("")]}, "exporters have one whose name is ''"),
+        (EVAL, {"exporters": [named(7)]}, "exporters have one whose name is 7"),
+        (EVAL, {"exporters": [EXPORTER, named("last")]}, "exporters have two of the name 'last'"),
+    ],
+)
+def test_what_is_wrong_in_a_spec_is_told(spec: Any, replaced: dict[str, Any], told: str) -> None:
+    with pytest.raises(TrialDefinitionError, match=told):
+        check_spec(spec._replace(**replaced), type(spec), "The call was given", "give")
+    check_spec(spec, type(spec), "The call was given")
+
+
+def test_roles_of_tf_config_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    roles = {"cluster": {"chief": ["localhost:1"], "ps": ["localhost:2"]}, "task": {"type": "chief", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(roles))
+    with pytest.raises(TrialDefinitionError, match=r"has the roles of TF_CONFIG: unset that variable, or leave"):
+        Run(Small, tmp_path, batches=1).run()
+
+
 @pytest.mark.parametrize(("parts", "kind", "told"), WRONG, ids=[str(number) for number in range(len(WRONG))])
 def test_what_is_wrong_is_told(parts: dict[str, Any], kind: type[DetError], told: str, tmp_path: Path) -> None:
     with pytest.raises(kind, match=told):
@@ -167,3 +209,16 @@ class TestInternals:
             doubled = first * 2.0
             internals.replace_input(doubled.op, 0, second)
             assert session.run(doubled) == 4.0
+
+    def test_a_stop_is_taken_back(self) -> None:
+        context = tf.estimator.SessionRunContext(None, None)
+        context.request_stop()
+        internals.withdraw_stop(context)
+        assert not context.stop_requested
+
+    def test_events_go_elsewhere(self, tmp_path: Path) -> None:
+        with tf.Graph().as_default():
+            writer = tf.compat.v1.summary.FileWriter(str(tmp_path))
+        internals.write_events_to("elsewhere", writer)
+        assert tf.compat.v1.summary.FileWriterCache.get("elsewhere") is writer
+        tf.compat.v1.summary.FileWriterCache.clear()

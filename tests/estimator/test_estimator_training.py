@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from det_harness.trial.user_files import UserFiles
 from estimator_runs import BATCH_SIZE, RECORDS, Run, Small, X, Y, trial
 
 import det_native as det
@@ -384,3 +386,40 @@ def test_a_trial_class_may_name_a_subclass_of_what_trains_it(tmp_path: Path) -> 
 
     assert TFKerasTrial.trial_controller_class.__name__ == "KerasController"
     assert PyTorchTrial.trial_controller_class.__name__ == "PyTorchTrialController"
+
+
+def test_event_files_are_the_trials_and_go_on_with_it(tmp_path: Path) -> None:
+    def hidden(self: Any, x: Any) -> Any:
+        tf.compat.v1.summary.scalar("mine", tf.reduce_sum(x))
+        return x
+
+    def build_estimator(self: Any) -> Any:
+        config = tf.estimator.RunConfig(model_dir="estimator", save_summary_steps=1)
+        return tf.estimator.Estimator(self.model_fn, config=config)
+
+    run = Run(trial(hidden=hidden, build_estimator=build_estimator), tmp_path / "run", batches=4)
+    run.tensorboard = tmp_path / "tensorboard"
+
+    def known() -> dict[str, set[int]]:
+        found: dict[str, set[int]] = {}
+        for path in run.tensorboard.rglob("events.out.tfevents.*"):
+            for event in tf.compat.v1.train.summary_iterator(str(path)):
+                for value in event.summary.value:
+                    found.setdefault(f"{path.parent.name}/{value.tag}", set()).add(event.step)
+        return found
+
+    work = tmp_path / "work"
+    work.mkdir()
+    run.files = UserFiles(work)
+    run.run(stop_after=2)
+    saved = known()
+    assert {"tensorboard/mine", "tensorboard/loss"} <= set(saved)
+    folder = run.folder / "tensorboard"
+    assert len(list(folder.rglob("events.out.tfevents.*"))) == len(list(run.tensorboard.rglob("events.out.tfevents.*")))
+    shutil.rmtree(run.tensorboard)  # a machine that has none of them
+    run.files = UserFiles(work)
+    run.run()
+    found = known()
+    assert found["tensorboard/mine"] == {1, 2, 3, 4}
+    assert found["eval/accuracy"] == {4}
+    assert found["tensorboard/loss"] >= {1, 2, 3, 4}
