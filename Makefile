@@ -21,13 +21,15 @@ CHECK := -m "not slow"
 QUICK := -m "not long and not soak"
 LANES := -m "long and not soak"
 SOAK := -m "soak"
-# Files whose tests run on Python 3.13 with Keras 3 too: in the quick lane and in the longer one.
+# What runs on Python 3.13 with Keras 3 too: in `make test`, and in `make lanes` the core and what trains.
 PYTEST313 := -n $(WORKERS) --dist loadfile --max-worker-restart 0 -p no:cacheprovider
-QUICK313 := tests/keras3/test_keras3_training.py tests/schema tests/search
-LANES313 := tests/keras3 tests/keras/test_keras_exact_resume.py tests/keras/test_trial.py tests/keras/test_callbacks.py \
-	tests/keras/test_callback_state.py tests/keras/test_fit_call.py tests/local tests/capture/test_script_capture.py \
-	tests/capture/test_document.py tests/master/test_decide.py tests/master/test_routes.py \
-	tests/client/test_handles.py tests/client/test_tables.py tests/storage
+QUICK313 := tests/keras3 tests/local tests/search
+CORE313 := tests/schema tests/search tests/storage tests/client tests/master tests/capture tests/local tests/test_facade.py \
+	tests/test_imports.py tests/compat
+KERAS313 := tests/keras3 tests/keras/test_keras_exact_resume.py tests/keras/test_callback_state.py tests/keras/test_trial.py \
+	tests/keras/test_callbacks.py tests/keras/test_fit_call.py tests/end_to_end/test_keras_faults.py \
+	tests/journeys/test_keras_notebook.py
+JAX313 := tests/keras3 tests/keras/test_keras_exact_resume.py
 PATIENT := --timeout 7200 -o faulthandler_timeout=0
 
 FRONT_END := jupyter_ext
@@ -80,10 +82,12 @@ quick-lane-313: setup $(TRIED313)
 lanes: setup $(HOROVOD) lanes-313
 	$(PYTEST) $(LANES)
 
-# The second run is of the backend JAX, which is fixed when Keras is imported.
+# The backend is fixed when Keras is imported: JAX has a run of its own.
 lanes-313: setup $(TRIED313)
-	@[ ! -e $(VENV313)/.installed ] || $(VENV313)/bin/python -m pytest $(LANES313) $(PYTEST313) -m "not soak"
-	@[ ! -e $(VENV313)/.installed ] || KERAS_BACKEND=jax $(VENV313)/bin/python -m pytest tests/keras3 $(PYTEST313) -m "not soak"
+	@[ -e $(VENV313)/.installed ] || { echo "Python 3.13 is not there: its tests are skipped."; exit 0; }; \
+	$(VENV313)/bin/python -m pytest $(CORE313) $(PYTEST313) $(CHECK) --hypothesis-profile quick && \
+	$(VENV313)/bin/python -m pytest $(KERAS313) $(PYTEST313) -m "not soak" --hypothesis-profile quick && \
+	KERAS_BACKEND=jax $(VENV313)/bin/python -m pytest $(JAX313) $(PYTEST313) -m "not soak" --hypothesis-profile quick
 
 soak: soaking properties
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,7 @@ def test_a_later_name_is_an_import_error_too() -> None:
         from det_native.tensorboard import TensorboardManager  # noqa: F401 (the import is the test)
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed here")
 def test_a_script_imports_our_rooms_and_the_optimizers_without_a_full_collection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_script_imports_our_rooms_and_the_optimizers_without_a_full_collection
     assert full == ["0", "0"]
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed here")
 def test_a_script_loads_neither_the_slicer_of_cells_nor_what_only_gpus_need() -> None:
     loaded = run_python(
         """

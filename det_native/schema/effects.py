@@ -138,11 +138,11 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
             f"resources.native_parallel: true is refused: {described.not_in_one_process}. Remove it; "
             "resources.slots_per_trial alone says how many there are."
         )
+    if described is not None:
+        _refuse_of_another_framework(config, described)
     if described is not None and described.one_slot and config.resources.slots_per_trial > 1:
         slots = config.resources.slots_per_trial
         raise UnsupportedFeatureError(f"resources.slots_per_trial: {slots} is refused: {described.one_slot}.")
-    if described is not None:
-        _refuse_of_another_framework(config, described)
     found = list(_unsupported(config, framework))
     if found:
         lines = "\n".join(f"  - {line}" for line in found)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,7 @@ def test_what_only_running_tells_is_told_with_its_reason(
     assert why in answer["must_run"][-1]["why"]
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed here")
 def test_calling_a_function_of_an_imported_module_changes_nothing_of_it(ask: Ask) -> None:
     loss = "def loss(a, b):\n    return nn.functional.cross_entropy(a, b)"
     answer = ask("from torch import nn", BUILD, loss, DATA, "start = loss(x, y)", CONFIG, INIT, f"nn, start\n{TRAIN}")

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from det_native.capture.watch import Watch
+
+torch = pytest.importorskip("torch")
 
 
 def noted(value: Any, change: Callable[[Any], object]) -> bool:

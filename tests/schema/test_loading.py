@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.errors import ConfigurationError, Problem, UnsupportedFeatureError
+from det_native.frameworks import get_framework
 from det_native.schema.loading import ConfigurationWarning, load_config, refuse_unsupported
 from det_native.schema.manifests import Framework
 from det_native.schema.reading import read
@@ -113,7 +115,8 @@ def test_error_of_yaml_has_its_line(text: str, where: str) -> None:
 def test_error_of_json_has_its_line(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text('{\n  "a": 1,\n}')
-    assert "line 3, column 1" in problem_of(path)
+    # Python 3.13 points at the comma.
+    assert ("line 3, column 1" if sys.version_info < (3, 13) else "line 2, column 9") in problem_of(path)
     path.write_text('{"a": 1, "a": 2}')
     assert "a: is given twice" in problem_of(path)
     path.write_text("[" * 200_000)
@@ -291,7 +294,8 @@ def test_what_tunes_horovod_has_an_effect_only_where_it_is_used() -> None:
     assert f"here: {both} (optimizations.auto_tune_tensor_fusion finds it out)." in text
     for optimizations in (tuned, {"auto_tune_tensor_fusion": True}):
         load_config({**FIELDS, **horovod, **two, "optimizations": optimizations}, framework="torch")
-        load_config({**FIELDS, **two, "optimizations": optimizations}, framework="keras")  # has nothing but Horovod
+        if not KERAS_ON_ONE_SLOT:  # else it has nothing but Horovod
+            load_config({**FIELDS, **two, "optimizations": optimizations}, framework="keras")
 
 
 def test_fields_without_effect_in_a_local_run_are_listed_there_and_say_so() -> None:
@@ -326,6 +330,8 @@ def test_local_run_has_one_slot() -> None:
     assert load_config({**FIELDS, "resources": {"slots_per_trial": 4}}).resources.slots_per_trial == 4
 
 
+# Keras 3 does.
+KERAS_ON_ONE_SLOT = bool(get_framework("keras").one_slot)
 REFUSED = [
     ({"checkpoint_storage": {"type": "gcs", "bucket": "b"}}, "checkpoint_storage.type: gcs"),
     ({"data_layer": {"type": "gcs", "bucket": "b", "bucket_directory_path": "p"}}, "data_layer: gcs"),
@@ -352,6 +358,10 @@ def test_what_comes_later_is_refused_by_name(fields: dict[str, Any], text: str) 
 )
 @pytest.mark.parametrize("framework", ["torch", "keras", None])
 def test_what_runs_now_is_not_refused(fields: dict[str, Any], framework: Framework | None) -> None:
+    if "resources" in fields and framework == "keras" and KERAS_ON_ONE_SLOT:
+        with pytest.raises(UnsupportedFeatureError, match=r"slots_per_trial: 2 is refused: Keras 3 trains on one slot"):
+            refuse_unsupported(load_config({**FIELDS, **fields}), framework)
+        return
     refuse_unsupported(load_config({**FIELDS, **fields}), framework)
 
 
