@@ -10,6 +10,7 @@ from det_native.capture.flow_binding import BindingFlow
 from det_native.capture.vocabulary import (
     CONTAINER_CHANGES,
     DISPLAY_LIBRARIES,
+    SEEDING,
     effect_of,
     risk_of,
     stream_of,
@@ -22,17 +23,20 @@ class LibraryFlow(BindingFlow):
 
     def _library(self, event: Call, full: tuple[str, ...]) -> None:
         index = self.step.index
-        effect = effect_of(full)
+        effect, stream = effect_of(full), stream_of(full)
+        if self.step.noted and stream is not None and full[-1] in SEEDING:
+            effect = None  # what is drawn after it begins from the states that were noted
         if effect is not None and full[0] not in DISPLAY_LIBRARIES:
             self._effect(effect)
         risk = risk_of(full)
         if risk is not None:
             self.noted += 1
             self.flow.risks.setdefault(index, []).append(f"{risk}: {'.'.join(full)}()")
+        if self.step.noted:
+            return
         weights = weights_from(full)
         if weights is not None:
             self._draws(weights)
-        stream = stream_of(full)
         if stream is None or not event.keywords.isdisjoint({"random_state", "generator"}):
             return
         self.noted += 1
@@ -49,7 +53,7 @@ class LibraryFlow(BindingFlow):
     def _seen_streams(self) -> None:
         """Take up what was drawn or seeded in a way that the cell's text does not show."""
         index = self.step.index
-        for stream in sorted(self.step.seen.drew):
+        for stream in () if self.step.noted else sorted(self.step.seen.drew):
             if index in self.flow.seeds.get(stream, set()) | self.flow.draws.get(stream, set()):
                 continue
             if stream in self.step.seen.seeded:

@@ -74,6 +74,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         logged.source,
         logged.title,
         _seen(logged, transformed, bool(taken), begun),
+        logged.noted,
     )
 
 

@@ -82,6 +82,8 @@ class LoggedExecution:
         Which values it has changed, and which not, as far as they can be looked at.
     streams : dict or None
         The states of the streams of random numbers before it, if it has moved one; see ``stream_states``.
+    noted : bool
+        Whether they were looked at.
     """
 
     index: int
@@ -101,6 +103,7 @@ class LoggedExecution:
     title: str = ""
     seen: Seen = NOTHING_SEEN
     streams: dict[str, Any] | None = None
+    noted: bool = False
 
     @property
     def cell(self) -> str:
@@ -218,7 +221,7 @@ class ExecutionLog:
         execution.tags |= frozenset(metadata.get("tags") or ())
         self._running.append(execution)
         execution.seen = Seen(between=self._compare().changed)
-        execution.streams = current_streams()
+        execution.streams, execution.noted = current_streams(), True
         execution.started, execution.clock = time.time(), time.perf_counter()
 
     def _compare(self) -> Seen:

@@ -33,6 +33,8 @@ class Step:
         Names that code under ``%timeit`` may have changed.
     seen : Seen
         Which values were seen to be others after it, and which to be the same.
+    noted : bool
+        The states of the streams of random numbers before it are known: it needs no cell for what it draws.
     """
 
     index: int
@@ -45,6 +47,7 @@ class Step:
     clears: bool = False
     repeated: frozenset[str] = frozenset()
     seen: Seen = NOTHING_SEEN
+    noted: bool = False
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,16 @@ def shared_names(
     for path, names in event.through:
         if not is_taken_over(path, event.line, taken):
             for name in _through(path, names, environment, local_modules):
-                # A function or class that was called, or handed on, is no part of the result's state.
-                if name not in environment or environment[name].origin.kind not in {"def", "class"}:
+                if name not in environment or not _is_code(environment[name], local_modules):
                     yield name
+
+
+def _is_code(binding: Binding, local_modules: Collection[str]) -> bool:
+    """Whether it is a function, a class or a library's module: called, or handed on, it is no part of a result."""
+    if binding.origin.kind != "import":
+        return binding.origin.kind in {"def", "class"}
+    package = binding.origin.module.partition(".")[0]
+    return package not in local_modules and (not binding.origin.attribute or binding.kind in {"module", "callable"})
 
 
 def copied_names(event: Bind, environment: Environment) -> frozenset[str]:

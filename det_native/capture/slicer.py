@@ -35,6 +35,8 @@ class Execution:
         Tagged det-skip or det-include.
     seen : Seen
         Which values were seen to be others after it, and which to be the same.
+    noted : bool
+        The states of the streams of random numbers before it are known.
     """
 
     index: int
@@ -54,6 +56,7 @@ class Execution:
     text: str = ""
     title: str = ""
     seen: Seen = NOTHING_SEEN
+    noted: bool = False
 
     @property
     def label(self) -> str:
@@ -164,6 +167,7 @@ class _Slicer:
             execution.clears,
             execution.repeated,
             seen,
+            execution.noted,
         )
 
     # Inclusion.

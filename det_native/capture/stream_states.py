@@ -25,6 +25,9 @@ def current_streams() -> dict[str, Any]:
     with suppress(Exception):
         if torch is not None:
             states["torch"] = torch.get_rng_state().numpy().tobytes()
+    seed = _seed_of_tensorflow()
+    if seed is not None:
+        states["tensorflow_seed"] = seed
     for name, generator in (("tensorflow", _of_tensorflow()), ("keras", _of_keras())):
         if generator is not None:
             states[name] = _compact(generator)
@@ -35,7 +38,9 @@ def encoded(states: dict[str, Any]) -> bytes:
     """Return states as JSON, with the names and forms of ``det_harness.trial.rng.capture``."""
     written: dict[str, Any] = {}
     for name, state in states.items():
-        if name == "torch":
+        if name == "tensorflow_seed":
+            written[name] = state
+        elif name == "torch":
             written[name] = {"uint8": base64.b64encode(state).decode()}
         elif name == "numpy":
             written[name], written["numpy_words"] = state[0], {"uint32": base64.b64encode(state[1]).decode()}
@@ -58,6 +63,15 @@ def _of_tensorflow() -> python_random.Random | None:
     with suppress(Exception):
         found = getattr(module.context(), "_rng", None) if module is not None else None
         return found if isinstance(found, python_random.Random) else None
+    return None
+
+
+def _seed_of_tensorflow() -> int | None:
+    """Return TensorFlow's global seed."""
+    module = sys.modules.get(_EAGER)
+    with suppress(Exception):
+        found = getattr(module.context(), "_seed", None) if module is not None else None
+        return found if isinstance(found, int) else None
     return None
 
 

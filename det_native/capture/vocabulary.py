@@ -263,10 +263,14 @@ def effect_of_chain(path: tuple[str, ...], chain: tuple[Link, ...]) -> str | Non
     return None
 
 
+#: Functions that seed streams of random numbers, and do nothing else.
+SEEDING = frozenset({"seed", "manual_seed", "manual_seed_all", "set_seed", "set_random_seed", "seed_everything"})
+
+
 def stream_of(path: tuple[str, ...]) -> tuple[Stream, bool] | None:
     """Return the global random stream that a library call uses and whether it seeds it, or None."""
     last = path[-1]
-    seeds = last in {"seed", "manual_seed", "set_seed", "set_random_seed", "setstate", "set_state"}
+    seeds = last in SEEDING or last in {"setstate", "set_state"}
     if path[0] == "numpy" and len(path) > 2 and path[1] == "random" and last not in _NO_SEED:
         return "numpy", seeds
     if path[0] == "random" and len(path) == 2 and last not in {"Random", "SystemRandom"}:

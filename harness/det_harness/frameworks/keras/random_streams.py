@@ -35,7 +35,11 @@ class TensorFlowStreams(RandomStreams):
         return state
 
     def apply(self, state: dict[str, Any]) -> None:
-        """Put their states back."""
+        """Put their states back; a notebook sends ``tensorflow_seed`` too, the global seed that they began with."""
+        if "tensorflow_seed" in state:
+            sys.modules["tensorflow"].random.set_seed(state["tensorflow_seed"])
+        if "keras" in state and _keras_seeds() is None and "keras.src.backend" in sys.modules:
+            sys.modules["keras.src.backend"]._SEED_GENERATOR.generator = random.Random()
         for name, generator in (("tensorflow", _eager_seeds()), ("keras", _keras_seeds())):
             if generator is not None and name in state:
                 version, gauss = state[name]

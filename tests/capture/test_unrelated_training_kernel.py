@@ -1,0 +1,81 @@
+"""A training of another model stays behind: it shares libraries and seeds with the call, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kernels import Kernel
+
+pytestmark = pytest.mark.slow
+
+Replayed = Callable[..., dict[str, Any]]
+
+DATA = "import numpy as np\nx, y = np.ones((8, 4)), np.zeros(8)"
+
+
+@pytest.mark.parametrize(
+    ("imports", "made"),
+    [
+        ("from tensorflow import keras\nfrom tensorflow.keras import layers", "layers.Dense"),
+        ("from tensorflow import keras\nfrom tensorflow.keras.layers import Dense", "Dense"),
+        ("from tensorflow import keras", "keras.layers.Dense"),
+    ],
+)
+def test_models_of_the_same_layers(kernel: Kernel, imports: str, made: str) -> None:
+    kernel.cells(
+        imports,
+        DATA,
+        f"first = keras.Sequential([{made}(3), {made}(1)])\nfirst.compile('sgd', 'mse')",
+        "first.fit(x, y, verbose=0)",
+        f"second = keras.Sequential([{made}(3), {made}(1)])\nsecond.compile('sgd', 'mse')",
+        "fit(second, x, y)",
+    )
+    assert kernel.found().leaves_out(4, 5)
+
+
+def test_a_base_that_was_trained_comes_along(kernel: Kernel) -> None:
+    kernel.cells(
+        "from tensorflow import keras\nfrom tensorflow.keras import layers",
+        DATA,
+        "base = layers.Dense(3)\nfirst = keras.Sequential([base, layers.Dense(1)])\nfirst.compile('sgd', 'mse')",
+        "first.fit(x, y, verbose=0)",
+        "second = keras.Sequential([base, layers.Dense(2)])\nsecond.compile('sgd', 'mse')",
+        "fit(second, x, y)",
+    )
+    assert {4, 5} <= set(kernel.found().cells)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    ["tf.keras.utils.set_random_seed({})", "tf.random.set_seed({})", "np.random.seed({})", "random.seed({})"],
+)
+def test_seeds_of_other_trainings(kernel: Kernel, replayed: Replayed, seed: str) -> None:
+    others = [
+        f"{seed.format(number)}\nother = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        "other.compile('sgd', 'mse')\nother.fit(x, y, verbose=0)"
+        for number in range(3)
+    ]
+    kernel.cells(
+        "import random\nimport tensorflow as tf",
+        DATA,
+        *others,
+        f"{seed.format(99)}\nnoise = np.random.rand(2), random.random()",
+        "model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])\nmodel.compile('sgd')",
+        "fit(model, x, y, noise)",
+    )
+    found = kernel.found()
+    assert found.program is not None
+    assert found.leaves_out(4, 5, 6), [(cell.number, cell.reason) for cell in found.program.cells]
+    shown = ("noise", "model.get_weights()")
+    assert replayed(found, *shown) == kernel.live(*shown)
+
+
+def test_a_seed_that_nobody_noted_comes_along(kernel: Kernel) -> None:
+    """Of cells that ran before det_native was imported no states are known."""
+    kernel.begin(kernel.folder, imported=False)
+    kernel.cells("import numpy", "pass", "numpy.random.seed(3)", "noise = numpy.random.rand(2)", "import det_native")
+    kernel.cells("from det_stand_in import fit", "fit(noise)")
+    found = kernel.found()
+    assert any("seed(3)" in found.source_of(number) for number in found.cells if number is not None)
