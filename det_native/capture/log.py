@@ -185,6 +185,7 @@ class ExecutionLog:
 
     def _take_running(self, execution: LoggedExecution) -> None:
         execution.recorded, execution.succeeded = True, None
+        execution.streams = current_streams()  # what imports det_native does so before it draws, most likely
         metadata = _parent_metadata(self.shell)
         execution.cell_id = metadata.get("cellId")
         execution.tags |= frozenset(metadata.get("tags") or ())
@@ -251,9 +252,9 @@ class ExecutionLog:
 
 
 def _have_moved(before: dict[str, Any]) -> bool:
-    """Whether a stream is not where it was; one whose library has been loaded since may have been drawn from."""
+    """Whether a stream is not where it was. Of a library that has been loaded since, nobody saw the beginning."""
     now = current_streams()
-    return before.keys() != now.keys() or before != now
+    return any(now.get(name) != state for name, state in before.items())
 
 
 def _compiled_files() -> dict[str, list[str]]:

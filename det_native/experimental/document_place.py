@@ -149,6 +149,11 @@ def idempotency_key() -> str | None:
     return None if _submission is None else _submission.idempotency_key
 
 
+def is_for_submission() -> bool:
+    """Whether this process runs a document only to submit it: nobody uses what it has made."""
+    return _submission is not None
+
+
 def done(result: R) -> R:
     """Take note that a training call was made, and return its result.
 

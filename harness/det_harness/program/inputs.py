@@ -16,10 +16,10 @@ from det_native.schema.proof import CallProof
 logger = logging.getLogger("det_harness")
 
 _REMEDIES = (
-    "Why: the cells draw unseeded random numbers, read data that have changed, or depend on what is only in the "
-    "notebook. Run the notebook's cells again from the top and submit once more; or send the value itself, "
-    "init(values=[...]); or keep a cell that changes it, with `# det-include` as its first line. `proof: warn` in the "
-    "configuration trains all the same."
+    "Why: data that have changed since, something that only the notebook's process has, or unseeded random numbers "
+    "in the very cell that imports their library. Run the notebook's cells again from the top and submit once more; "
+    "or send the value itself, init(values=[...]); or keep a cell that changes it, with `# det-include` as its first "
+    "line. `proof: warn` in the configuration trains all the same."
 )
 
 
