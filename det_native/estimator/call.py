@@ -95,15 +95,17 @@ class EstimatorCall:
             If ``input_fn`` returns no Dataset.
         """
         fills: dict[str, Any] = {"searcher.metric": "loss"}
+        # Here the data are whole; of what a batch is made of, each slot will have as much.
+        slots = self.context.env.slots
         length = self.train_spec.max_steps
         if length is None and not (self.context.env.config.get("searcher") or {}).get("max_length"):
-            length = inputs.batches(self.train_spec.input_fn, _INPUT, self._arguments())
+            length = -(-inputs.batches(self.train_spec.input_fn, _INPUT, self._arguments()) // slots)
         if length is not None:
             fills["searcher.max_length"] = {"batches": int(length)}
         if "global_batch_size" not in self.context.env.hparams:
             size = inputs.batch_size(self.train_spec.input_fn, _INPUT, self._arguments())
             if size is not None:
-                fills["hyperparameters.global_batch_size"] = size
+                fills["hyperparameters.global_batch_size"] = size * slots
         if self.estimator.config.save_checkpoints_steps:
             fills["min_validation_period"] = {"batches": int(self.estimator.config.save_checkpoints_steps)}
         return fills

@@ -72,6 +72,11 @@ def test_without_a_length_training_ends_with_its_input() -> None:
     def of_unknown_length() -> Any:
         return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).filter(lambda x, y: y < 2).batch(2)
 
+    two = TrialEnvironment(config={"resources": {"slots_per_trial": 2}}, hparams={})
+    fills = call_of(two).configuration_fills()  # each slot has a half of the data, in batches of this size
+    assert fills["searcher.max_length"] == {"batches": RECORDS // BATCH_SIZE // 2}
+    assert fills["hyperparameters.global_batch_size"] == 2 * BATCH_SIZE
+
     expected = -(-int((Y < 2).sum()) // 2)
     call = call_of(EMPTY, of_unknown_length)
     assert call.configuration_fills()["searcher.max_length"] == {"batches": expected}
