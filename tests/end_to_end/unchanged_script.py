@@ -72,7 +72,7 @@ estimator = tf.estimator.Estimator(model_fn, arguments.model_dir, config=config)
 train_spec = tf.estimator.TrainSpec(lambda: data(10), max_steps=arguments.steps, hooks=[Stops()])
 exporter = tf.estimator.FinalExporter("last", receiver)
 eval_spec = tf.estimator.EvalSpec(
-    lambda: data(20), steps=3, exporters=exporter, start_delay_secs=0, throttle_secs=0
+    lambda: data(20), steps=3, exporters=exporter, start_delay_secs=0, throttle_secs=int("TF_CONFIG" in os.environ)
 )
 result = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
 print("eager:", tf.executing_eagerly(), "returned:", result)

@@ -48,6 +48,7 @@ class RolesController:
         self._in_role: InRole | None = None
         self._stopped = False
         self._hook: StepHook | None = None
+        self._pending: int | None = None
 
     def run(self) -> Outcome:
         """Train to the end, and return what TensorFlow's function has."""
@@ -121,10 +122,14 @@ class RolesController:
         """Keep what the estimator has saved as a checkpoint of the trial."""
         if step == self._kept or (step == self._begun_at and step == 0):
             return  # without a step, there is nothing to go on from
-        if self._hook is not None:
-            # Estimator saves before hooks see the step: its row follows, and is missing only after a kill in between.
-            self._hook.report(again=True)
-        self._keep(step)
+        self._pending = step
+
+    def settled(self) -> None:
+        """Keep what was saved: Estimator saves before hooks see the step, whose row is to come first."""
+        if self._pending is not None and self._hook is not None:
+            step, self._pending = self._pending, None
+            self._hook.report()
+            self._keep(step)
 
     def evaluated(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Report an evaluation."""
@@ -204,6 +209,8 @@ class RolesController:
 
     def _keep_exports(self) -> None:
         """Have the last checkpoint hold what was exported after it had been taken."""
+        if self._in_role is None:
+            return  # they were exported before
         prefix = model_dir.latest(self._folder)
         if prefix is not None and self.call.eval_spec.exporters and (self._folder / model_dir.EXPORTS).is_dir():
             self._keep(int(prefix.rpartition("-")[2]))

@@ -24,6 +24,9 @@ class Observer(Protocol):
     def saved(self, step: int) -> None:
         """The estimator has saved a checkpoint."""
 
+    def settled(self) -> None:
+        """All that belongs to the last step has been told."""
+
     def stop_asked(self) -> bool:
         """Return whether the training is to end early; asked between two steps."""
 
@@ -68,13 +71,15 @@ class StepHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow
             run_context.request_stop()
         if time.monotonic() >= self._report_at:
             self.report()
+        self._observer.settled()
 
     def end(self, session: Any) -> None:
         self.report()
+        self._observer.settled()
 
-    def report(self, *, again: bool = False) -> None:
-        """Tell the rows that were not told yet; `again`, the next one as soon as it is there."""
-        self._report_at = 0.0 if again else time.monotonic() + _REPORT_INTERVAL
+    def report(self) -> None:
+        """Tell the rows that were not told yet."""
+        self._report_at = time.monotonic() + _REPORT_INTERVAL
         rows, self._rows = self._rows, []
         self._observer.trained(rows)
 
