@@ -265,6 +265,7 @@ def test_the_description_of_the_interface_is_that_of_the_master() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_front_ends_types_are_made_from_it(tmp_path: Path) -> None:
     tools = FRONT_END / "node_modules" / ".bin"
     if shutil.which("node") is None or not (tools / "openapi-typescript").exists():

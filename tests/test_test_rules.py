@@ -111,6 +111,7 @@ def test_what_is_left_behind_fails_the_test_that_left_it(tmp_path: Path) -> None
     assert found["file"].endswith("in the temporary folder")
 
 
+@pytest.mark.long
 def test_a_test_and_a_teardown_have_a_time_limit(tmp_path: Path) -> None:
     printed = outcome(tmp_path, HANGING, "-n", "1", "--dist", "loadfile", "--timeout", "3")
     assert "crashed while running 'test_given.py::test_call'" in printed

@@ -45,6 +45,7 @@ def at_end(log: Locator) -> bool:
     return bool(log.evaluate("log => log.scrollTop + log.clientHeight >= log.scrollHeight - 8"))
 
 
+@pytest.mark.long
 def test_charts_logs_and_checkpoints_move_while_it_trains(
     screen: Screen, home: Home, master: Session, tmp_path: Path, keep: Keep
 ) -> None:

@@ -21,7 +21,7 @@ from view_parts import batches_of
 from det_native.client.session import Session
 from det_native.schema.home import Home
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 VIEWS = 7
 # Tall enough that every view is seen: one that is not asks for nothing.

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 VIEW, WAITING = 2, 3
 
 
+@pytest.mark.long
 def test_the_view_is_live_while_a_cell_waits_and_the_end_is_saved(screen: Screen, lab: Lab) -> None:
     path = write_notebook(lab.root / "reloaded.ipynb", *training_cells("reloaded"), "experiment.wait()")
     screen.open(path)

@@ -107,6 +107,7 @@ def train_and_save(screen: Screen, lab: Lab, name: str) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_is_live(
     screen: Screen, lab: Lab, keep: Keep
 ) -> None:

@@ -171,6 +171,7 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     assert len(master.get("/experiments")) == before + 1
 
 
+@pytest.mark.long
 def test_what_stands_in_the_way_is_said_with_its_cell(screen: Screen, lab: Lab, master: Session, keep: Keep) -> None:
     before = len(master.get("/experiments"))
     screen.open(notebook(lab, "refused", f"{IMPORTS}{SECRET}", TRIAL + "\n# api_key", CONFIG, CREATE))
@@ -200,6 +201,7 @@ def test_what_stands_in_the_way_is_said_with_its_cell(screen: Screen, lab: Lab, 
     assert len(master.get("/experiments")) == before
 
 
+@pytest.mark.long
 def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, master: Session, keep: Keep) -> None:
     before = len(master.get("/experiments"))
     after = "print(experiment.id[:6], experiment.state.value, sorted(experiment.history))"

@@ -173,6 +173,7 @@ def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Se
     assert f"ValueError in {title}: bad batch" in last_state(experiment, picture=False)["text/plain"]
 
 
+@pytest.mark.long
 def test_a_computed_configuration_is_learnt_by_running_only_what_the_call_needs(send: Send, tmp_path: Path) -> None:
     computed = CONFIG + "\nprint('noise')\n!echo more noise\nconfig['records_per_epoch'] = len(data())"
     # An earlier call does nothing there, and neither does what follows the call in its cell.

@@ -262,6 +262,7 @@ class TestCommand:
         assert "det experiment list" in missing.stderr
         assert det("logs", "seven").returncode == 2
 
+    @pytest.mark.long
     def test_where_none_runs(self, det: Det, home: Home) -> None:
         assert det("status").returncode == 3
         assert "No master runs" in det("down").stdout

@@ -43,6 +43,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["experiment", "list"], ["trial", "describe", "1"]])
+@pytest.mark.long
 def test_a_question_to_a_stopped_master_ends_with_an_error(runtime: RuntimeFile, arguments: list[str]) -> None:
     os.kill(runtime.pid, signal.SIGSTOP)
     asked = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)

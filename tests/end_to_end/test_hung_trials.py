@@ -35,6 +35,7 @@ CREATE = "experiment = det.experimental.create(Digits, configuration(hyperparame
 
 
 @pytest.mark.parametrize("action", ["restart", "end"])
+@pytest.mark.long
 def test_a_trial_that_hangs_shows_where_and_goes_on_or_ends(
     kernel: Kernel, cluster: Cluster, tmp_path: os.PathLike[str], action: str
 ) -> None:

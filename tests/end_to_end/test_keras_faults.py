@@ -97,6 +97,7 @@ def kept_files(number):
 """
 
 
+@pytest.mark.long
 def test_callbacks_and_the_files_that_they_write_go_on_after_a_killed_worker(
     keras_kernel: Kernel, keras_cluster: Cluster, gate: Gate
 ) -> None:

@@ -34,6 +34,7 @@ def _kill_master(cluster: Cluster) -> None:
     assert wait_until_gone(master.pid, master.start, PATIENCE)
 
 
+@pytest.mark.long
 def test_training_goes_on_without_a_master(kernel: Kernel, torch_end: Any, cluster: Cluster, gate: Gate) -> None:
     short = kernel.submit_with(TORCH_CREATE, stops="5", port=gate.port)
     first = gate.next()

@@ -70,6 +70,7 @@ def test_a_full_disk_holds_the_training_until_there_is_room(
     assert kernel.end_of(experiment.id) == torch_end
 
 
+@pytest.mark.long
 def test_pause_and_kill_work_on_a_full_disk(
     kernel: Kernel, torch_end: Any, cluster: Cluster, gate: Gate, disk: SmallDisk
 ) -> None:

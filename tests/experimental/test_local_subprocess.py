@@ -324,6 +324,7 @@ def test_an_error_of_ours_comes_back_as_what_it_is(kernel: Kernel) -> None:
     assert re.search(r"caught TrialDefinitionError \| [^\n]*acuracy[^\n]* \| \['Trial 1 failed", printed), printed
 
 
+@pytest.mark.long
 def test_a_value_made_of_an_earlier_result_is_not_made_up(kernel: Kernel) -> None:
     assert "Error" not in kernel.run(FIRST)
     kernel.run(SECOND)
@@ -353,6 +354,7 @@ def native(kernel: Kernel) -> Kernel:
     return kernel
 
 
+@pytest.mark.long
 def test_fit_and_a_loop_train_on_two_slots_alike(native: Kernel) -> None:
     weights = []
     for cell in (FIT, LOOP):

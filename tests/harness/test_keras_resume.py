@@ -88,6 +88,7 @@ def test_a_stopped_run_continues_where_it_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["dataset", "drawing_eagerly"])
+@pytest.mark.long
 def test_a_killed_process_is_continued_by_a_new_one(name: str, tmp_path: Path) -> None:
     def process(kill_after: str, resume: str) -> int:
         here = Path(__file__).parent

@@ -66,6 +66,7 @@ def test_a_directory_is_trained_and_its_results_are_fetched(det: Det, tmp_path: 
     assert [(slot["device"], slot["trial"]) for slot in slots] == [("cpu", None), ("cpu", None)]
 
 
+@pytest.mark.long
 def test_a_directory_is_trained_here(det: Det, tmp_path: Path) -> None:
     write_directory(tmp_path / "mnist")
     printed = det("experiment", "create", "mnist/const.yaml", "mnist", "--local")
@@ -76,6 +77,7 @@ def test_a_directory_is_trained_here(det: Det, tmp_path: Path) -> None:
     assert [row["batch"] for row in data_of(det("trial", "metrics", f"{name}/1", "--json"))] == [2, 4]
 
 
+@pytest.mark.long
 def test_what_fails_or_is_stopped_ends_with_a_code(det: Det, tmp_path: Path) -> None:
     folder = write_directory(tmp_path / "mnist")
     text = (folder / "model_def.py").read_text()

@@ -102,6 +102,7 @@ def models(run: LocalRun) -> list[dict[str, torch.Tensor]]:
     return found
 
 
+@pytest.mark.soak
 def test_compiled_training_ends_as_it_does_without(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "det_harness")
     plain, compiled = LocalRun(tmp_path / "plain"), LocalRun(tmp_path / "compiled", optimizations=COMPILED)

@@ -62,6 +62,7 @@ def ranks(tmp_path: Path, implementation: str) -> Ranks:
     return run
 
 
+@pytest.mark.long
 def test_every_rank_has_the_same_answers(ranks: Ranks, implementation: str) -> None:
     found = ranks("verbs", size=3)
     assert [one.pop("place") for one in found] == [[rank, 3] for rank in range(3)]

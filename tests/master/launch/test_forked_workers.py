@@ -132,6 +132,7 @@ class TestForks:
         os.waitpid(handle["pid"], 0)
 
     @pytest.mark.parametrize("framework", ["torch", "keras"])
+    @pytest.mark.long
     def test_a_fork_computes_what_a_fresh_process_does(self, make: Make, tmp_path: Path, framework: str) -> None:
         kind = WorkerKind(framework)
         forked, fresh = make(slots=1, policy=PROMPT), make(slots=1, policy=Policy(settle=3600.0), forks=False)
