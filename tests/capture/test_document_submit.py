@@ -167,8 +167,8 @@ def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Se
         if index != 3
     ]
     experiment = handle(send("submit", *cells))
-    with pytest.raises(UserCodeError, match=rf"in {re.escape(title)}, line 20: ValueError: bad batch") as caught:
-        experiment.wait(timeout=240)
+    with pytest.raises(UserCodeError, match=rf"(?is){re.escape(title)}, line 20.*ValueError: bad batch") as caught:
+        experiment.wait(timeout=240)  # in one line if it fails while this waits, for the traceback is shown then
     assert f"  {title[0].upper()}{title[1:]}, line 20, in train_batch" in caught.value.traceback
     assert f"ValueError in {title}: bad batch" in last_state(experiment, picture=False)["text/plain"]
 

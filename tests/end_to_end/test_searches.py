@@ -98,7 +98,7 @@ def test_a_search_goes_on_as_if_the_master_had_not_been_killed(cluster: Cluster,
     lengths = sorted(trial.detail().batches for trial in experiment.trials)
     assert lengths == [8, 8, 16, 16] or lengths == [8, 16, 16, 16], lengths
     for trial in experiment.trials:
-        assert trial.detail().restarts == 0
+        assert trial.detail().restarts == 0, str(experiment.logs())
         assert [row["batch"] for row in trial.metrics("training")] == list(range(1, trial.detail().batches + 1))
 
 
