@@ -176,7 +176,7 @@ def shows_last_states(body: Locator) -> None:
         shows_last_state(outputs.nth(number), *words)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_an_experiment_that_had_ended_and_one_executed_without_a_front_end(
     opened: Opened, lab: Lab, home: Home, viewer: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def starts_the_master_that_it_has_lost(screen: Screen, home: Home, keep: Keep) -
     expect(view.locator(".det-badge")).to_have_text("Stopped")
 
 
+@pytest.mark.soak
 def test_a_master_that_cannot_be_used_is_explained_and_tried_again(
     opened: Opened, lab_elsewhere: Lab, stand_in: StandIn, both_themes: Both
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_master_that_cannot_be_used_is_explained_and_tried_again(
         dialog.wait_for(state="detached")
 
 
+@pytest.mark.soak
 def test_a_page_of_another_version_than_its_server_says_so_and_is_reloaded(
     opened: Opened, lab: Lab, both_themes: Both
 ) -> None:

@@ -152,7 +152,7 @@ def test_a_literal_document_is_submitted_without_running_it(send: Send, tmp_path
 @pytest.mark.parametrize(
     ("numbers", "title"),
     [
-        pytest.param((None,) * 5, "code cell 2", id="places", marks=pytest.mark.long),
+        pytest.param((None,) * 5, "code cell 2", id="places", marks=pytest.mark.soak),
         pytest.param((3, 1, 5, None, 4), "cell [1]", id="prompts"),
     ],
 )
@@ -341,7 +341,7 @@ open("after.txt", "w")
 """
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_loop_in_a_later_cell_than_its_call_is_told_in_words(send: Send) -> None:
     setup, data = SETUP.replace(", PyTorchTrial", ""), TRIAL[: TRIAL.index("class Line")]
     call = "batches = context.train(loader, validation_loader=loader, evaluate_batch=evaluate_batch)"
@@ -360,7 +360,7 @@ def test_a_loop_in_a_later_cell_than_its_call_is_told_in_words(send: Send) -> No
 
 
 @pytest.mark.parametrize(
-    ("kind", "call"), [pytest.param("fit", NATIVE_FIT, marks=pytest.mark.long), ("train", NATIVE_LOOP)]
+    ("kind", "call"), [pytest.param("fit", NATIVE_FIT, marks=pytest.mark.soak), ("train", NATIVE_LOOP)]
 )
 def test_a_native_pytorch_document_is_submitted(send: Send, tmp_path: Path, kind: str, call: str) -> None:
     setup = SETUP.replace(", PyTorchTrial", "")

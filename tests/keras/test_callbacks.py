@@ -16,7 +16,7 @@ from det_native.errors import TrialDefinitionError
 
 pytestmark = pytest.mark.slow
 
-WAYS = ("trial", pytest.param("native", marks=pytest.mark.long))
+WAYS = ("trial", pytest.param("native", marks=pytest.mark.soak))
 _HOOKS = [name for name in dir(tf.keras.callbacks.Callback) if name.startswith("on_") and name not in dir(object)]
 
 
@@ -169,7 +169,7 @@ def test_a_state_that_cannot_be_kept_is_told_by_name(tmp_path: Path, caplog: pyt
     "kind",
     [
         det.keras.callbacks.EarlyStopping,
-        pytest.param(det.keras.callbacks.ReduceLROnPlateau, marks=pytest.mark.long),
+        pytest.param(det.keras.callbacks.ReduceLROnPlateau, marks=pytest.mark.soak),
     ],
 )
 def test_determined_s_own_count_validations(kind: Any, tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def stop_in(hook: str, number: int) -> Any:
     ("hook", "number", "batches"),
     [
         ("on_epoch_end", 2, 10),
-        pytest.param("on_train_batch_end", 7, 7, marks=pytest.mark.long),
-        pytest.param("on_test_end", 2, 10, marks=pytest.mark.long),
+        pytest.param("on_train_batch_end", 7, 7, marks=pytest.mark.soak),
+        pytest.param("on_test_end", 2, 10, marks=pytest.mark.soak),
     ],
 )
 def test_stop_training_ends_the_trial_cleanly(hook: str, number: int, batches: int, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_stop_training_ends_the_trial_cleanly(hook: str, number: int, batches: i
     assert again.reports.rows == {}
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_validation_amid_an_epoch_may_end_the_training(tmp_path: Path) -> None:
     training = Trainings(tmp_path, min_validation_period={"batches": 3})
     run = training.trial(lambda: [stop_in("on_test_end", 2)])
@@ -255,7 +255,7 @@ def test_a_validation_amid_an_epoch_may_end_the_training(tmp_path: Path) -> None
     assert [batch for batch, _ in run.reports.validations] == [3, 6]
 
 
-@pytest.mark.parametrize("policy", ["none", pytest.param("all", marks=pytest.mark.long)])
+@pytest.mark.parametrize("policy", ["none", pytest.param("all", marks=pytest.mark.soak)])
 def test_a_stop_at_an_epochs_end_validates_that_epoch_once(policy: str, tmp_path: Path) -> None:
     undisturbed: list[Any] = []
     Trainings(tmp_path / "undisturbed").native(lambda: [noting(undisturbed)])
@@ -330,7 +330,7 @@ _ONE_OF_EACH = ("on_test_end", "on_checkpoint_end")
 
 
 @pytest.mark.parametrize(
-    "hook", [hook if hook in _ONE_OF_EACH else pytest.param(hook, marks=pytest.mark.long) for hook in RAISING]
+    "hook", [hook if hook in _ONE_OF_EACH else pytest.param(hook, marks=pytest.mark.soak) for hook in RAISING]
 )
 def test_an_exception_tells_the_callback_and_the_hook(hook: str, tmp_path: Path) -> None:
     def broken(self: Any, *arguments: Any, **named: Any) -> None:

@@ -123,7 +123,7 @@ def test_every_argument_of_keras_is_tried() -> None:
     assert list(ARGUMENTS) == [*inspect.signature(tf.keras.Model.fit).parameters][1:]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_an_argument_does_what_it_does_in_plain_keras(name: str) -> None:
     arguments = {"x": X, "y": Y, "epochs": 2, **ARGUMENTS[name]}
@@ -136,7 +136,7 @@ def test_validation_weights_and_epochs_together_do_what_they_do_in_plain_keras()
     assert_same(fitted(classifier, arguments, wrap=True), fitted(classifier, arguments, wrap=False))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_shuffled_epochs_have_each_record_once() -> None:
     class Records(tf.keras.Sequential):
         def train_step(self, data: Any) -> Any:

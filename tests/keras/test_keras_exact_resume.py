@@ -225,7 +225,7 @@ LONGER = KINDS.keys() - {"arrays", "sequence", "dataset", "cached on disk"}
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.long if kind in LONGER else ()) for kind in KINDS]
+    "kind", [pytest.param(kind, marks=pytest.mark.soak if kind in LONGER else ()) for kind in KINDS]
 )
 def test_each_kind_of_data_goes_on_exactly(kind: str, uninterrupted: Any, tmp_path: Path) -> None:
     optimizer = list(OPTIMIZERS)[list(KINDS).index(kind) % len(OPTIMIZERS)]
@@ -248,7 +248,7 @@ CASES = st.tuples(
 MANY = {"suppress_health_check": list(HealthCheck), "deadline": None}
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @settings(max_examples=6, derandomize=True, database=None, **MANY)
 @given(case=CASES)
 def test_stopping_anywhere_changes_nothing(case: Any, uninterrupted: Any) -> None:

@@ -180,7 +180,7 @@ def accuracy_in_plain_keras() -> float:
 SOON = ("tuple with a dictionary and sample weights", "tf.data.Dataset")
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=() if kind in SOON else pytest.mark.long) for kind in KINDS])
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=() if kind in SOON else pytest.mark.soak) for kind in KINDS])
 def test_each_kind_reaches_the_same_accuracy(kind: str) -> None:
     experiment = det.experimental.create(trial_of(kind), CONFIG, local=True, show="none")
     assert str(experiment.state) == "Completed"

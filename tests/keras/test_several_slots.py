@@ -130,27 +130,27 @@ def test_on_another_number_of_slots_it_goes_on_and_says_what_that_means(pair: Pa
     assert 0 < differ(found, pair["whole"][0]) < 0.5
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("case", ["sequence", "dataset", "generator", "adam", "legacy", "own-step"])
 def test_every_kind_of_data_and_of_optimizer_ends_where_one_slot_does(more: Pair, tmp_path: Path, case: str) -> None:
     # A training step of the user's reports its last batch.
     assert_as_one_slot(more[case], slots_program.one_slot(tmp_path, case), means=case != "own-step")
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_training_metrics_are_averaged_where_that_is_asked_for(more: Pair, tmp_path: Path) -> None:
     alone = slots_program.one_slot(tmp_path, "generator")
     assert more["generator"][0]["training"][0][1]["loss"] == pytest.approx(alone["training"][0][1]["loss"], abs=1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_gradients_travel_in_half_precision_where_that_is_asked_for(more: Pair, tmp_path: Path) -> None:
     first, second = more["compressed"]
     assert differ(first, second) == 0
     assert 1e-7 < differ(first, slots_program.one_slot(tmp_path, "compressed")) < 2e-3
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_scale_of_the_loss_goes_on_after_a_restart(more: Pair) -> None:
     for whole, parts in zip(more["whole-mixed"], more["parts-mixed"], strict=True):
         assert differ(whole, parts) == 0
@@ -158,6 +158,6 @@ def test_the_scale_of_the_loss_goes_on_after_a_restart(more: Pair) -> None:
         assert whole["scale"] == parts["scale"] == 8.0 * 2**5  # doubled after every third step
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_dataset_goes_on_with_the_same_bits_on_each_slot(more: Pair) -> None:
     assert_same_bits(more["whole-dataset"], more["parts-dataset"])
