@@ -120,6 +120,12 @@ def test_a_run_that_was_asked_to_pause_costs_no_restart_however_it_ended() -> No
     assert "the one before counts" in vanished.reason
 
 
+def test_a_worker_that_ended_with_the_master_before_it_had_its_job_costs_no_restart() -> None:
+    assert isinstance(decide(facts(None, begun=False)), Suspend)
+    assert isinstance(decide(facts(None, begun=True)), Restart)
+    assert isinstance(decide(facts(None, begun=False, killed=True)), Cancel)
+
+
 def test_a_pause_hides_neither_an_end_nor_an_error_nor_a_kill() -> None:
     assert decide(facts(ExitReason.COMPLETED, paused=True)) == Complete()
     assert decide(facts(ExitReason.STOPPED, paused=True, killed=True)) == Cancel()

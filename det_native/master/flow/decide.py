@@ -54,6 +54,8 @@ class Facts:
         Of all its slots, as far as it is known.
     trained : bool
         A batch of the trial was done, by this run or an earlier one.
+    begun : bool
+        A worker of the run has taken its job, as far as the launcher knows.
     """
 
     exit: ExitReport | None
@@ -71,6 +73,7 @@ class Facts:
     memory: str = ""
     batch_size: int | None = None
     trained: bool = True
+    begun: bool = True
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,8 @@ def decide(facts: Facts) -> Decision:
     full = facts.full or (reason in _OWN_ERRORS and error.type == FULL)
     if facts.paused and (reason in (None, ExitReason.STOPPED) or full):
         return Suspend(_how_suspended(facts.exit, full=full))
+    if facts.exit is None and not facts.begun:
+        return Suspend("The master ended before the worker had begun. The trial is tried again; no restart is counted.")
     if full:
         return Suspend(f"{error.message.rstrip('.')}. It goes on when there is room; no restart is counted.", True)
     if facts.hung and not facts.may_restart:

@@ -16,6 +16,7 @@ from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, wor
 from det_native.master.flow.output import OutputStore
 from det_native.master.flow.resume import find_resume
 from det_native.master.flow.room import RoomWaits
+from det_native.master.flow.spool import has_begun
 from det_native.master.flow.thread import Waiter
 from det_native.master.flow.warm_start import source_of
 from det_native.master.flow.watching import Watches
@@ -74,7 +75,7 @@ class Runs:
         with self._context.database.read() as connection:
             self._watch(run.run_id, experiments.config_of(connection, run.experiment_id))
         if run.handle is None or not self._context.launcher.adopt(run.run_id, run.handle):
-            self.ended(Exit(run.run_id, None, "it ended while the master was away"))
+            self.ended(Exit(run.run_id, None, "it ended while the master was away", begun=has_begun(run.handle)))
         elif run.exit is not None:
             self.said_exit(run.run_id)
 
@@ -314,6 +315,7 @@ class Runs:
         facts = Facts(
             exit=stored.exit if stored else None,
             detail=exit.detail,
+            begun=exit.begun,
             memory=exit.memory,
             batch_size=batch_size if isinstance(batch_size, int) else None,
             killed=run.killed or experiment.state not in OPEN_STATES,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -43,3 +44,14 @@ def _reports(spool: Path) -> Iterator[Report]:
                     if line.endswith(b"\n"):
                         logger.warning("%s holds a line that is no report; what follows is left out.", segment)
                     return
+
+
+def has_begun(handle: Mapping[str, Any] | None) -> bool:
+    """Whether a worker of a run has taken its job: then it has made the folder of its reports.
+
+    Parameters
+    ----------
+    handle : mapping or None
+        What the launcher gave for the run; None if the master ended before it was stored.
+    """
+    return handle is not None and (Path(handle["directory"]) / "spool").exists()
