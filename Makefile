@@ -23,13 +23,12 @@ LANES := -m "long and not soak"
 SOAK := -m "soak"
 # What runs on Python 3.13 with Keras 3 too: in `make test`, and in `make lanes` the core and what trains.
 PYTEST313 := -n $(WORKERS) --dist loadfile --max-worker-restart 0 -p no:cacheprovider
-QUICK313 := tests/keras3 tests/local tests/search
+QUICK313 := tests/keras3 tests/local
 CORE313 := tests/schema tests/search tests/storage tests/client tests/master tests/capture tests/local tests/test_facade.py \
 	tests/test_imports.py tests/compat
-KERAS313 := tests/keras3 tests/keras/test_keras_exact_resume.py tests/keras/test_callback_state.py tests/keras/test_trial.py \
-	tests/keras/test_callbacks.py tests/keras/test_fit_call.py tests/end_to_end/test_keras_faults.py \
-	tests/journeys/test_keras_notebook.py
-JAX313 := tests/keras3 tests/keras/test_keras_exact_resume.py
+KERAS313 := tests/keras3 tests/keras/test_keras_exact_resume.py tests/keras/test_callback_state.py tests/keras/test_fit_call.py \
+	tests/end_to_end/test_keras_faults.py tests/journeys/test_keras_notebook.py
+SOAK313 := $(KERAS313) tests/keras/test_trial.py tests/keras/test_callbacks.py
 PATIENT := --timeout 7200 -o faulthandler_timeout=0
 
 FRONT_END := jupyter_ext
@@ -87,12 +86,14 @@ lanes-313: setup $(TRIED313)
 	@[ -e $(VENV313)/.installed ] || { echo "Python 3.13 is not there: its tests are skipped."; exit 0; }; \
 	$(VENV313)/bin/python -m pytest $(CORE313) $(PYTEST313) $(CHECK) --hypothesis-profile quick && \
 	$(VENV313)/bin/python -m pytest $(KERAS313) $(PYTEST313) -m "not soak" --hypothesis-profile quick && \
-	KERAS_BACKEND=jax $(VENV313)/bin/python -m pytest $(JAX313) $(PYTEST313) -m "not soak" --hypothesis-profile quick
+	KERAS_BACKEND=jax $(VENV313)/bin/python -m pytest tests/keras3 $(PYTEST313) -m "not soak" --hypothesis-profile quick
 
 soak: soaking properties
 
-soaking: setup $(HOROVOD)
+soaking: setup $(HOROVOD) $(TRIED313)
 	$(PYTEST) $(SOAK) $(PATIENT)
+	@[ ! -e $(VENV313)/.installed ] || { $(VENV313)/bin/python -m pytest $(SOAK313) $(PYTEST313) $(PATIENT) && \
+	KERAS_BACKEND=jax $(VENV313)/bin/python -m pytest tests/keras3 tests/keras/test_keras_exact_resume.py $(PYTEST313) $(PATIENT); }
 
 # Tests of properties again, with ten thousand examples each where those are cheap.
 properties: setup $(HOROVOD)
