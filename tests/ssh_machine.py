@@ -194,6 +194,11 @@ class SshMachine:
         for process in self.serving():
             process.send_signal(number)
 
+    def listen(self, number: signal.Signals) -> None:
+        """Leave new connections without an answer (SIGSTOP), or give one again (SIGCONT)."""
+        assert self._sshd is not None
+        psutil.Process(self._sshd.pid).send_signal(number)
+
     def serving(self) -> list[psutil.Process]:
         """Return the processes that serve connections."""
         assert self._sshd is not None

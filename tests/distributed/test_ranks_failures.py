@@ -103,11 +103,6 @@ def test_a_process_alone_exchanges_with_itself(tmp_path: Path) -> None:
 
 
 def test_what_does_not_run_on_several_slots_is_refused(tmp_path: Path) -> None:
-    refused = pytest.raises(
-        UnsupportedFeatureError, match="slots_per_trial: 2 works for PyTorch and TensorFlow; for estim"
-    )
-    with refused, joined(gang(tmp_path, 0), "estimator"):
-        pass
     with pytest.raises(UnsupportedFeatureError, match="several machines"), joined(gang(tmp_path, 0, cross_size=2)):
         pass
 

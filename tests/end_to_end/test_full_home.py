@@ -84,7 +84,9 @@ def test_nothing_is_lost_and_what_is_asked_for_is_done(
     visitor.go()
     said = _until_it_waits(experiment)
     assert str(disk.path) in said
-    assert "waits for disk space" in small_cluster.det("experiment", "list")
+    deadline = time.monotonic() + PATIENCE
+    while "waits for disk space" not in (listed := small_cluster.det("experiment", "list")):
+        assert time.monotonic() < deadline, listed  # between two tries it is not waiting
     disk.empty()
     assert ended(experiment, ExperimentState.COMPLETED).restarts == 0
     assert_complete_rows(experiment, BATCHES)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.slow
 BATCHES = 12
 CELL = """
 import random
+import signal
 import det_native as det
 from toy_framework.trial import ToyTrial
 
@@ -238,14 +240,16 @@ def test_a_line_that_goes_silent_is_told_and_made_anew(laptop: Laptop, kernel: K
     with EventFeed(laptop.attach(number).source, number) as feed:
         assert feed.next(PATIENCE) is not None
     frozen = laptop.machine.serving()
-    with laptop.machine.configured("DenyUsers *"):  # nor does it let anybody in, as a laptop that sleeps
-        laptop.machine.freeze()
-        kernel.shows(waiting, f"Out of touch with {laptop.machine.address} since ")
+    laptop.machine.freeze()
+    laptop.machine.listen(signal.SIGSTOP)  # nor does anything answer: the line is there, and nobody at its end
     try:
+        kernel.shows(waiting, f"Out of touch with {laptop.machine.address} since ")
+        laptop.machine.listen(signal.SIGCONT)
         kernel.shows(waiting, "In touch again.")
         visitor.go()
         kernel.finish(waiting)
     finally:
+        laptop.machine.listen(signal.SIGCONT)
         for process in frozen:  # they have never noticed
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()

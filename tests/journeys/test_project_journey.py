@@ -156,7 +156,6 @@ def project(notebook: Notebook) -> Path:
     return folder
 
 
-@pytest.mark.long
 def test_a_module_and_data_beside_the_notebook_travel_along(notebook: Notebook) -> None:
     notebook.run("import det_native as det\nfrom models import Fit, table\npoints = table()")
     notebook.run(CONFIG)
