@@ -58,7 +58,8 @@ print([name for name in ("torch", "tensorflow", "numpy", "pydantic", "toy_framew
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
-    expected = [("torch", "PyTorch"), ("keras", "TensorFlow"), ("estimator", "TensorFlow"), ("toy", "Toy")]
+    of_tensorflow = [(name, "TensorFlow") for name in ("keras", "estimator", "tf_estimator")]
+    expected = [("torch", "PyTorch"), *of_tensorflow, ("toy", "Toy")]
     assert done.stdout.splitlines() == [str(expected), "[]"], done.stderr
 
 

@@ -52,6 +52,10 @@ def has_begun(handle: Mapping[str, Any] | None) -> bool:
     Parameters
     ----------
     handle : mapping or None
-        What the launcher gave for the run; None if the master ended before it was stored.
+        What the launcher gave for the run; None if the master ended before it was stored. Of one that names no folder
+        it counts as begun.
     """
-    return handle is not None and (Path(handle["directory"]) / "spool").exists()
+    if handle is None:
+        return False
+    folder = handle.get("directory")
+    return folder is None or (Path(folder) / "spool").exists()
