@@ -161,14 +161,14 @@ def test_the_connection_is_killed_at_drawn_moments(laptop: Laptop, kernel: Kerne
     cuts: list[int] = []
 
     def cut_now_and_then() -> None:
-        while not over.wait(chance.uniform(0.5, 4.0)):
+        while not over.wait(chance.uniform(0.2, 2.0)):
             cuts.append(machine.cut())
 
     cutter = threading.Thread(target=cut_now_and_then)
     cutter.start()
     try:
-        numbers = []
-        for _ in range(3):
+        numbers: list[int] = []
+        while len(numbers) < 3 or (not any(cuts) and len(numbers) < 20):  # a quick machine is through before a cut
             for attempt in range(20):
                 # A cut may come between any two requests of a submit; what it says then, is to do it once more.
                 text = kernel.run(SUBMIT_OR_SAY % create()).text
@@ -182,7 +182,7 @@ def test_the_connection_is_killed_at_drawn_moments(laptop: Laptop, kernel: Kerne
         over.set()
         cutter.join()
     assert any(cuts)
-    assert len(set(numbers)) == 3
+    assert len(set(numbers)) == len(numbers) >= 3
     for number in numbers:
         experiment = laptop.attach(number)
         assert experiment.state is ExperimentState.COMPLETED
