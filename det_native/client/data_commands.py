@@ -22,13 +22,14 @@ def data() -> None:
 def put(context: click.Context, path: Path, name: str | None) -> None:
     """Bring a file or folder there. It may be interrupted and run again: what has arrived is not sent twice."""
     from det_native.client.connect import connect
-    from det_native.client.datasets import Bar, bring
+    from det_native.client.datasets import Bar, bring, files_to_bring
     from det_native.schema.datasets import DATA_NAME
 
     path = path.expanduser().absolute()
     chosen = name or path.name
     if not re.fullmatch(DATA_NAME, chosen):
         raise click.UsageError(f"{chosen!r} is no name: give one of letters, digits, ., - and _ by --name")
+    files_to_bring(path)  # what is wrong with it is told before a master is started for nothing
     bar = Bar()
     session = connect(context.obj)
     try:

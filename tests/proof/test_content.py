@@ -55,6 +55,12 @@ def test_another_process_has_the_same() -> None:
     assert json.loads(told.stdout) == here
 
 
+def test_a_large_set_is_the_same_in_whatever_order_it_gives_its_elements() -> None:
+    names = [f"name {number}" for number in range(6_000)]
+    assert content_of(set(names)).exact == content_of(set(names[::-1])).exact
+    assert content_of(set(names)).exact != content_of(set(names[1:])).exact
+
+
 @dataclass
 class Records:
     """A user's own dataset, with what changes when it is used."""

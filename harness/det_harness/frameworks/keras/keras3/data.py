@@ -7,6 +7,7 @@ that begins at the right batch: the ``fit`` of Keras 3 begins only at epochs, an
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,12 +46,12 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     return _GeneratedFeed(feed, _OfView(call, view, steps))
 
 
-class _Source:
+class _Source(ABC):
     """Batches from a point on, without end."""
 
+    @abstractmethod
     def batches(self, done: int) -> Iterator[Any]:
         """Yield the batches after the first `done`; Keras weighs no classes of a generator, so it is done here."""
-        raise NotImplementedError
 
 
 class _OfView(_Source):
