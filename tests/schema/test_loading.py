@@ -374,7 +374,7 @@ def test_what_one_framework_only_runs_is_refused_for_the_others() -> None:
     refuse_unsupported(sharded, "torch")
     with pytest.raises(UnsupportedFeatureError, match=r"distributed\.strategy: fsdp is refused: .* not of keras"):
         refuse_unsupported(sharded, "keras")
-    for framework in ("torch", "keras", "estimator"):
+    for framework in ("torch", "estimator") if KERAS_ON_ONE_SLOT else ("torch", "keras", "estimator"):
         refuse_unsupported(load_config({**FIELDS, "resources": {"slots_per_trial": 2}}), framework)
 
 
