@@ -111,7 +111,8 @@ class Cluster:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         assert not left, left
-        assert [path for path in self.temporary.iterdir() if path.name.startswith("det-")] == []
+        folders = [[path.name, *os.listdir(path)] for path in self.temporary.iterdir() if path.name.startswith("det-")]
+        assert not folders, folders
 
     def running(self) -> set[int]:
         """Return the experiments that have not ended."""
