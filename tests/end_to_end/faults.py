@@ -51,6 +51,11 @@ class Cluster:
         settings = {"DET_HOME": str(self.home.path), "DET_SLOTS": self.slots, "TMPDIR": str(self.temporary)}
         return kept | settings | {"TF_CPP_MIN_LOG_LEVEL": "3", "MPLBACKEND": "agg"}
 
+    @property
+    def interpreter(self) -> str:
+        """The Python that runs scripts, commands and the master."""
+        return sys.executable
+
     def script(self, source: str, *arguments: str) -> str:
         """Run a Python script that uses this cluster; return what it printed."""
         path = self.folder / "script.py"
@@ -60,7 +65,7 @@ class Cluster:
     def command(self, *arguments: str) -> str:
         """Run the interpreter with arguments; return what it printed."""
         done = subprocess.run(
-            [sys.executable, *arguments],
+            [self.interpreter, *arguments],
             env=self.environment,
             cwd=self.folder,
             capture_output=True,
