@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from faults import Cluster, Gate, checkpoint_at, ended, running_cluster
+from faults import PATIENCE, Cluster, Gate, checkpoint_at, ended, events_until, running_cluster
 from unchanged_script import UNCHANGED
 
 from det_native.client.handles import Experiment
@@ -25,16 +25,23 @@ ROLES = {"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A master of its own, which is also the one that handles in this process find."""
-    with running_cluster(tmp_path, "tf_estimator") as started:
+    with running_cluster(tmp_path, "tf_estimator", slots="3") as started:
         monkeypatch.setenv("DET_HOME", str(started.home.path))
         yield started
 
 
-def submitted(cluster: Cluster, arguments: str, *, trusted: bool, source: str = UNCHANGED) -> Experiment:
+def submitted(
+    cluster: Cluster,
+    arguments: str,
+    *,
+    trusted: bool,
+    source: str = UNCHANGED,
+    roles: dict[str, int] = ROLES,
+) -> Experiment:
     folder = cluster.folder / "code"
     folder.mkdir(exist_ok=True)
     (folder / "train.py").write_text(source)
-    distributed: dict[str, Any] = {"strategy": "tf_config", "roles": ROLES, "trusted_network": trusted}
+    distributed: dict[str, Any] = {"strategy": "tf_config", "roles": roles, "trusted_network": trusted}
     config = {"entrypoint": f"train.py --steps {STEPS} --every 10 {arguments}", "distributed": distributed}
     path = cluster.folder / "const.yaml"
     path.write_text(json.dumps(config))
@@ -45,6 +52,10 @@ def submitted(cluster: Cluster, arguments: str, *, trusted: bool, source: str = 
 def process_of(cluster: Cluster, rank: int) -> psutil.Process:
     [found] = [one for one in cluster.processes() if f"rank-{rank}/work" in one.cwd()]
     return found
+
+
+def gang(cluster: Cluster) -> list[psutil.Process]:
+    return [one for one in cluster.processes() if "/runs/" in one.cwd()]
 
 
 def assert_trained(experiment: Experiment) -> None:
@@ -84,6 +95,51 @@ def test_a_lost_role_restarts_all_from_the_last_checkpoint(cluster: Cluster, gat
     lines = str(experiment.logs())
     assert f"{title}: killed by signal 9" in lines
     assert "continues from" in lines
+
+
+def test_a_gang_is_paused_goes_on_and_is_stopped(cluster: Cluster, gate: Gate) -> None:
+    endless = f"--steps 10000000 --every 400 --stop chief25 --port {gate.port}"
+    experiment = submitted(cluster, endless, trusted=True)
+    visitor = gate.next()
+    processes = gang(cluster)
+    assert len(processes) == 4
+    experiment.pause()
+    visitor.go()
+    events_until(experiment, lambda event: event.type == "trial" and event.data["state"] == "QUEUED")
+    psutil.wait_procs(processes, timeout=PATIENCE)
+    assert gang(cluster) == []
+    [trial] = experiment.trials
+    paused_at = trial.checkpoints[-1].batch
+    assert paused_at >= 25
+    assert trial.metrics("training")[-1]["batch"] == paused_at
+
+    experiment.resume()
+    gate.next().go()
+    later = events_until(experiment, lambda event: event.type == "checkpoint" and event.data["batch"] > paused_at)
+    experiment.stop()
+    detail = ended(experiment, ExperimentState.CANCELED)
+    assert detail.restarts == 0
+    psutil.wait_procs(gang(cluster), timeout=PATIENCE)
+    assert gang(cluster) == []
+    last = trial.checkpoints[-1].batch
+    assert last >= later.data["batch"]
+    steps = [row["batch"] for row in trial.metrics("training")]
+    assert (steps == sorted(set(steps)), steps[-1]) == (True, last)
+    lines = str(experiment.logs())
+    assert f"Paused after batch {paused_at}." in lines
+    assert "Attempt 2 continues from" in lines
+    assert "exit code" not in lines
+
+
+def test_a_master_evaluates_itself_beside_several_workers_and_ps(cluster: Cluster) -> None:
+    roles = {"master": 1, "worker": 2, "ps": 2}
+    experiment = submitted(cluster, "--model_dir model", trusted=False, roles=roles)
+    assert ended(experiment, ExperimentState.COMPLETED).restarts == 0
+    assert_trained(experiment)
+    assert experiment.detail().config["resources"]["slots_per_trial"] == 3
+    lines = str(experiment.logs())
+    for role in ("master", "worker 0", "worker 1", "ps 0", "ps 1"):
+        assert f"[{role}] " in lines
 
 
 def test_a_failure_says_in_which_role_it_was(cluster: Cluster) -> None:
