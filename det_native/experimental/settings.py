@@ -18,6 +18,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import Framework
+from det_native.schema.own_network import check_network
 from det_native.schema.searcher import SingleSearcher
 
 ConfigInput = Mapping[str, Any] | str | Path | None
@@ -212,7 +213,7 @@ def check_supported(
     Raises
     ------
     UnsupportedFeatureError
-        Naming every such field.
+        Naming every such field; or if the roles of a local run can have no network of their own.
     """
     if settings.place.local:
         _refuse_source(config)
@@ -225,6 +226,8 @@ def check_supported(
             "local=True out, or use single, random or grid here."
         )
     refuse_unsupported(config, framework)
+    if settings.place.local and not settings.place.test:
+        check_network(config)
 
 
 def _refuse_source(config: ExperimentConfig) -> None:

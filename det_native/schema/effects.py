@@ -8,6 +8,7 @@ from typing import Any
 from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import Description, find_framework, get_framework, trial_class_names
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.lengths import UNTOLD
 from det_native.schema.manifests import Framework
 from det_native.schema.roles import STRATEGY
 
@@ -143,6 +144,11 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
     if described is not None and described.one_slot and config.resources.slots_per_trial > 1:
         slots = config.resources.slots_per_trial
         raise UnsupportedFeatureError(f"resources.slots_per_trial: {slots} is refused: {described.one_slot}.")
+    if config.searcher.in_parts and config.searcher.max_length == UNTOLD:
+        raise UnsupportedFeatureError(
+            f"searcher.name: {config.searcher.name} trains parts of a length, and nothing says how long: give it, for "
+            "example searcher.max_length: {batches: 1000}."
+        )
     found = list(_unsupported(config, framework))
     if found:
         lines = "\n".join(f"  - {line}" for line in found)

@@ -6,7 +6,6 @@ Only the calling thread changes its network; threads that run already keep their
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import socket
 import struct
@@ -56,6 +55,8 @@ def begin_network() -> None:
     OSError
         If the machine does not allow it.
     """
+    import fcntl  # of systems that have no namespaces, some have no such module either
+
     _call("unshare", _NEW_NETWORK)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = struct.pack("16sh", b"lo", 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -17,7 +17,15 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Searcher(Section):
-    """What all searchers have. `metric` is None only where no validation metric is needed (some local runs)."""
+    """What all searchers have. `metric` is None only where no validation metric is needed (some local runs).
+
+    Attributes
+    ----------
+    in_parts : bool
+        Whether trials train part of the length, and what they have come to says whether they go on.
+    """
+
+    in_parts: ClassVar[bool] = False
 
     metric: Name | None = None
     smaller_is_better: bool = True
@@ -69,6 +77,8 @@ class OptunaSearcher(_Searcher):
 
 
 class _Halving(_Searcher):
+    in_parts: ClassVar[bool] = True
+
     max_length: PositiveLength
     divisor: Annotated[float, Field(gt=1)] = 4.0
 
@@ -150,6 +160,8 @@ class ExploreFunction(Section):
 
 class PbtSearcher(_Searcher):
     """Population-based training."""
+
+    in_parts: ClassVar[bool] = True
 
     name: Literal["pbt"]
     population_size: Positive

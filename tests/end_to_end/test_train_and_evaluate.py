@@ -30,11 +30,13 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
         yield started
 
 
-def submitted(cluster: Cluster, entrypoint: str, *options: str, **config: Any) -> dict[str, Any]:
+def submitted(
+    cluster: Cluster, entrypoint: str, *options: str, source: str = UNCHANGED, **config: Any
+) -> dict[str, Any]:
     """Submit the script; return what ``det experiment create --json`` says."""
     folder = cluster.folder / "code"
     folder.mkdir(exist_ok=True)
-    (folder / "train.py").write_text(UNCHANGED)
+    (folder / "train.py").write_text(source)
     path = cluster.folder / "const.yaml"
     path.write_text(json.dumps({"entrypoint": entrypoint, **config}))
     printed = cluster.det("experiment", "create", str(path), str(folder), "--json", *options)
@@ -103,6 +105,46 @@ def test_a_search_over_a_script_has_a_model_dir_for_each_trial(cluster: Cluster)
     trial = ended(failed, ExperimentState.ERROR)
     assert trial.error is not None
     assert "which all trials of the experiment would write to" in trial.error.message
+
+
+@pytest.mark.long
+def test_a_search_in_parts_runs_the_script_again_for_each_part(cluster: Cluster) -> None:
+    halving = {"name": "async_halving", "divisor": 2, "num_rungs": 2, "max_trials": 2, "max_concurrent_trials": 1}
+    compared = {"metric": "accuracy", "smaller_is_better": False}
+    with pytest.raises(AssertionError, match=r"searcher.max_length: is missing"):
+        submitted(cluster, "train.py --model_dir model", searcher=halving | compared)
+    halving["max_length"] = {"batches": STEPS}
+    experiment = cluster.attach(submitted(cluster, "train.py --model_dir model", searcher=halving | compared)["id"])
+    ended(experiment, ExperimentState.COMPLETED)
+    lengths = sorted(trial.detail().batches for trial in experiment.trials)
+    assert lengths[0] in (STEPS // 2, STEPS)
+    assert lengths[1] == STEPS
+    for trial in experiment.trials:
+        assert batches(trial.metrics("training")) == list(range(1, trial.detail().batches + 1))
+
+    pbt = {
+        "name": "pbt",
+        "population_size": 2,
+        "num_rounds": 2,
+        "length_per_round": {"batches": STEPS // 2},
+        "replace_function": {"truncate_fraction": 0.5},
+        "explore_function": {"resample_probability": 0.5, "perturb_factor": 0.2},
+    }
+    experiment = cluster.attach(submitted(cluster, "train.py --model_dir model", searcher=pbt | compared)["id"])
+    ended(experiment, ExperimentState.COMPLETED)
+    assert len(experiment.trials) == 3
+    assert max(trial.detail().batches for trial in experiment.trials) == STEPS
+
+
+@pytest.mark.long
+def test_a_second_call_is_refused_where_it_stands(cluster: Cluster) -> None:
+    again = UNCHANGED + "\ntf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)\n"
+    made = submitted(cluster, "train.py", source=again, max_restarts=0)
+    trial = ended(cluster.attach(made["id"]), ExperimentState.ERROR)
+    assert trial.error is not None
+    assert (trial.error.type, trial.error.line) == ("TrialDefinitionError", len(again.splitlines()))
+    assert "calls train_and_evaluate() once more, in train.py" in trial.error.message
+    assert trial.batches == STEPS
 
 
 @pytest.mark.long

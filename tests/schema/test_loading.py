@@ -6,6 +6,7 @@ import json
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from det_native.errors import ConfigurationError, Problem, UnsupportedFeatureError
 from det_native.frameworks import get_framework
+from det_native.schema.lengths import UNTOLD
 from det_native.schema.loading import ConfigurationWarning, load_config, refuse_unsupported
 from det_native.schema.manifests import Framework
 from det_native.schema.reading import read
@@ -363,6 +365,18 @@ def test_what_runs_now_is_not_refused(fields: dict[str, Any], framework: Framewo
             refuse_unsupported(load_config({**FIELDS, **fields}), framework)
         return
     refuse_unsupported(load_config({**FIELDS, **fields}), framework)
+
+
+def test_a_search_in_parts_needs_a_length_also_where_the_code_has_its_own() -> None:
+    halving = {"name": "async_halving", "metric": "m", "num_rungs": 2, "max_trials": 2}
+    for searcher, refused in ((halving, True), ({"name": "single", "metric": "m"}, False)):
+        config = load_config(
+            {"searcher": searcher},
+            framework="tf_estimator",
+            defaults={"searcher.max_length": {"batches": UNTOLD.units}},
+        )
+        with pytest.raises(UnsupportedFeatureError, match=r"searcher\.max_length") if refused else nullcontext():
+            refuse_unsupported(config, "tf_estimator")
 
 
 def test_what_one_framework_only_runs_is_refused_for_the_others() -> None:

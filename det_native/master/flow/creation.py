@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
 from det_native.master.flow.context import Context, tell_experiment
-from det_native.master.flow.jobs import check_framework, check_horovod, check_network, checkpoint_uri
+from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri
 from det_native.master.flow.warm_start import check_source
 from det_native.master.store import bundles, experiments
 from det_native.master.store.encoding import check_text
@@ -16,6 +16,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import Framework
+from det_native.schema.own_network import check_network
 from det_native.schema.searcher import OptunaSearcher
 from det_native.schema.testing import testing_config
 from det_native.search.ask_tell import check_installed

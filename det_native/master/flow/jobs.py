@@ -19,9 +19,8 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob, TrialJob, WarmStartSource
 from det_native.schema.lengths import UNTOLD, Length, Unit
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
-from det_native.schema.namespaces import why_no_network
 from det_native.schema.resources import Device
-from det_native.schema.roles import processes_of, roles_of
+from det_native.schema.roles import processes_of
 from det_native.schema.storage_config import MasterStorage, SharedFileStorage
 
 
@@ -149,24 +148,6 @@ def check_horovod(config: ExperimentConfig, bundle: BundleManifest) -> None:
         raise missing_horovod(part=framework.module)
     if executable and packages and "horovod" not in packages:
         raise missing_horovod(executable, framework.module)
-
-
-def check_network(config: ExperimentConfig) -> None:
-    """Refuse an experiment whose trials need a network of their own if this machine allows none.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-    """
-    if len(roles_of(config.model_dump(mode="json"))) < 2 or config.distributed.trusted_network:
-        return
-    why = why_no_network()
-    if why:
-        raise UnsupportedFeatureError(
-            f"The processes of distributed.roles are in a network of their own, which is not allowed here: {why}. "
-            "TensorFlow's servers listen on every address of a machine, and run whatever they are sent: set "
-            "distributed.trusted_network: true if all who reach this machine may do that."
-        )
 
 
 def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:
