@@ -10,6 +10,8 @@ HOROVOD := $(VENV)/.horovod
 # Another Python with another Keras, for a part of the tests; where there is none, they are skipped with a line.
 VENV313 := .venv313
 TRIED313 := $(VENV)/.python313
+# Keras 3 on PyTorch, Python 3.11: made by hand, for a gigabyte.
+VENV_TORCH := .venv-keras-torch
 
 # Tests start hundreds of processes: each would compile all modules again where this is set.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,7 +37,7 @@ FRONT_END := jupyter_ext
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
 	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs tools/build_hook.py
 
-.PHONY: help setup python313 demo test quick-lane quick-lane-313 lanes lanes-313 soak soaking properties check quick-tests lab bench static lint types \
+.PHONY: help setup python313 keras-torch demo test quick-lane quick-lane-313 lanes lanes-313 lanes-keras-torch soak soaking properties check quick-tests lab bench static lint types \
 	openapi format clean front-end-check
 
 help:
@@ -44,6 +46,7 @@ help:
 	@echo "make lanes   longer tests (30 minutes)   make soak   exhaustive ones (hours)"
 	@echo "make lab     JupyterLab on notebooks/          make bench   speed ratios -> docs/performance.md"
 	@echo "make python313   Python 3.13 with Keras 3 in .venv313, for lanes-313, a part of make lanes"
+	@echo "make keras-torch   Keras 3 on PyTorch in $(VENV_TORCH), for make lanes too"
 	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
 	@echo "make openapi the front end's types, after a change of the master's interface"
 
@@ -65,6 +68,9 @@ $(TRIED313): $(STAMP) constraints-3.13.txt tools/python313.txt tools/python313.s
 	@VENV313="$(VENV313)" sh tools/python313.sh
 	@touch $(TRIED313)
 
+keras-torch: setup
+	@VENV_TORCH="$(VENV_TORCH)" PYTHON="$(PYTHON)" sh tools/keras_torch.sh
+
 demo: setup
 	$(BIN)/python tools/demo.py
 
@@ -78,7 +84,7 @@ quick-lane: setup $(HOROVOD) quick-lane-313
 quick-lane-313: setup $(TRIED313)
 	@[ ! -e $(VENV313)/.installed ] || $(VENV313)/bin/python -m pytest $(QUICK313) $(PYTEST313) $(QUICK)
 
-lanes: setup $(HOROVOD) lanes-313
+lanes: setup $(HOROVOD) lanes-313 lanes-keras-torch
 	$(PYTEST) $(LANES)
 
 # The backend is fixed when Keras is imported: JAX has a run of its own.
@@ -87,6 +93,10 @@ lanes-313: setup $(TRIED313)
 	$(VENV313)/bin/python -m pytest $(CORE313) $(PYTEST313) $(CHECK) --hypothesis-profile quick && \
 	$(VENV313)/bin/python -m pytest $(KERAS313) $(PYTEST313) -m "not soak" --hypothesis-profile quick && \
 	KERAS_BACKEND=jax $(VENV313)/bin/python -m pytest tests/keras3 $(PYTEST313) -m "not soak" --hypothesis-profile quick
+
+lanes-keras-torch: setup
+	@[ -e $(VENV_TORCH)/.installed ] || { echo "Keras 3 on PyTorch is not there (make keras-torch): its tests are skipped."; exit 0; }; \
+	KERAS_BACKEND=torch $(VENV_TORCH)/bin/python -m pytest tests/keras3 tests/keras/test_keras_exact_resume.py $(PYTEST313) -m "not soak"
 
 soak: soaking properties
 
@@ -139,6 +149,6 @@ format: setup
 	cd $(FRONT_END) && npm run --silent format
 
 clean:
-	rm -rf $(VENV) $(VENV313) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(VENV313) $(VENV_TORCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -rf $(FRONT_END)/node_modules $(FRONT_END)/lib $(FRONT_END)/labextension $(FRONT_END)/.built
 	rm -f det_native/display/static/live.*

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 _EAGER = "tensorflow.python.eager.context"
+_KERAS_3 = "keras.src.backend.common.global_state"  # there is nothing public that tells its stream
 _KERAS = ("keras.src.backend", "tf_keras.src.backend", "tensorflow.python.keras.backend")
 
 
@@ -28,6 +29,9 @@ def current_streams() -> dict[str, Any]:
     seed = _seed_of_tensorflow()
     if seed is not None:
         states["tensorflow_seed"] = seed
+    of_keras_3 = _of_keras_3()
+    if of_keras_3 is not None:
+        states["keras_3"] = of_keras_3
     for name, generator in (("tensorflow", _of_tensorflow()), ("keras", _of_keras())):
         if generator is not None:
             states[name] = _compact(generator)
@@ -38,7 +42,7 @@ def encoded(states: dict[str, Any]) -> bytes:
     """Return states as JSON, with the names and forms of ``det_harness.trial.rng.capture``."""
     written: dict[str, Any] = {}
     for name, state in states.items():
-        if name == "tensorflow_seed":
+        if name in ("tensorflow_seed", "keras_3"):
             written[name] = state
         elif name == "torch":
             written[name] = {"uint8": base64.b64encode(state).decode()}
@@ -81,4 +85,18 @@ def _of_keras() -> python_random.Random | None:
         generator = getattr(getattr(sys.modules.get(name), "_SEED_GENERATOR", None), "generator", None)
         if isinstance(generator, python_random.Random):
             return generator
+    return None
+
+
+def _of_keras_3() -> list[Any] | None:
+    """Return the seed of Keras 3 and the state of what gives ``keras.random`` its seeds; None before either is used."""
+    module = sys.modules.get(_KERAS_3)
+    if module is None:
+        return None
+    with suppress(Exception):
+        seed, generator = (module.get_global_attribute(f"global_{name}") for name in ("random_seed", "seed_generator"))
+        if seed is None and generator is None:
+            return None
+        state = None if generator is None else sys.modules["keras"].ops.convert_to_numpy(generator.state).tolist()
+        return [seed, state]
     return None

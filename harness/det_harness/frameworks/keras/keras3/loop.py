@@ -14,6 +14,7 @@ import tensorflow as tf
 from det_harness.frameworks.keras.batch_values import BatchValues, states_of
 from det_harness.frameworks.keras.data import only_the_last_is_smaller
 from det_harness.frameworks.keras.keras3.data import is_read_past_keras
+from det_harness.frameworks.keras.keras3.torch_stream import StreamOfTorch
 from det_harness.frameworks.keras.loop import Training, TrainingCallbacks
 from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
@@ -48,6 +49,7 @@ class Keras3Callbacks(TrainingCallbacks):
         )
         self._offset = 0
         self._ends_after_part = self._without_validation = False
+        self._stream_of_torch = StreamOfTorch()
 
     @property
     def model(self) -> Any:
@@ -96,12 +98,14 @@ class Keras3Callbacks(TrainingCallbacks):
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_begin(epoch, logs)
+        self._stream_of_torch.note()
         self._offset = self._done - self._epoch_start
         self._without_validation = False
         if self._finished:
             raise NothingLeft
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self._stream_of_torch.put_back()
         super().on_train_batch_begin(batch + self._offset, logs)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
