@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
@@ -32,6 +32,7 @@ from det_native.experimental.origin import Origin
 from det_native.experimental.proof import proof_of
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
+from det_native.frameworks import get_framework, resolve
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
@@ -98,7 +99,14 @@ def submit(
         capture.streams = []  # the bundle is the one that reading the document alone makes
     elif capture.program.kind == "cells":  # of a script that submits itself nothing is used afterwards
         capture.proof = proof
-    return send_capture(capture, config, framework, settings)
+    return send_capture(capture, config.with_variables(_variables_here(framework)), framework, settings)
+
+
+def _variables_here(framework: Framework) -> dict[str, str]:
+    """Return the variables by which the workers import the framework as this process has."""
+    reference = get_framework(framework).variables_here
+    found: dict[str, str] = cast(Callable[[], dict[str, str]], resolve(reference))() if reference else {}
+    return found
 
 
 def send_capture(capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings) -> Experiment:

@@ -41,6 +41,9 @@ class Description:
         Reference of what reads a native training call in the text of a document; see ``experimental.document_calls``.
     variables : tuple of str
         Beginnings of the names of environment variables that it reads while it is imported.
+    variables_here : str
+        Reference of what returns the environment variables by which a worker imports it as this process has; they go
+        with an experiment unless its configuration says otherwise.
     gradient_means : tuple of str
         Values of ``distributed.backend`` by which ranks can average its gradients; without any it trains on one slot.
     one_slot : str
@@ -83,6 +86,7 @@ class Description:
     context_calls: frozenset[str] = frozenset()
     call_text: str = ""
     variables: tuple[str, ...] = ()
+    variables_here: str = ""
     gradient_means: tuple[str, ...] = ()
     one_slot: str = ""
     mixed_precision: bool = False

@@ -7,6 +7,7 @@ fill in) is turned into it by ``det_native.schema.loading.load_config``.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -139,6 +140,14 @@ class ExperimentConfig(Section):
         """
         fixed = Reproducibility(experiment_seed=experiment_seed)
         return self.model_copy(update={"reproducibility": fixed})
+
+    def with_variables(self, variables: Mapping[str, str]) -> Self:
+        """Return this configuration with environment variables that hold where it does not set them itself."""
+        if not variables:
+            return self
+        together = self.environment.environment_variables.with_defaults(variables)
+        environment = self.environment.model_copy(update={"environment_variables": together})
+        return self.model_copy(update={"environment": environment})
 
     def with_some_seed(self) -> Self:
         """Return this configuration with a seed: its own, or one that is drawn now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -115,6 +116,11 @@ class EnvironmentVariables(Section):
             if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
                 raise ValueError(f'entry {index + 1} must be text of the form "NAME=VALUE"')
         return variables
+
+    def with_defaults(self, variables: Mapping[str, str]) -> EnvironmentVariables:
+        """Return these with others, which hold where they are not set here."""
+        more = [f"{name}={value}" for name, value in variables.items()]
+        return EnvironmentVariables(cpu=[*more, *self.cpu], cuda=[*more, *self.cuda], rocm=[*more, *self.rocm])
 
     def for_device(self, device: Device) -> dict[str, str]:
         """Return the variables of a process on `device`; a later entry wins over an earlier one of the same name."""

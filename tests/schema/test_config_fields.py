@@ -416,3 +416,10 @@ def test_round_trip(written: dict[str, Any]) -> None:
     assert ExperimentConfig.model_validate(travelled) == loaded
     assert load(travelled) == loaded
     assert load_config(loaded, warn=False) == loaded
+
+
+def test_variables_that_go_with_an_experiment_unless_it_sets_them() -> None:
+    written = ExperimentConfig.model_validate({"environment": {"environment_variables": {"cpu": ["A=own"], "gpu": []}}})
+    found = written.with_variables({"A": "here"}).environment.environment_variables
+    assert (found.for_device("cpu"), found.for_device("cuda")) == ({"A": "own"}, {"A": "here"})
+    assert written.with_variables({}) is written

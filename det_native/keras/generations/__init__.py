@@ -21,3 +21,8 @@ BACKEND: str = tf.keras.backend.backend()
 TITLE = f"Keras {VERSION} on {BACKEND}" if NUMBER > 2 else f"tf.keras {VERSION}"
 
 internals = cast(Generation, import_module(f"{__name__}.keras{min(max(NUMBER, 2), 3)}"))
+
+
+def variables_here() -> dict[str, str]:
+    """Return the environment variable by which another process has the backend of this one, if it has another one."""
+    return {} if BACKEND == "tensorflow" else {"KERAS_BACKEND": BACKEND}
