@@ -49,7 +49,7 @@ def test_tensorboard_stands_under_the_cell(lab_alone: Lab, opened: Opened, keep:
     screen = opened(lab_alone)
     screen.open(write_notebook(lab_alone.root / "old.ipynb", BEGIN, UNCHANGED, BOARD, "board.close()"))
     screen.run(0, 1)
-    expect(screen.cell(1).locator(".jp-OutputArea").first).to_contain_text(re.compile(r"accuracy [01]\.\d+ at step 300"))
+    expect(screen.cell(1).locator(".jp-OutputArea").first).to_contain_text(re.compile(r"accuracy [01]\.\d+ at step"))
     screen.run(2)
     screen.show(2)
     board = screen.cell(2).frame_locator("iframe")

@@ -1,4 +1,7 @@
-"""Unchanged code in the roles of ``TF_CONFIG``: chief, worker, ps and evaluator, to the end and with one killed."""
+"""Unchanged code in the roles of ``TF_CONFIG``: chief, worker, ps and evaluator, to the end and with one killed.
+
+What each does is TensorFlow's: ``run_chief``, ``run_master``, ``run_ps``, ...
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from det_native.estimator.checks import check_spec
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.manifests import Framework
+from det_native.schema.roles import roles_of
 
 _NAME = "tf.estimator.train_and_evaluate() was given"
 
@@ -58,4 +59,17 @@ class UnchangedCall:
         return {"searcher.metric": "loss", "searcher.max_length": {"batches": length}}
 
     def check(self, environment: TrialEnvironment) -> None:
-        """Check the call against a complete configuration, before any batch: there is nothing to check here."""
+        """Check the call against a complete configuration, before any batch.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If ``TF_CONFIG`` gives the process a role of which the configuration knows nothing.
+        """
+        config = self.estimator.config
+        processes = sum(len(tasks) for tasks in config.cluster_spec.as_dict().values())
+        if not roles_of(environment.config) and (processes > 1 or config.task_type == "evaluator"):
+            raise TrialDefinitionError(
+                f"TF_CONFIG says here that this process is {config.task_type} {config.task_id} of several, but the "
+                "configuration has no distributed.roles: unset that variable, which each process gets from those roles."
+            )

@@ -17,7 +17,7 @@ from det_harness.frameworks.tf_estimator.joining import InRole
 from det_harness.frameworks.tf_estimator.observing import ActivityHook, EvaluationListener, SavingListener, StepHook
 from det_harness.trial import activity
 from det_harness.trial.services import Outcome, Services
-from det_native.errors import InvalidDataError, RankLostError
+from det_native.errors import InvalidDataError, RankLostError, TrialDefinitionError
 from det_native.estimator.roles.call import UnchangedCall
 from det_native.estimator.roles.entry import tensorflows_own
 from det_native.schema.lengths import UNTOLD
@@ -54,6 +54,9 @@ class RolesController:
         """Train to the end, and return what TensorFlow's function has."""
         place = self.services.communicator
         self._in_role = place if isinstance(place, InRole) else None
+        self.call.check(self.services.environment)
+        if self._in_role is not None:
+            self._check_role(self._in_role)
         if self._in_role is not None and not self._in_role.role.leads:
             return self._follow(self._in_role)
         self._folder = self._place()
@@ -73,6 +76,14 @@ class RolesController:
         self._keep_exports()
         self.services.checkpoints.wait()
         return self._outcome(metrics, exports)
+
+    def _check_role(self, place: InRole) -> None:
+        config = self.call.estimator.config
+        if (config.task_type, config.task_id) != (place.role.name, place.role.index):
+            raise TrialDefinitionError(
+                f"The estimator's RunConfig is that of {config.task_type} {config.task_id}, and this process is "
+                f"{place.role.title}: leave TF_CONFIG as it is, which distributed.roles has set."
+            )
 
     def _follow(self, place: InRole) -> Outcome:
         place.exchange.await_all([_READY], "the trial's first process did not begin to train")
