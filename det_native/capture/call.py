@@ -75,7 +75,7 @@ def capture_call(
     )
     log = current_log()
     if command or log is None or log.running is None:
-        return _with_includes(capture_script(request, record, command or None), request)
+        return with_includes(capture_script(request, record, command or None), request)
     if record is None:
         raise CaptureError(
             HEADLINE,
@@ -83,7 +83,7 @@ def capture_call(
         )
     from det_native.capture.cells import capture_cells  # half of capture, and scripts need none of it
 
-    return _with_includes(capture_cells(request, log, record, notebook_folder()), request)
+    return with_includes(capture_cells(request, log, record, notebook_folder()), request)
 
 
 def notebook_folder() -> Path:
@@ -157,7 +157,7 @@ def _directory(context_dir: str | os.PathLike[str] | None) -> Path | None:
     return path
 
 
-def _with_includes(capture: Capture, request: Request) -> Capture:
+def with_includes(capture: Capture, request: Request) -> Capture:
     """Add the files named in ``include=`` that are not sent already."""
     from det_native.capture.data import files_in
     from det_native.capture.model import INCLUDED, SourceFile

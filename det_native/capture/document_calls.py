@@ -1,53 +1,33 @@
-"""Training calls as the text of a document shows them, and the names by which they are made."""
+"""Finds the training calls in the text of a document, by imports and names alone: no value is worked out."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from det_native.capture.document_values import CONTAINERS, Symbol, Unknown
-from det_native.frameworks import find_framework, known_frameworks
+from det_native.frameworks import get_framework, known_frameworks
 from det_native.schema.manifests import CallKind, Framework
 
 _EXPERIMENTAL = "det_native.experimental"
+#: ``determined`` and its parts are other names of ours (see ``det_native.compat``).
+_ALIAS = "determined"
 #: Training calls of a context itself, of the frameworks whose contexts have them.
-CONTEXT_CALLS: dict[str, CallKind] = {
-    "fit": "fit",
-    "train": "train",
-    "train_and_evaluate": "train_and_evaluate",
-}
+CONTEXT_CALLS: dict[str, CallKind] = {"fit": "fit", "train": "train", "train_and_evaluate": "train_and_evaluate"}
 CREATES = frozenset({f"{_EXPERIMENTAL}.create", f"{_EXPERIMENTAL}.creation.create"})
 FITS = frozenset({"fit", "fit_generator"})
 
-#: What ``mode=`` is compared with, by the paths that it is imported from.
-MODES = {
-    f"{owner}.{name}": name.rpartition(".")[2].lower()
-    for owner in ("det_native", _EXPERIMENTAL, f"{_EXPERIMENTAL}.arguments")
-    for name in ("LOCAL", "CLUSTER", "Mode.LOCAL", "Mode.CLUSTER")
-}
-MODE_CLASSES = frozenset({"det_native.Mode", f"{_EXPERIMENTAL}.Mode", f"{_EXPERIMENTAL}.arguments.Mode"})
-
-
-def framework_of_init(path: str) -> Framework | None:
-    """Return the framework whose ``init()`` is at the dotted path, None if none is."""
-    return next((one.name for one in known_frameworks() if one.init and path == f"{one.init}.init"), None)
-
-
-def is_context_call(framework: Framework | None, name: str) -> bool:
-    """Return whether a method of a framework's context is a training call."""
-    described = find_framework(framework) if framework is not None else None
-    return described is not None and name in described.context_calls and name in CONTEXT_CALLS
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 @dataclass(frozen=True, eq=False)
 class FoundCall:
-    """A call of ``init()``, ``fit()``, ``train()`` or ``create()`` that the document makes.
+    """A call of ``init()``, ``create()`` or of a training that the document makes.
 
     Attributes
     ----------
-    kind : {'init', 'fit', 'train', 'create'}
+    kind : {'init', 'fit', 'train', 'train_and_evaluate', 'create'}
     node : ast.Call
     owner : int
         Index of the cell in which it is written.
@@ -55,14 +35,10 @@ class FoundCall:
         Index of the cell that runs when it is made; another one if it is written in a function.
     running_line : int
         Line of that cell's top-level statement.
-    positional, keywords
-        What it is given, as far as the text tells; :class:`Unknown` elsewhere. Copies of what holds at the call.
-    complete : bool
-        False if ``*`` or ``**`` hides arguments.
-    init : FoundCall or None
-        The ``init()`` that made the context of the model.
+    order : tuple
+        By which calls are in the order of the document: the cell, and the places through which it is reached.
     sure : bool
-        Whether it is certainly a call of ours.
+        Whether it is a call of ours by the names in it.
     doubt : str
         Why it may not be reached, empty if it is.
     loop : int or None
@@ -78,42 +54,255 @@ class FoundCall:
     owner: int
     running: int
     running_line: int
-    positional: tuple[Any, ...] = ()
-    keywords: Mapping[str, Any] = field(default_factory=dict)
-    complete: bool = True
-    init: FoundCall | None = None
+    order: tuple[tuple[int, ...], ...]
     sure: bool = True
     doubt: str = ""
     loop: int | None = None
     occurrence: int = 1
     framework: Framework | None = None
 
-
-def snapshot(value: Any, tainted: Mapping[int, tuple[object, Unknown]], where: tuple[int, int]) -> Any:
-    """Copy a value as it is now; what code has changed out of sight, and what is imported, becomes unknown."""
-    if id(value) in tainted:
-        return tainted[id(value)][1]
-    if isinstance(value, Symbol):
-        return Unknown(str(value), *where)
-    if isinstance(value, dict):
-        return {key: snapshot(entry, tainted, where) for key, entry in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return type(value)(snapshot(entry, tainted, where) for entry in value)
-    return value
+    @property
+    def in_function(self) -> bool:
+        """Whether a function is called for it."""
+        return len(self.order) > 2
 
 
-def containers(value: Any) -> list[Any]:
-    """Return all containers in a value, itself first."""
-    found: list[Any] = []
-    pending = [value]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, CONTAINERS):
-            if any(one is other for other in found):
+def find_calls(trees: Sequence[ast.Module | None]) -> list[FoundCall]:
+    """Return the calls of ``init()``, ``create()`` and of trainings that a document makes, in order.
+
+    Parameters
+    ----------
+    trees : sequence of ast.Module or None
+        The cells as Python; None for those that are not.
+    """
+    return _Finder(trees).find()
+
+
+class Imports:
+    """What the imports of a document call things of modules."""
+
+    def __init__(self, trees: Sequence[ast.Module | None]) -> None:
+        self._paths: dict[str, str] = {}
+        for node in (node for tree in trees if tree is not None for node in ast.walk(tree)):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    whole = alias.name if alias.asname else alias.name.partition(".")[0]
+                    self._paths[alias.asname or whole] = _ours(whole)
+            elif isinstance(node, ast.ImportFrom):
+                module = _ours(node.module or "")
+                for alias in node.names:
+                    for name in _exported(module) if alias.name == "*" else [alias.name]:
+                        self._paths[alias.asname or name] = f"{module}.{name}"
+
+    def path(self, node: ast.expr) -> str:
+        """Return the dotted path of something imported, empty for anything else."""
+        names: list[str] = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self._paths:
+            return ""
+        return ".".join([self._paths[node.id], *reversed(names)])
+
+
+def _ours(path: str) -> str:
+    first, dot, rest = path.partition(".")
+    return f"det_native{dot}{rest}" if first == _ALIAS else path
+
+
+def _exported(module: str) -> Sequence[str]:
+    if module != "det_native":
+        return ()
+    import det_native
+
+    return det_native.__all__
+
+
+def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """Return the node around each node."""
+    return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+
+
+@dataclass(frozen=True)
+class _Route:
+    """How a place in the text comes to run: by which statement of which cell."""
+
+    running: int
+    line: int
+    order: tuple[tuple[int, ...], ...]
+    doubt: str = ""
+    loop: int | None = None
+
+
+class _Finder:
+    def __init__(self, trees: Sequence[ast.Module | None]) -> None:
+        self.imports = Imports(trees)
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.nodes: list[tuple[int, ast.AST]] = []
+        for cell, tree in enumerate(trees):
+            if tree is not None:
+                self.parents |= parents_of(tree)
+                self.nodes.extend((cell, node) for node in ast.walk(tree))
+        self.calls = [(cell, node) for cell, node in self.nodes if isinstance(node, ast.Call)]
+        self.inits = {f"{one.init}.init": one.name for one in known_frameworks() if one.init}
+        self.contexts = dict(self._contexts())
+        self.wrapped = set(self._wrapped())
+
+    def find(self) -> list[FoundCall]:
+        found: list[FoundCall] = []
+        for cell, node in self.calls:
+            kind, framework, sure = self._kind(cell, node)
+            if kind is None:
                 continue
-            found.append(one)
-        if isinstance(one, dict):
-            pending.extend(one.values())
-        elif isinstance(one, list | tuple | set | frozenset):
-            pending.extend(one)
+            for route in self._routes(cell, node):
+                place = route.running, route.line, route.order, sure, route.doubt, route.loop
+                found.append(FoundCall(kind, node, cell, *place, framework=framework))
+        found.sort(key=lambda call: call.order)
+        times: dict[tuple[ast.Call, int], int] = {}
+        for at, call in enumerate(found):
+            place_of = call.node, call.running
+            times[place_of] = times.get(place_of, 0) + 1
+            found[at] = replace(call, occurrence=times[place_of])
+        return found
+
+    # What a call is.
+
+    def _kind(self, cell: int, node: ast.Call) -> tuple[CallKind | None, Framework | None, bool]:
+        path = self.imports.path(node.func)
+        if path in self.inits:
+            return "init", self.inits[path], True
+        if path in CREATES:
+            return "create", None, True
+        if path or not isinstance(node.func, ast.Attribute):
+            return None, None, False
+        receiver, name = node.func.value, node.func.attr
+        framework = self._framework_of_context(receiver)
+        if framework is not None and get_framework(framework).context_calls:
+            own = name in get_framework(framework).context_calls
+            return (CONTEXT_CALLS.get(name) if own else None), framework, own
+        if name not in FITS or not self._models_train():
+            return None, None, False
+        sure = isinstance(receiver, ast.Name) and any(
+            receiver.id == wrapped and (at, line) <= (cell, node.lineno) for wrapped, at, line in self.wrapped
+        )
+        return "fit", None, sure or _wraps(receiver)
+
+    def _models_train(self) -> bool:
+        """Whether a model's own ``fit()`` may be a call of ours: by the frameworks of the contexts that there are."""
+        used = {self.inits[path] for _, node in self.calls if (path := self.imports.path(node.func)) in self.inits}
+        return not used or any(not get_framework(one).context_calls for one in used)
+
+    def _framework_of_context(self, receiver: ast.expr) -> Framework | None:
+        if isinstance(receiver, ast.Name):
+            return self.contexts.get(receiver.id)
+        return self.inits.get(self.imports.path(receiver.func)) if isinstance(receiver, ast.Call) else None
+
+    def _contexts(self) -> Iterator[tuple[str, Framework]]:
+        for _, node in self.calls:
+            path = self.imports.path(node.func)
+            if path in self.inits:
+                for name in self._assigned(node):
+                    yield name, self.inits[path]
+
+    def _wrapped(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the names of wrapped models, and from where on they are."""
+        for cell, node in self.calls:
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "wrap_model":
+                names = [*self._assigned(node), *(one.id for one in node.args[:1] if isinstance(one, ast.Name))]
+                for name in names:
+                    yield name, cell, node.lineno
+
+    def _assigned(self, node: ast.Call) -> list[str]:
+        """Names that the result of a call is given."""
+        parent = self.parents[node]
+        targets: list[ast.expr] = parent.targets if isinstance(parent, ast.Assign) else []
+        if isinstance(parent, ast.AnnAssign | ast.NamedExpr):
+            targets = [parent.target]
+        elif isinstance(parent, ast.withitem) and parent.optional_vars is not None:
+            targets = [parent.optional_vars]
+        return [target.id for target in targets if isinstance(target, ast.Name)]
+
+    # Where it runs.
+
+    def _routes(self, cell: int, node: ast.expr, inside: tuple[ast.AST, ...] = ()) -> list[_Route]:
+        doubt, loop = "", None
+        child: ast.AST = node
+        parent = self.parents[child]
+        while not isinstance(parent, ast.Module):
+            if isinstance(parent, _Function) and child in parent.body:
+                return self._callers(node, parent, inside, doubt, loop)
+            if _repeats(parent, child):
+                loop = loop or getattr(parent, "lineno", None)
+            doubt = doubt or _may_leave_out(parent, child)
+            child, parent = parent, self.parents[parent]
+        assert isinstance(child, ast.stmt)
+        return [_Route(cell, child.lineno, ((cell,), _end(node)), doubt, loop)]
+
+    def _callers(
+        self, node: ast.expr, function: _Function, inside: tuple[ast.AST, ...], doubt: str, loop: int | None
+    ) -> list[_Route]:
+        """Every place that names a function is taken for a call of it."""
+        if function in inside:
+            return []
+        method = isinstance(self.parents[function], ast.ClassDef)
+        returns = [one for one in ast.walk(function) if isinstance(one, ast.Return) and _end(one) < _end(node)]
+        if returns:
+            doubt = doubt or f"the `return` in line {returns[0].lineno} decides whether it is made"
+        return [
+            _Route(route.running, route.line, (*route.order, _end(node)), doubt or route.doubt, loop or route.loop)
+            for at, one in self.nodes
+            if (isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id == function.name)
+            or (method and isinstance(one, ast.Attribute) and one.attr == function.name)
+            for route in self._routes(at, one, (*inside, function))
+        ]
+
+
+def _end(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
+
+
+def _wraps(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "wrap_model"
+
+
+def _repeats(parent: ast.AST, child: ast.AST) -> bool:
+    if isinstance(parent, ast.For | ast.AsyncFor):
+        return child in parent.body
+    if isinstance(parent, _Comprehension):
+        return child is not parent.generators[0]
+    return isinstance(parent, ast.While)
+
+
+def _may_leave_out(parent: ast.AST, child: ast.AST) -> str:
+    """Return why the code around a piece of code may not come to it."""
+    if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test:
+        return f"`{ast.unparse(parent.test)}`, in line {parent.lineno}, decides whether it is made"
+    if isinstance(parent, ast.For | ast.AsyncFor | ast.While) and child in (*parent.body, *parent.orelse):
+        return f"the loop in line {parent.lineno} decides whether it is made"
+    if isinstance(parent, ast.ExceptHandler):
+        return f"the error that `except` in line {parent.lineno} waits for decides about it"
+    if isinstance(parent, ast.match_case | ast.BoolOp | ast.Lambda):
+        return f"`{ast.unparse(child).splitlines()[0]}` may not run"
+    return ""
+
+
+def bases_of(name: str, trees: Sequence[ast.Module | None], imports: Imports) -> Mapping[str, None]:
+    """Return the paths of the imported classes that a class of the document derives from."""
+    classes = {
+        node.name: node
+        for tree in trees
+        if tree is not None
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found: dict[str, None] = {}
+    pending, seen = [name], set[str]()
+    while pending:
+        current = pending.pop()
+        if current in seen or current not in classes:
+            continue
+        seen.add(current)
+        for base in classes[current].bases:
+            found[imports.path(base)] = None
+            pending.extend([base.id] if isinstance(base, ast.Name) else [])
     return found

@@ -16,7 +16,7 @@ from det_native.errors import Problem
 from det_native.schema.manifests import Program
 
 #: Names that every module has, or that the harness provides.
-_PROVIDED = frozenset(dir(builtins)) | {
+PROVIDED = frozenset(dir(builtins)) | {
     *("__name__", "__doc__", "__file__", "__builtins__", "__spec__", "__loader__", "__package__", "__annotations__"),
     *("display", "get_ipython"),
 }
@@ -42,13 +42,13 @@ def check_bundle_names(
         imported.
     """
     look_up = star_names or _imported_names
-    bound = set(_PROVIDED) | set(values)
+    bound = set(PROVIDED) | set(values)
     problems: list[Problem] = []
     late: list[tuple[str, str, str]] = []
     sources = _sources_before_call(program)
     stars: dict[tuple[str, int], frozenset[str]] = {}
     for where, source in zip(_titles(program), sources, strict=True):
-        names = _cell_names(source)
+        names = cell_names(source)
         for module in names.stars:
             star = look_up(module)
             if star is None:
@@ -109,15 +109,18 @@ def _problem(where: str, name: str, inside: str) -> Problem:
 
 
 @dataclass
-class _Names:
+class Names:
+    """What a cell binds, uses at once, uses in functions (with one that does), and the modules of its ``import *``."""
+
     bound: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     late: dict[str, str] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
 
 
-def _cell_names(source: str) -> _Names:
-    names = _Names()
+def cell_names(source: str) -> Names:
+    """Return the names of a cell."""
+    names = Names()
     tree = ast.parse(source)
     guarded = set(_guarded(tree))
     for node in ast.walk(tree):
@@ -134,7 +137,7 @@ def _cell_names(source: str) -> _Names:
     return names
 
 
-def _scope_names(table: symtable.SymbolTable, names: _Names, guarded: set[str], now: bool) -> None:
+def _scope_names(table: symtable.SymbolTable, names: Names, guarded: set[str], now: bool) -> None:
     for symbol in table.get_symbols():
         name = symbol.get_name()
         if not symbol.is_global() or name in guarded:

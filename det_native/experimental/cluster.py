@@ -94,11 +94,11 @@ def submit(
     """
     if named_master(settings.master_url):
         connect(settings.master_url)  # an address that is wrong is told before the work of capturing
-    capture = origin.capture(kind, payload, framework, settings)
-    if document_place.is_for_submission():
-        capture.streams = []  # the bundle is the one that reading the document alone makes
-    elif capture.program.kind == "cells":  # of a script that submits itself nothing is used afterwards
-        capture.proof = proof
+    capture = document_place.captured(kind, framework, settings, origin)
+    if capture is None:
+        capture = origin.capture(kind, payload, framework, settings)
+        if capture.program.kind == "cells":  # of a script that submits itself nothing is used afterwards
+            capture.proof = proof
     return send_capture(capture, config.with_variables(_variables_here(framework)), framework, settings)
 
 

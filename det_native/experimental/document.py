@@ -1,4 +1,4 @@
-"""Sends a notebook's document: its code cells from top to bottom, as the front end has them, without any kernel.
+"""Sends a notebook's document: its Python cells, from the top to the call, as the front end has them, and no values.
 
 ``python -P -m det_native.experimental.document inspect|submit`` reads one JSON object from stdin and writes one to
 stdout. Run it with the interpreter of the notebook's kernelspec and the notebook's folder as working directory
@@ -33,9 +33,10 @@ The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answ
      "master_problem": str,                    # why it cannot be used; empty if submit would start one
      "warnings": [str],
      "changed": [{"cell": int|null, "id": str, "why": str}],   # of the cells that are sent
-     "must_run": [{"cell": int|null, "id": str, "why": str}],  # not empty: submit first runs these, in a process of
-                                               # its own, to learn the configuration; `why` of the last says what for
-     "config": {...}|null, "slots": int,       # null: known only once the cells have run
+     "must_run": [{"cell": int|null, "id": str, "why": str}],  # not empty: submit first runs these, in its own process
+                                               # (never in the kernel), to learn what is no literal; `why` of the last
+                                               # says what for
+     "config": {...}|null, "slots": int,       # null: known only once the cells have run; slots as far as literals tell
      "written": {"place": "cluster"|"here", "test": bool},     # what the document itself says
      "here": {"before": str, "cells": [id], "after": str},     # see below
      "problems": [...]}                        # not empty: submit would refuse, with these

@@ -9,8 +9,9 @@ from typing import Any
 
 from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
-from det_native.capture.document import Collected, Document, collect_document, read_document
+from det_native.capture.document import Document
 from det_native.capture.document_calls import FoundCall
+from det_native.capture.document_program import Collected, collect_document
 from det_native.capture.model import Bundle, BundleRow
 from det_native.capture.request import HEADLINE
 from det_native.capture.script import capture_script
@@ -22,7 +23,6 @@ from det_native.experimental.cluster import send_capture, stored_at
 from det_native.experimental.document_place import Submission, submit_only
 from det_native.experimental.document_plan import Plan, plan_document
 from det_native.experimental.document_request import Request
-from det_native.experimental.settings import left_to_fit
 from det_native.schema.rest import BundleCreated, CaptureRow, HashList
 
 _MODULE = "det_native.experimental.document"
@@ -46,13 +46,10 @@ class Reading:
 
     def __init__(self, request: Request, folder: Path) -> None:
         self.request, self.folder = request, folder
-        self.document: Document = read_document(request.document_cells(), folder, request.call)
+        self.document: Document = Document(request.document_cells(), request.call)
         self.plan: Plan = plan_document(self.document, test=request.test, slots=request.slots)
         self.collected: Collected = self._collect()
         self.problems = list(dict.fromkeys([*self.plan.problems, *self.collected.problems]))
-        for index, module in self.collected.unresolved:
-            label = self.document.label(index)
-            self.plan.reasons.append(f"which names `from {module} import *` binds, in {label[0].lower()}{label[1:]}")
 
     def _collect(self) -> Collected:
         wanted, settings = self.plan.request(), self.plan.settings
@@ -60,7 +57,7 @@ class Reading:
         if settings.command is None:
             return collected
         capture = capture_script(wanted, None, settings.command)
-        return Collected(capture, [], collected.included, [])
+        return Collected(capture)
 
     @property
     def must_run(self) -> bool:
@@ -91,7 +88,7 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
     call = document.call
     return {
         "ok": True,
-        "prompts": document.log.prompts,
+        "prompts": document.prompts,
         "call": {
             **_cell(document, call.owner),
             "line": call.node.lineno,
@@ -106,22 +103,22 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
         "master": master,
         "master_problem": master_problem,
         "warnings": reading.collected.capture.warnings,
-        "changed": _changed(document, reading.collected.included),
+        "changed": _changed(document),
         "must_run": _must_run(reading) if reading.must_run else [],
         "config": plan.config.model_dump(mode="json") if plan.config is not None else None,
         "slots": plan.slots,
         "written": {"place": "here" if plan.written.local else "cluster", "test": plan.written.test},
-        "here": here(document, reading.collected.included, test=request.test),
+        "here": here(document, test=request.test),
         "problems": problem_list(problems),
     }
 
 
-def here(document: Document, included: Sequence[int], *, test: bool) -> dict[str, Any]:
+def here(document: Document, *, test: bool) -> dict[str, Any]:
     """Return what a front end executes to train the document's call in the notebook's own kernel."""
-    call = document.log.cells[document.call.running].id
+    call = document.cells[document.call.running].id
     return {
         "before": f"from {_MODULE} import run_here as _det_run; _det_run({call!r}, test={test}); del _det_run",
-        "cells": [document.log.cells[index].id for index in included],
+        "cells": [document.cells[index].id for index in document.above],
         "after": f"from {_MODULE} import run_as_written as _det_end; _det_end(); del _det_end",
     }
 
@@ -178,30 +175,30 @@ def _sizes(bundle: Bundle) -> tuple[int, int]:
 
 
 def _cell(document: Document, index: int) -> dict[str, Any]:
-    return {"cell": document.log.executions[index].number, "id": document.log.cells[index].id}
+    return {"cell": document.number(index), "id": document.cells[index].id}
 
 
 def _call(document: Document, call: FoundCall) -> dict[str, Any]:
     """Return a training call for who chooses one."""
-    running = None if call.running == call.owner else document.log.executions[call.running].number
+    running = None if call.running == call.owner else document.number(call.running)
     return {**_cell(document, call.owner), "line": call.node.lineno, "kind": call.kind, "running": running}
 
 
 def _row(document: Document, row: CaptureRow) -> dict[str, Any]:
     """Return a row as the answer has it: brackets are for what the notebook shows in brackets."""
     found = row.model_dump(mode="json")
-    if not document.log.prompts:
+    if not document.prompts:
         found["cell"] = _MARK.sub(r"\1", found["cell"])
         if row.how == "runs again":
             found["what"] = _MARK.sub(r"\1", f"code {row.what}")
     return found
 
 
-def _changed(document: Document, included: Sequence[int]) -> list[dict[str, Any]]:
+def _changed(document: Document) -> list[dict[str, Any]]:
     found = []
     latest = 0
-    for index in included:
-        cell = document.log.cells[index]
+    for index in document.above:
+        cell = document.cells[index]
         if cell.executed is not None and cell.executed != cell.source:
             found.append({**_cell(document, index), "why": "text differs from what last ran"})
         elif cell.executed is None and cell.execution_count is None:
@@ -219,12 +216,12 @@ def _changed(document: Document, included: Sequence[int]) -> list[dict[str, Any]
 
 
 def _must_run(reading: Reading) -> list[dict[str, Any]]:
-    document, included = reading.document, reading.collected.included
-    cells = {cell.cell_id: cell for cell in reading.collected.capture.program.cells}
-    found = []
-    for index in included:
-        sent = cells.get(document.log.cells[index].id)
-        found.append({**_cell(document, index), "why": sent.reason if sent is not None else ""})
+    document = reading.document
+    cells = {cell.cell_id: cell.reason for cell in reading.collected.capture.program.cells}
+    found = [
+        {**_cell(document, index), "why": cells.get(document.cells[index].id, "makes what values= sends")}
+        for index in document.above
+    ]
     if found:
         found[-1]["why"] = "; ".join(dict.fromkeys(reading.plan.reasons))
     return found
@@ -243,12 +240,7 @@ def submit(request: Request, folder: Path) -> dict[str, Any]:
 
 def _send(reading: Reading) -> Experiment:
     plan, request = reading.plan, reading.request
-    if plan.config is None:
-        missing = ", ".join(sorted(left_to_fit(plan.settings))) or "searcher.max_length"
-        example = "config={'searcher': {'max_length': {'batches': 1000}, ...}, ...}"
-        raise CaptureError(
-            HEADLINE, [Problem("config", f"has no value for {missing}.", f"Set it, for example init({example}).")]
-        )
+    assert plan.config is not None, "it is only missing where cells must run, or with problems"
     submit_only(Submission(lambda record: False, request.test, request.slots, request.idempotency_key))
     try:
         return send_capture(reading.collected.capture, plan.config, plan.framework, plan.settings)
@@ -259,7 +251,7 @@ def _send(reading: Reading) -> Experiment:
 def _run(reading: Reading) -> Experiment:
     from det_native.experimental.document_run import run_document
 
-    return run_document(reading.document, reading.collected.included, reading.request, reading.folder)
+    return run_document(reading.document, reading.request, reading.folder)
 
 
 def failure(error: DetError) -> dict[str, Any]:

@@ -11,10 +11,16 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from det_native.capture.log import CallRecord
 from det_native.experimental.arguments import Place
+from det_native.schema.manifests import CallKind, Framework
+
+if TYPE_CHECKING:
+    from det_native.capture.model import Capture
+    from det_native.experimental.origin import Origin
+    from det_native.experimental.settings import Settings
 
 R = TypeVar("R")
 ConfigInput = Mapping[str, Any] | str | Path | None
@@ -38,6 +44,8 @@ class Submission:
     slots : int or None
         Slots for each trial; None leaves it to the configuration.
     idempotency_key : str or None
+    capture : callable, optional
+        Captures the call (kind, framework, settings, origin), once it is made; None if none is to be made.
     experiment : Experiment or None
         What was created, once it is.
     """
@@ -46,6 +54,7 @@ class Submission:
     test: bool = False
     slots: int | None = None
     idempotency_key: str | None = None
+    capture: Callable[..., Capture] | None = None
     experiment: Any = None
 
 
@@ -149,9 +158,11 @@ def idempotency_key() -> str | None:
     return None if _submission is None else _submission.idempotency_key
 
 
-def is_for_submission() -> bool:
-    """Whether this process runs a document only to submit it: nobody uses what it has made."""
-    return _submission is not None
+def captured(kind: CallKind, framework: Framework, settings: Settings, origin: Origin) -> Capture | None:
+    """Return what the document's call sends; None where no document is being submitted."""
+    if _submission is None or _submission.capture is None:
+        return None
+    return _submission.capture(kind, framework, settings, origin)
 
 
 def done(result: R) -> R:

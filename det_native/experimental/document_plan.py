@@ -1,24 +1,25 @@
-"""What a document's call asks for, as far as its text tells: settings, configuration, and what only running tells."""
+"""What a document's call asks for, as far as its text has literals: settings, configuration, and what running tells."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from det_native.capture.document import Document, call_title
-from det_native.capture.document_calls import FoundCall
-from det_native.capture.document_values import Class, Unknown, parts
+from det_native.capture.document import Document
+from det_native.capture.document_calls import FoundCall, Imports, bases_of
+from det_native.capture.document_literals import Unread, read_parts, unread_parts
 from det_native.capture.request import Request
 from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
-from det_native.experimental.arguments import NAMES, Place, arrange, check_names, resolve
-from det_native.experimental.document_framework import call_text, framework_of
+from det_native.experimental.arguments import NAMES, Mode, Place, arrange, check_names, resolve
 from det_native.experimental.document_place import with_slots
 from det_native.experimental.settings import Settings, check_before_fit, check_settings, check_supported, left_to_fit
-from det_native.frameworks import known_frameworks, trial_class_names
+from det_native.frameworks import get_framework, known_frameworks
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import CallKind, Framework
+from det_native.schema.reading import read
 
 _PLACE_ARGUMENTS = ("mode", "local", "test")
 
@@ -29,13 +30,13 @@ class Plan:
 
     Attributes
     ----------
-    kind : {'fit', 'train', 'create'}
+    kind : {'fit', 'train', 'train_and_evaluate', 'create'}
     framework : str
     settings : Settings
     config : ExperimentConfig or None
         Complete; None if running the cells has to tell.
     partial : mapping
-        The configuration as far as the text tells.
+        The configuration as far as it is literal.
     written : Place
         What the document itself says about where to run.
     reasons : list of str
@@ -63,18 +64,16 @@ class Plan:
 
     def request(self) -> Request:
         """Return what the call asks of capture."""
-        settings = self.settings
-        return Request(
-            self.framework,
-            self.kind,
-            values=settings.values,
-            include=settings.include,
-            context_dir=settings.context_dir,
-        )
+        return request_of(self.kind, self.framework, self.settings)
+
+
+def request_of(kind: CallKind, framework: Framework, settings: Settings) -> Request:
+    """Return what a call with these settings asks of capture."""
+    return Request(framework, kind, values=settings.values, include=settings.include, context_dir=settings.context_dir)
 
 
 def plan_document(document: Document, *, test: bool, slots: int | None) -> Plan:
-    """Read what the last training call of a document asks for.
+    """Read what the training call of a document asks for.
 
     Parameters
     ----------
@@ -91,40 +90,58 @@ class _Planner:
     def __init__(self, document: Document, test: bool, slots: int | None) -> None:
         self.document, self.slots = document, slots
         self.call = document.call
-        place = Place(local=False, test=test)
-        self.framework = framework = framework_of(document)
-        self.result = Plan(self.call.kind, framework, Settings({}, place))
+        self.asking = self.call if self.call.kind == "create" else document.init
+        self.imports = Imports(document.trees)
+        self.result = Plan(self.call.kind, "", Settings({}, Place(local=False, test=test)))
+        self.framework = self.result.framework = self._framework()
 
     def plan(self) -> Plan:
         self._check_call()
         arguments = self._arguments()
         try:
-            self.result.written = resolve(**{name: _known(arguments.get(name)) for name in _PLACE_ARGUMENTS})
+            self.result.written = self._written(arguments)
             self.result.settings = self._settings(arguments)
+            if not self.result.problems:
+                self._configure(arguments.get("config"))
         except (DetError, TypeError) as error:
             self._refused(error)
-            return self.result
-        if not self.result.problems:
-            self._configure()
         return self.result
 
     # The call itself.
 
+    def _framework(self) -> Framework:
+        call, init = self.call, self.document.init
+        of_model = next(one.name for one in known_frameworks() if one.init and not one.context_calls)
+        if call.kind != "create":
+            return call.framework or (init.framework if init is not None else None) or of_model
+        trial = next(iter(call.node.args), None) or _keyword(call.node, "trial_def")
+        bases = bases_of(trial.id, self.document.trees, self.imports) if isinstance(trial, ast.Name) else {}
+        able = [one for one in known_frameworks() if one.trial_class]
+        of_class = [one for one in able if any(base.startswith(f"{one.api}.") for base in bases)]
+        if not of_class:
+            self.result.reasons.append("which framework its trial class is of shows when the cells run")
+        return (of_class or able)[0].name
+
     def _check_call(self) -> None:
-        call, where = self.call, self._where(self.call)
+        call, title, result = self.call, self.document.title(), self.result
         if call.loop is not None:
             what = f"{call.kind}() stands in a loop (line {call.loop}): a document is sent as one experiment."
             remedy = "Take it out of the loop, let a searcher vary the hyperparameters, or run the cell itself."
-            self.result.problems.append(Problem(where, what, remedy))
+            result.problems.append(Problem(self._where(call), what, remedy))
         if call.doubt:
-            self.result.reasons.append(f"{call_title(self.document)}: {call.doubt}")
+            result.reasons.append(f"{title}: {call.doubt}")
+        if call.in_function:
+            result.reasons.append(f"{title} stands in a function, and running it tells with what")
         if not call.sure:
-            self.result.reasons.append(f"{call_title(self.document)}: whether its model is wrapped shows when it runs")
-        init = self.document.init
-        if call.kind != "create" and init is None:
-            self.result.reasons.append("where init() is called shows when the cells run")
-        elif init is not None and (init.doubt or init.loop is not None):
-            self.result.reasons.append(f"init(): {init.doubt or 'it stands in a loop'}")
+            result.reasons.append(f"{title}: whether its model is wrapped shows when it runs")
+        inits = self.document.inits
+        if call.kind != "create" and not inits:
+            result.reasons.append("where init() is called shows when the cells run")
+        elif len(inits) > 1:
+            result.reasons.append(f"which of {len(inits)} calls of init() above it is meant shows when the cells run")
+        elif inits and (inits[0].doubt or inits[0].loop is not None or inits[0].in_function):
+            place = "a loop" if inits[0].loop is not None else "a function"
+            result.reasons.append(f"init(): {inits[0].doubt or f'it stands in {place}'}")
 
     def _where(self, call: FoundCall) -> str:
         return f"{self.document.label(call.owner)}, line {call.node.lineno}"
@@ -132,48 +149,49 @@ class _Planner:
     # Arguments of init() and create().
 
     def _arguments(self) -> dict[str, Any]:
-        call = self.call if self.call.kind == "create" else self.document.init
+        call = self.asking
         if call is None:
             return {}
-        if not call.complete:
+        node, literals = call.node, self.document.literals()
+        if any(isinstance(one, ast.Starred) for one in node.args) or any(one.arg is None for one in node.keywords):
             self.result.reasons.append(f"the arguments of {call.kind}() are given by * or **")
         leading = ("trial_def", "config") if call.kind == "create" else ("config",)
-        first = dict(zip(leading, call.positional, strict=False))
+        positional = [literals.read(one, call.owner) for one in node.args if not isinstance(one, ast.Starred)]
+        keywords = {one.arg: literals.read(one.value, call.owner) for one in node.keywords if one.arg is not None}
+        for name in keywords.keys() & {"mode"}:
+            # The one argument that is no literal by its nature: a member of an enumeration of ours.
+            path = self.imports.path(next(one.value for one in node.keywords if one.arg == name))
+            member = path.rpartition(".")[2].lower()
+            keywords[name] = member if path.startswith("det_native.") and member in set(Mode) else keywords[name]
+        first = dict(zip(leading, positional, strict=False))
         try:
-            check_names(call.kind, call.keywords, (*leading, *NAMES))
-            arranged = arrange(call.kind, call.positional[len(leading) :], call.keywords)
+            check_names(call.kind, keywords, (*leading, *NAMES))
+            return {**first, **arrange(call.kind, positional[len(leading) :], keywords)}
         except (ArgumentError, SignatureError) as error:
             self.result.problems.append(Problem(self._where(call), str(error)))
             return first
-        trial = first.get("trial_def", arranged.get("trial_def"))
-        if isinstance(trial, Class):
-            self._check_trial(call, trial)
-        return {**first, **arranged}
 
-    def _check_trial(self, call: FoundCall, trial: Class) -> None:
-        for one in known_frameworks():
-            if not one.trial_class and any(root.startswith(f"{one.api}.") for root in trial.roots):
-                what = f"{trial.name}: trial classes of {one.name} come with a later version of det_native."
-                remedy = f"create() takes a {trial_class_names()} now."
-                self.result.problems.append(Problem(self._where(call), what, remedy))
+    def _written(self, arguments: Mapping[str, Any]) -> Place:
+        said = {name: arguments.get(name) for name in _PLACE_ARGUMENTS}
+        return resolve(**{name: None if isinstance(one, Unread) else one for name, one in said.items()})
 
     def _settings(self, arguments: Mapping[str, Any]) -> Settings:
         kept: dict[str, Any] = {}
         for name in ("context_dir", "command", "master_url", "values", "include"):
             value = arguments.get(name)
-            unknown = [one for _, one in parts(value) if isinstance(one, Unknown)]
-            if unknown:
-                self.result.reasons.append(f"{name} is {self._shown(unknown[0])}")
+            unread = next(unread_parts(value), None)
+            if unread is not None:
+                self._must_run(name, unread[1])
             elif value is not None:
                 kept[name] = value
         config = arguments.get("config")
-        unknown_parts = list(_unknown_parts(config))
-        for path, one in unknown_parts:
-            self.result.reasons.append(f"{path or 'config'} is {self._shown(one)}")
+        unread_of_config = list(unread_parts(config))
+        for path, one in unread_of_config:
+            self._must_run(path or "config", one)
         if isinstance(config, dict):
             self.result.partial = config
         checked = check_settings(
-            {} if unknown_parts else config,
+            {} if unread_of_config else config,
             *(None, None, None),
             kept.get("context_dir"),
             kept.get("command"),
@@ -184,85 +202,42 @@ class _Planner:
         if checked.values:
             names = ", ".join(checked.values)
             self.result.reasons.append(f"values={names}: the cells that make what is sent as values")
-        changed = {**vars(checked), "place": self.result.settings.place}
-        changed["config"] = with_slots(checked.config, self.slots)
-        return Settings(**changed)
+        config = with_slots(checked.config, self.slots)
+        return replace(checked, place=self.result.settings.place, config=config)
 
-    def _shown(self, unknown: Unknown) -> str:
-        label = self.document.label(unknown.cell)
-        return f"`{unknown.why}` ({label[0].lower()}{label[1:]}, line {unknown.line})"
+    def _must_run(self, what: str, unread: Unread) -> None:
+        place = f"{self.document.within(unread.cell)}, line {unread.line}"
+        self.result.reasons.append(f"{what} {unread.verb} `{unread.why}` ({place})")
 
     # The configuration.
 
-    def _configure(self) -> None:
-        settings = self.result.settings
-        config = self._config_argument()
-        unknown = any(_unknown_parts(config))
-        try:
-            if unknown or self.call.kind != "create":
-                known = with_slots(_known_parts(config), self.slots) if unknown else settings.config
-                check_before_fit(replace(settings, config=known), self.framework)
-            if unknown:
-                return
-            loaded = self._complete(settings)
-            if loaded is None:
-                return
-            check_supported(loaded, settings, self.framework if self.call.kind != "create" else None, searches=True)
-        except DetError as error:
-            self._refused(error)
+    def _configure(self, config: Any) -> None:
+        settings, creates = self.result.settings, self.call.kind == "create"
+        if any(True for _ in unread_parts(config)):
+            known = with_slots(read_parts(config), self.slots)
+            check_before_fit(replace(settings, config=known), self.framework)
             return
+        if not creates:
+            check_before_fit(settings, self.framework)
+            written = read(settings.config).raw
+            filled = {name for name in get_framework(self.framework).call_fills if name not in written}
+            missing = sorted(left_to_fit(settings) | filled)
+            if missing:
+                fields = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
+                self.result.reasons.append(f"{fields} not in the configuration: what {self.call.kind}() is given tells")
+                return
+        loaded = load_config(settings.config, warn=False)
+        check_supported(loaded, settings, None if creates else self.framework, searches=True)
         if not self.result.reasons:
             self.result.config = loaded
 
-    def _config_argument(self) -> Any:
-        call = self.call if self.call.kind == "create" else self.document.init
-        if call is None:
-            return None
-        place = 1 if call.kind == "create" else 0
-        return call.positional[place] if len(call.positional) > place else call.keywords.get("config")
-
-    def _complete(self, settings: Settings) -> ExperimentConfig | None:
-        """Complete the configuration, by the arguments of ``fit()`` too; None if those are known only at the call."""
-        if self.call.kind == "create":
-            return load_config(settings.config, warn=False)
-        open_fields = left_to_fit(settings)
-        said = call_text(self.call, self.framework)
-        if said is None:
-            self.result.reasons.append("what its training call asks for shows when it runs")
-            return None
-        unknown = [(path, reason) for path in sorted(open_fields) if (reason := said.unknown(path)) is not None]
-        for path, reason in unknown:
-            explained = self._shown(reason) if isinstance(reason, Unknown) else reason
-            self.result.reasons.append(f"{path} is not in the configuration, and {explained}")
-        if unknown:
-            return None
-        return load_config(settings.config, fills=said.fills(), defaults=said.defaults(), warn=False)
-
     def _refused(self, error: Exception) -> None:
-        where = self._where(self.document.init or self.call)
+        where = self._where(self.asking or self.call)
         if isinstance(error, ConfigurationError):
             self.result.problems.extend(Problem(one.where or where, one.what, one.remedy) for one in error.problems)
         else:
             self.result.problems.append(Problem(where, str(error)))
 
 
-def _unknown_parts(config: Any) -> Iterator[tuple[str, Unknown]]:
-    """Yield (path, value) of what is not known of a configuration."""
-    for path, value in parts(config):
-        if not isinstance(value, int | float | str | bytes | type(None)) and not hasattr(value, "__fspath__"):
-            yield path, value if isinstance(value, Unknown) else Unknown(type(value).__name__.lower(), 0, 1)
-
-
-def _known_parts(config: Any) -> dict[str, Any]:
-    """Return a configuration without what is not known of it."""
-    known = {}
-    for name, value in config.items() if isinstance(config, dict) else ():
-        if isinstance(value, dict):
-            value = _known_parts(value) or None
-        if value is not None and not any(_unknown_parts(value)):
-            known[name] = value
-    return known
-
-
-def _known(value: Any) -> Any:
-    return None if isinstance(value, Unknown) else value
+def _keyword(node: ast.Call, name: str) -> ast.expr | None:
+    return next((one.value for one in node.keywords if one.arg == name), None)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from det_native.capture.document_log import DocumentCell
+from det_native.capture.document import DocumentCell
 
 
 class CellBody(BaseModel):

@@ -1,4 +1,4 @@
-"""Runs the cells that a document's call needs, in this process, as far as the call, which then submits itself."""
+"""Runs the cells above a document's call, in this process, as far as the call, which then submits itself."""
 
 from __future__ import annotations
 
@@ -11,27 +11,33 @@ from pathlib import Path
 from typing import Any
 
 from det_native.capture.calls import cell_line
-from det_native.capture.document import Document, call_title
+from det_native.capture.document import Document
+from det_native.capture.document_program import collect_document
 from det_native.capture.log import CallRecord, ExecutionLog, install
+from det_native.capture.model import Capture
+from det_native.capture.request import HEADLINE as CANNOT_SEND
+from det_native.capture.script import capture_script
 from det_native.capture.sites import site_in_cells
 from det_native.capture.transform import transform
 from det_native.client.handles import Experiment
 from det_native.errors import CaptureError, DetError, Problem
 from det_native.experimental.document_place import Submission, submit_only
+from det_native.experimental.document_plan import request_of
 from det_native.experimental.document_request import Request
+from det_native.experimental.origin import Origin
+from det_native.experimental.settings import Settings
+from det_native.schema.manifests import CallKind, CallSite, Framework
 
-HEADLINE = "The cells that the call needs were run first, in a process of their own, and that failed:"
+HEADLINE = "The cells above the call were run first, in a process of their own, and that failed:"
 _SHOWN_BYTES = 4000
 
 
-def run_document(document: Document, included: Sequence[int], request: Request, folder: Path) -> Experiment:
+def run_document(document: Document, request: Request, folder: Path) -> Experiment:
     """Run the cells of a document as far as its call, and return the experiment that it created.
 
     Parameters
     ----------
     document : Document
-    included : sequence of int
-        Indices of the cells that the call needs, in order.
     request : Request
     folder : Path
         The notebook's folder.
@@ -43,8 +49,10 @@ def run_document(document: Document, included: Sequence[int], request: Request, 
     DetError
         Whatever the call refuses.
     """
-    runner = _Runner(document, included, folder)
-    submission = Submission(runner.is_the_call, request.test, request.slots, request.idempotency_key)
+    runner = _Runner(document, folder)
+    submission = Submission(
+        runner.is_the_call, request.test, request.slots, request.idempotency_key, capture=runner.capture
+    )
     submit_only(submission)
     try:
         runner.run(submission)
@@ -55,17 +63,17 @@ def run_document(document: Document, included: Sequence[int], request: Request, 
 
 
 class _Runner:
-    def __init__(self, document: Document, included: Sequence[int], folder: Path) -> None:
-        self.document, self.included, self.folder = document, list(included), folder
+    def __init__(self, document: Document, folder: Path) -> None:
+        self.document, self.folder = document, folder
         self.shell = _shell()
         log = install()
         assert log is not None, "the shell runs in this process"
         self.log: ExecutionLog = log
-        log.prompts = self.document.log.prompts
+        log.prompts = self.document.prompts
 
     def run(self, submission: Submission) -> None:
         with _kept_output() as output:
-            for index in self.included:
+            for index in self.document.above:
                 self._progress(index)
                 result = self._run_cell(index)
                 if submission.experiment is not None:
@@ -77,32 +85,53 @@ class _Runner:
 
     def is_the_call(self, record: CallRecord) -> bool:
         """Whether a call that the cells make is the one that is sent."""
-        wanted = self.document.call
-        site = site_in_cells(wanted.kind, record, self.log, range(len(self.log.executions)), [self.folder])
-        if site is None or record.kind != wanted.kind or site.cell is None or site.running is None:
-            return False
-        expected = site_in_cells(wanted.kind, self.document.record, self.document.log, self._indices(), [self.folder])
+        wanted = self.document.site(self.document.call, self.document.above)
+        site = self._site(self.document.call.kind, record, self.document.above)
         return (
-            expected is not None
-            and (site.line, site.column) == (expected.line, expected.column)
-            and self.included[site.cell] == wanted.owner
-            and self.included[site.running] == wanted.running
-            and site.occurrence == wanted.occurrence
+            site is not None
+            and record.kind == self.document.call.kind
+            and wanted is not None
+            and site.model_copy(update={"running_line": None}) == wanted.model_copy(update={"running_line": None})
         )
 
-    def _indices(self) -> range:
-        return range(len(self.document.log.executions))
+    def capture(self, kind: CallKind, framework: Framework, settings: Settings, origin: Origin) -> Capture:
+        """Return what the call sends, now that it is made.
+
+        Raises
+        ------
+        CaptureError
+            With everything that stands in the way.
+        """
+        request = request_of(kind, framework, settings)
+        if settings.command is not None:
+            return capture_script(request, None, settings.command)
+
+        def sites(sent: Sequence[int]) -> tuple[CallSite | None, CallSite | None]:
+            return self._site(kind, origin.record, sent), self._site("init", origin.init, sent)
+
+        names = self.shell.user_ns
+        found = collect_document(self.document, request, self.folder, sites=sites, namespace=names)
+        if found.problems:
+            raise CaptureError(CANNOT_SEND, found.problems)
+        return found.capture
+
+    def _site(self, kind: CallKind, record: CallRecord | None, sent: Sequence[int]) -> CallSite | None:
+        """Return where a call was made, in the cells that are sent."""
+        if record is None:
+            return None
+        ran = self.document.above[: len(self.log.executions)]
+        executions = [at for at, index in enumerate(ran) if index in sent]
+        return site_in_cells(kind, record, self.log, executions, [self.folder])
 
     def _run_cell(self, index: int) -> Any:
-        cell, logged = self.document.log.cells[index], self.document.log.executions[index]
-        self.shell.execution_count = logged.number
+        cell = self.document.cells[index]
+        self.shell.execution_count = self.document.number(index)
         metadata = {"cellId": cell.id, "tags": sorted(cell.tags)}
         self.shell.get_parent = lambda: {"metadata": metadata}
         return self.shell.run_cell(cell.source, store_history=True, cell_id=cell.id)
 
     def _progress(self, index: int) -> None:
-        label = self.document.label(index)
-        print(f"Running {label[0].lower()}{label[1:]} ...", file=_real_stderr(), flush=True)
+        print(f"Running {self.document.within(index)} ...", file=_real_stderr(), flush=True)
 
     def _failed(self, index: int, error: BaseException, output: str) -> None:
         if isinstance(error, DetError):
@@ -125,7 +154,7 @@ class _Runner:
         if call.kind == "train":
             remedy += " A loop over context.train() has to stand in the cell of that call, or run in the kernel."
         return Problem(
-            self.document.label(call.running), f"the cells ran, but {call_title(self.document)} was not made.", remedy
+            self.document.label(call.running), f"the cells ran, but {self.document.title()} was not made.", remedy
         )
 
 

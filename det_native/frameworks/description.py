@@ -37,8 +37,8 @@ class Description:
         Module whose ``init()`` makes a native context, also found as ``det.experimental.<its last name>``.
     context_calls : frozenset of str
         Training calls that are methods of that context; without any, they are methods of the model.
-    call_text : str
-        Reference of what reads a native training call in the text of a document; see ``experimental.document_calls``.
+    call_fills : tuple of str
+        Fields of the configuration that a native training call fills, besides metric, length, batch size and records.
     variables : tuple of str
         Beginnings of the names of environment variables that it reads while it is imported.
     variables_here : str
@@ -84,7 +84,7 @@ class Description:
     calls: tuple[str, ...] = ()
     init: str = ""
     context_calls: frozenset[str] = frozenset()
-    call_text: str = ""
+    call_fills: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     variables_here: str = ""
     gradient_means: tuple[str, ...] = ()

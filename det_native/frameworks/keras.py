@@ -27,7 +27,6 @@ DESCRIPTION = Description(
     trial_class="det_native.keras.trial:TFKerasTrial",
     calls=("det_native.keras.native:FitCall",),
     init="det_native.experimental.keras",
-    call_text="det_native.experimental.document_keras:FitText",
     variables=("TF_", "XLA_", "KERAS_"),
     variables_here="det_native.keras.generations:variables_here",
     gradient_means=("horovod",) if _GENERATION < 3 else (),

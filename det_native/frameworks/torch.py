@@ -15,7 +15,7 @@ DESCRIPTION = Description(
     calls=("det_native.pytorch.native_call:TorchCall",),
     init="det_native.experimental.pytorch",
     context_calls=frozenset({"fit", "train"}),
-    call_text="det_native.experimental.document_pytorch:ContextCallText",
+    call_fills=("min_validation_period",),
     variables=("TORCH", "PYTORCH_"),
     gradient_means=("torch", "horovod"),
 )

@@ -114,7 +114,7 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     retype(screen, 2, CONFIG.replace("as saved", name).replace('"max_restarts"', TWO_SLOTS))
     dialog = open_dialog(screen)
     expect(dialog).to_contain_text("Submit sent.ipynb")
-    expect(dialog).to_contain_text("Sends create() of PyTorch, code cell 4, line 1, and what it needs.")
+    expect(dialog).to_contain_text("Sends create() of PyTorch, code cell 4, line 1, and every Python cell above.")
     assert remarks(dialog, "Not what last ran") == [
         "Code cell 1: text differs from what last ran",
         "Code cells 2 to 4: not run yet",
@@ -205,7 +205,7 @@ def test_what_stands_in_the_way_is_said_with_its_cell(screen: Screen, lab: Lab, 
 def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, master: Session, keep: Keep) -> None:
     before = len(master.get("/experiments"))
     after = "print(experiment.id[:6], experiment.state.value, sorted(experiment.history))"
-    unneeded = "print('this is not needed')"
+    unneeded = "# det-skip\nprint('this is not needed')"
     path = notebook(
         lab, "here", unneeded, IMPORTS + SECRET, TRIAL + "# api_key", CONFIG, f"{CREATE}\nexperiment", after
     )
@@ -222,7 +222,7 @@ def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, mast
     accept(dialog).click()
     dialog.wait_for(state="detached")
     expect(screen.cell(4)).to_contain_text("Experiment local-")
-    assert screen.prompt(0) == "[ ]:", "a cell that the training does not need is not run"
+    assert screen.prompt(0) == "[ ]:", "a cell that is tagged det-skip is not run"
     screen.run(5)
     expect(screen.cell(5).locator(".jp-OutputArea-output")).to_have_text("local- COMPLETED ['loss', 'val_error']")
     assert len(master.get("/experiments")) == before, "the master knows nothing of it"

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,8 @@ from det_native.pytorch import PyTorchTrial
 class Line(PyTorchTrial):
     pass
 """
+
+CREATE = "det.experimental.create(Line, other)"
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -61,6 +62,11 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         os.environ["JPY_SESSION_NAME"] = session
 
 
+def sent(answer: dict[str, Any]) -> list[str]:
+    """Return the cells that are sent, as the table names them."""
+    return [row["what"] for row in answer["rows"] if row["how"] == "runs again"]
+
+
 def ids(cells: list[dict[str, Any]]) -> list[str]:
     return [one["id"] for one in cells]
 
@@ -70,7 +76,7 @@ def test_a_document_with_literals_needs_no_run(ask: Ask) -> None:
     assert answer["problems"] == []
     assert answer["must_run"] == []
     assert answer["call"] == {"cell": 7, "id": "id-6", "line": 3, "kind": "fit", "framework": "keras"}
-    assert answer["here"]["cells"] == ["id-0", "id-2", "id-3", "id-4", "id-6"]
+    assert answer["here"]["cells"] == [f"id-{index}" for index in range(7)]
     assert answer["config"]["searcher"]["metric"] == "val_loss"
     assert answer["slots"] == 1
     assert (answer["master"], answer["master_problem"]) == (None, "")
@@ -86,23 +92,34 @@ def test_a_master_that_cannot_be_used_is_told_from_none(ask: Ask, monkeypatch: p
     assert answer["total"] == answer["new"] > 0
 
 
-def test_arguments_of_fit_fill_the_configuration(ask: Ask) -> None:
+def test_what_fit_is_given_is_not_guessed_from_its_text(ask: Ask) -> None:
     fit = "model = context.wrap_model(build())\nmodel.fit(x, y, 16, epochs=3, steps_per_epoch=5)"
-    answer = ask(BUILD, DATA, "config = {'name': 'n'}", INIT, fit)
-    assert answer["must_run"] == []
-    config = answer["config"]
-    assert config["searcher"]["max_length"] == {"epochs": 3}
-    assert config["searcher"]["metric"] == "loss"
-    assert config["hyperparameters"]["global_batch_size"]["val"] == 16
-    assert config["records_per_epoch"] == 80
+    answer = ask(BUILD, DATA, "config = {'name': 'n', 'resources': {'slots_per_trial': 2}}", INIT, fit)
+    assert answer["config"] is None
+    assert answer["slots"] == 2
+    assert ids(answer["must_run"]) == ["id-0", "id-1", "id-2", "id-3", "id-4"]
+    assert (
+        "searcher.max_length and searcher.metric are not in the configuration: what fit() is given"
+        in (answer["must_run"][-1]["why"])
+    )
 
 
 @pytest.mark.parametrize(
     ("config", "train", "why"),
     [
         (CONFIG.replace("64", "len(x)"), TRAIN, "records_per_epoch is `len(x)` (code cell 3, line 3)"),
-        ("config = None", TRAIN, "records_per_epoch is not in the configuration"),
-        ("config = None", TRAIN, "the data tell the batch size"),
+        ("config = None", TRAIN, "hyperparameters.global_batch_size and records_per_epoch and"),
+        (
+            CONFIG,
+            f"config['name'] = str(len(x))\n{TRAIN}",
+            "config depends on `config['name'] = str(len(x))` (code cell 5",
+        ),
+        (
+            CONFIG,
+            f"def go():\n    {TRAIN.replace(chr(10), chr(10) + '    ')}\ngo()",
+            "fit() in code cell 5, line 4 stands in a f",
+        ),
+        (f"{CONFIG}\n{INIT}", TRAIN, "which of 2 calls of init() above it is meant"),
         (CONFIG, f"if np.mean(x) > 0:\n    {TRAIN.replace(chr(10), chr(10) + '    ')}", "`np.mean(x) > 0`, in line 1"),
         (CONFIG, "def go(model):\n    model.fit(x)\nfrom elsewhere import wrapped\ngo(wrapped)", "whether its model"),
         ("import os\nconfig = os.environ['CONFIG']", TRAIN, "config is `os.environ['CONFIG']` (code cell 3, line 2)"),
@@ -118,15 +135,6 @@ def test_what_only_running_tells_is_told_with_its_reason(
     assert why in answer["must_run"][-1]["why"]
 
 
-@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed here")
-def test_calling_a_function_of_an_imported_module_changes_nothing_of_it(ask: Ask) -> None:
-    loss = "def loss(a, b):\n    return nn.functional.cross_entropy(a, b)"
-    answer = ask("from torch import nn", BUILD, loss, DATA, "start = loss(x, y)", CONFIG, INIT, f"nn, start\n{TRAIN}")
-    assert "defines `start`" in [row["note"] for row in answer["rows"]]
-    answer = ask("from torch import nn", BUILD, DATA, "nn.functional.relu(x)", CONFIG, INIT, f"nn\n{TRAIN}")
-    assert answer["here"]["cells"] == ["id-0", "id-1", "id-2", "id-4", "id-5", "id-6"]
-
-
 @pytest.mark.parametrize("asks", ["init(config, lokal=True)", "init(config, local=True, vales=['x'])"])
 def test_an_argument_that_there_is_not_is_found_without_a_run(ask: Ask, asks: str) -> None:
     [problem] = ask(BUILD, CONFIG, INIT.replace("init(config)", asks), DATA, TRAIN)["problems"]
@@ -138,73 +146,47 @@ def test_an_argument_that_there_is_not_is_found_without_a_run(ask: Ask, asks: st
     )
 
 
-LOADER = (
-    "from torch.utils.data import DataLoader, TensorDataset as Examples\nfrom torch import nn\ndata = Examples(x, y)"
-)
-
-
-@pytest.mark.parametrize("kept", ["loss.backward()", "model.seen.append(loss)"])
-def test_a_loop_of_ones_own_trains_a_model_and_changes_no_examples(ask: Ask, kept: str) -> None:
-    make = "def loss_of(model, batch):\n    return nn.functional.mse_loss(model(batch[0]), 1)\nmodel = nn.Linear(1, 1)"
-    loop = f"for batch in DataLoader(data, batch_size=4):\n    loss = loss_of(model, batch)\n    {kept}"
-    train = f"len(data)\n{TRAIN}"
-    cells = (BUILD, CONFIG, DATA, LOADER, make, loop, INIT, train)
-    assert ask(*cells)["here"]["cells"] == ["id-0", "id-1", "id-2", "id-3", "id-6", "id-7"]
-    uses = ask(*cells[:-1], f"start = model\n{train}")["here"]["cells"]
-    assert "id-5" in uses, "a model that was trained is another one"
-
-
-def test_what_was_wrapped_before_for_other_trainings_is_not_sent(ask: Ask) -> None:
-    other = TRAIN.replace("model =", "other =").replace("model.", "other.")
-    before = (BUILD, CONFIG, INIT, DATA)
-    kept = ["id-0", "id-1", "id-2", "id-3"]
-    assert ask(*before, TRAIN, other)["here"]["cells"] == [*kept, "id-5"]
-    assert ask(*before, TRAIN, "rate = context.get_hparam('global_batch_size')", other)["here"]["cells"] == [
-        *kept,
-        "id-6",
-    ]
-    wraps, compiles, fits = TRAIN.split("\n")
-    assert ask(*before, wraps, compiles, fits)["here"]["cells"] == [*kept, "id-4", "id-5", "id-6"]
-    in_place = ("model = build()", "context.wrap_model(model)", f"{compiles}\n{fits}")
-    assert ask(*before, TRAIN, *in_place)["here"]["cells"] == [*kept, "id-5", "id-6", "id-7"]
-
-
 def test_declared_values_are_made_by_running_their_cells(ask: Ask) -> None:
-    answer = ask(BUILD, DATA, CONFIG, INIT.replace("(config)", "(config, values=['x'])"), TRAIN)
-    assert "values=x" in answer["must_run"][-1]["why"]
-    assert [row["how"] for row in answer["rows"] if row["what"] == "x"] == ["value"]
+    data = ("import numpy as np", "x = np.ones((64, 1))", "y = np.ones(64)")
+    init = INIT.replace("(config)", "(config, values=['x', 'y'])")
+    answer = ask(BUILD, *data, CONFIG, init, TRAIN)
+    assert "values=x, y" in answer["must_run"][-1]["why"]
+    assert [row["what"] for row in answer["rows"] if row["how"] == "value"] == ["x", "y"]
+    assert sent(answer) == ["code cell 1", "code cell 2", "code cell 5", "code cell 6", "code cell 7"]
+    assert answer["here"]["cells"] == [f"id-{index}" for index in range(7)]
+    used = sent(ask(BUILD, *data, "half = x[:32]", CONFIG, init, TRAIN))
+    assert "code cell 3" in used, "another cell needs it"
+    assert "code cell 4" not in used
 
 
 def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
-    create = "det.experimental.create(Line, {**config, 'name': 'second'})"
-    answer = ask(TRIAL, CONFIG, f"first = {create.replace('second', 'first')}", create)
+    second = CONFIG.replace("config = {", 'other = {"name": "second",')
+    answer = ask(TRIAL, CONFIG, "first = det.experimental.create(Line, config)", f"{second}\n{CREATE}")
     assert (answer["call"]["kind"], answer["call"]["framework"]) == ("create", "torch")
     assert answer["config"]["name"] == "second"
-    assert answer["here"]["cells"] == ["id-0", "id-1", "id-3"]
+    assert answer["here"]["cells"] == ["id-0", "id-1", "id-2", "id-3"]
     [warning] = answer["warnings"]
-    assert "not sent: code cell 3 (create)" in warning
+    assert "not sent: code cell 3 (create). Those above it do not train on the worker" in warning
+
+
+def test_a_trial_class_of_a_module_tells_its_framework_when_it_runs(ask: Ask) -> None:
+    cells = TRIAL.replace("class Line(PyTorchTrial):\n    pass", "from models import Line")
+    answer = ask(cells, CONFIG, "det.experimental.create(Line, config)")
+    assert "which framework its trial class is of" in answer["must_run"][-1]["why"]
 
 
 def test_another_call_than_the_last_can_be_chosen(ask: Ask) -> None:
-    create = "det.experimental.create(Line, {**config, 'name': 'second'})"
-    cells = (TRIAL, CONFIG, create.replace("second", "first"), f"def again():\n    {create}", "again()")
+    create = "det.experimental.create(Line, config)"
+    cells = (TRIAL, CONFIG, create, f"def again():\n    {create}", "again()")
     last = ask(*cells)
     assert [(each["cell"], each["line"], each["running"]) for each in last["calls"]] == [(3, 1, None), (4, 2, 5)]
     assert last["chosen"] == 1
+    assert "stands in a function" in last["must_run"][-1]["why"]
     chosen = ask(*cells, call=0)
-    assert (chosen["chosen"], chosen["call"]["cell"], chosen["config"]["name"]) == (0, 3, "first")
+    assert (chosen["chosen"], chosen["call"]["cell"], chosen["must_run"]) == (0, 3, [])
     assert chosen["here"]["cells"] == ["id-0", "id-1", "id-2"]
-    assert any("Only one training call is sent, create() in code cell 3" in said for said in chosen["warnings"])
-
-
-def test_a_cell_that_is_sent_and_trains_too_is_named(ask: Ask) -> None:
-    create = "det.experimental.create(Line, {**config, 'name': 'second'})"
-    answer = ask(TRIAL, CONFIG, f"rate = 3\nfirst = {create.replace('second', 'first')}", f"{create}.rate = rate")
-    assert answer["here"]["cells"] == ["id-0", "id-1", "id-2", "id-3"]
-    assert any(
-        warning.startswith("Code cell 3 is sent for what it defines, but its create() will not train on the worker")
-        for warning in answer["warnings"]
-    ), answer["warnings"]
+    [warning] = chosen["warnings"]
+    assert warning == "Only one training call is sent, create() in code cell 3, line 1; not sent: code cell 5 (create)."
 
 
 def test_cells_are_numbered_as_the_notebook_shows_them(ask: Ask) -> None:
@@ -269,7 +251,8 @@ def test_star_imports_are_read_from_the_source(ask: Ask, tmp_path: Path) -> None
     assert ask(BUILD, "from names import *", CONFIG, INIT, TRAIN)["must_run"] == []
     (tmp_path / "names.py").write_text("globals().update(x=1, y=2)\n__all__ = list('xy')\n")
     answer = ask(BUILD, "from names import *", CONFIG, INIT, TRAIN)
-    assert "from names import *" in answer["must_run"][-1]["why"]
+    assert "config depends on `from names import *` (code cell 2" in answer["must_run"][-1]["why"]
+    assert answer["problems"] == [], "which names it binds is not known"
 
 
 @pytest.mark.parametrize(

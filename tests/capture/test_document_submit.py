@@ -64,7 +64,7 @@ CONFIG = """config = {
     "hyperparameters": {"global_batch_size": 8, "lr": 0.1},
 }"""
 CREATE = "experiment = det.experimental.create(Line, config)\nexperiment.wait()\nopen('after.txt', 'w')"
-EXPLORED = "open('explored.txt', 'w').write('this cell is not needed')"
+EXPLORED = "# det-skip\nopen('explored.txt', 'w').write('this cell is not needed')"
 # The line of the live view, "Experiment 1: line: queued ...": the name of the experiment in CONFIG stands in it.
 SHOWN = ": line: "
 
@@ -174,14 +174,14 @@ def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Se
 
 
 @pytest.mark.long
-def test_a_computed_configuration_is_learnt_by_running_only_what_the_call_needs(send: Send, tmp_path: Path) -> None:
+def test_a_computed_configuration_is_learnt_by_running_the_cells_above(send: Send, tmp_path: Path) -> None:
     computed = CONFIG + "\nprint('noise')\n!echo more noise\nconfig['records_per_epoch'] = len(data())"
     # An earlier call does nothing there, and neither does what follows the call in its cell.
     earlier = "config['name'] = det.experimental.create(Line, config) and 'learnt'"
     cells = [SETUP, TRIAL, EXPLORED, computed, earlier, CREATE]
-    needed = {one["id"] for one in send("inspect", *cells)["must_run"]}
-    assert {"id-1", "id-3", "id-4", "id-5"} <= needed
-    assert "id-2" not in needed
+    inspected = send("inspect", *cells)
+    assert [one["id"] for one in inspected["must_run"]] == ["id-0", "id-1", "id-3", "id-4", "id-5"]
+    assert "config depends on `config['records_per_epoch'] = len(data())`" in inspected["must_run"][-1]["why"]
     answer = send("submit", *cells, test=True, by=run_command)
     experiment = handle(answer)
     assert experiment.name == "[test-mode] learnt"
@@ -199,6 +199,28 @@ def test_both_ways_give_the_same_bundle(send: Send) -> None:
     assert inspected["must_run"]
     assert inspected["new"] == 0  # the master has the very bundle that reading alone would make
     ran.kill()
+
+
+def test_earlier_calls_train_nothing_and_declared_values_travel(send: Send, tmp_path: Path) -> None:
+    """In the process that runs the cells first: an earlier call gives a stand-in, the last one what it was given."""
+    trial = TRIAL.replace("2 * x + 1", "slope * x + 1")
+    call = "def train(settings):\n    return det.experimental.create(Line, settings, values=['slope'])"
+    cells = [
+        *(SETUP, trial, CONFIG, "import os\nslope = 2.0 if os.getpid() else 0", call),
+        *("first = train(config)", "first.wait()\nopen('trained.txt', 'w').write('none')", "train(config)"),
+    ]
+    inspected = send("inspect", *cells)
+    assert "stands in a function" in inspected["must_run"][-1]["why"]
+    assert inspected["config"] is None
+    before = len(connect(start=False).get("/experiments"))
+    experiment = handle(send("submit", *cells))
+    assert len(connect(start=False).get("/experiments")) == before + 1
+    assert (tmp_path / "trained.txt").read_text() == "none"
+    program = _program(experiment)
+    assert [one.number for one in program.cells] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert (program.call.cell, program.call.running, program.call.occurrence) == (4, 7, 1)
+    assert [row.cell for row in experiment.report if row.what == "slope"] == ["[8]"]
+    assert experiment.wait(timeout=240).state is ExperimentState.COMPLETED
 
 
 def _program(experiment: Experiment) -> Any:
@@ -320,6 +342,7 @@ def evaluate_batch(batch):
 NATIVE_CONFIG = CONFIG.replace('"max_length": {"batches": 16}', '"max_length": {"epochs": 2}').replace(
     '"name": "line"', '"name": "line", "reproducibility": {"experiment_seed": 1}'
 )
+TOLD = '"records_per_epoch": 64, "min_validation_period": {"epochs": 1}'
 NATIVE_LOOP = """
 model.train()
 for batch in context.train(loader, validation_loader=loader, evaluate_batch=evaluate_batch):
@@ -351,7 +374,7 @@ def test_a_loop_in_a_later_cell_than_its_call_is_told_in_words(send: Send) -> No
     [problem] = answer["problems"]
     assert "was not made" in problem["what"]
     assert "has to stand in the cell of that call, or run in the kernel" in problem["remedy"]
-    told = NATIVE_CONFIG.replace('"hyperparameters"', '"records_per_epoch": 64, "hyperparameters"')
+    told = NATIVE_CONFIG.replace('"hyperparameters"', f'{TOLD}, "hyperparameters"')
     experiment = handle(send("submit", setup, data, told, NATIVE, *split))
     with pytest.raises(
         ExperimentFailedError, match=r"No loop has asked for the batches of context\.train\(\) in code cell 5"
@@ -370,12 +393,13 @@ def test_a_native_pytorch_document_is_submitted(send: Send, tmp_path: Path, kind
     assert inspected["problems"] == []
     assert inspected["call"] | {"line": 0} == inspected["call"] | {"kind": kind, "framework": "torch", "line": 0}
     # The loader tells the length of an epoch, so the cells are run as far as the call, in a process of their own.
-    assert "the loader tells it" in inspected["must_run"][-1]["why"]
+    told_by_call = "min_validation_period and records_per_epoch are not in the configuration"
+    assert f"{told_by_call}: what {kind}() is given tells" in inspected["must_run"][-1]["why"]
     experiment = handle(send("submit", *cells))
     assert experiment.wait(timeout=240).state is ExperimentState.COMPLETED
     assert [row["batch"] for row in experiment.trials[0].metrics()] == list(range(1, 17))
     assert not list(tmp_path.glob("*.txt"))
-    told = NATIVE_CONFIG.replace('"hyperparameters"', '"records_per_epoch": 64, "hyperparameters"')
+    told = NATIVE_CONFIG.replace('"hyperparameters"', f'{TOLD}, "hyperparameters"')
     cells[2] = told
     assert send("inspect", *cells)["must_run"] == []
     again = handle(send("submit", *cells))

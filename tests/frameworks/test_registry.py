@@ -39,7 +39,7 @@ def test_ours_are_declared_as_those_of_others_are() -> None:
 def test_every_reference_of_ours_names_a_module_that_is_there(name: str) -> None:
     described = get_framework(name)
     assert re.match(FRAMEWORK_NAME, described.name)
-    references = [described.harness, described.trial_class, described.call_text, *described.calls, described.init]
+    references = [described.harness, described.trial_class, *described.calls, described.init]
     for reference in filter(None, references):
         module, _, inner = reference.partition(":")
         root = ROOT / "harness" if module.startswith("det_harness") else ROOT

@@ -13,10 +13,10 @@ import { after, inspected, inspection } from './facts';
 describe('what the dialog says', () => {
   it('names the call and the size', () => {
     expect(callText(inspection(), 'cluster')).toBe(
-      'Sends fit() of Keras, cell [5], line 2, and what it needs.'
+      'Sends fit() of Keras, cell [5], line 2, and every Python cell above.'
     );
     expect(callText(inspection({ prompts: false }), 'here')).toBe(
-      'Runs fit() of Keras, code cell 5, line 2, and what it needs.'
+      'Runs fit() of Keras, code cell 5, line 2, and every Python cell above.'
     );
     expect(totalText(inspection({ total: 34_000, new: 12_000 }))).toBe(
       '34 kB in all, of which 12 kB are new to the master.'

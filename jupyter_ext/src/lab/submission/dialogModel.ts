@@ -149,7 +149,7 @@ export function acceptLabel(model: DialogModel): string {
 /** What the dialog waits for, in words; empty if it waits for nothing. */
 export function waitingText(model: DialogModel): string {
   if (model.phase === 'inspecting') {
-    return 'Reading the notebook: which cells the experiment needs, and what travels with them';
+    return 'Reading the notebook: its training calls, and what travels with the cells';
   }
   if (model.phase !== 'submitting') {
     return '';
@@ -158,7 +158,7 @@ export function waitingText(model: DialogModel): string {
     return 'Preparing the kernel, once what runs in it has ended';
   }
   return (model.inspection?.must_run.length ?? 0) > 0
-    ? 'Running the cells that the configuration needs, then sending'
+    ? 'Running the cells above the call in a process of their own, then sending'
     : 'Sending, and checking it in a fresh process';
 }
 

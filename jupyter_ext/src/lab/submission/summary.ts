@@ -22,12 +22,12 @@ const FRAMEWORKS: Readonly<Record<string, string>> = {
   estimator: 'Estimator'
 };
 
-/** One sentence: which call is sent or run, and from where. */
+/** One sentence: which call is sent or run, and with what. */
 export function callText(inspection: Inspection, place: Place): string {
   const { call, prompts } = inspection;
   const framework = FRAMEWORKS[call.framework] ?? call.framework;
   const verb = place === 'here' ? 'Runs' : 'Sends';
-  return `${verb} ${call.kind}() of ${framework}, ${cellName(call.cell, prompts)}, line ${call.line}, and what it needs.`;
+  return `${verb} ${call.kind}() of ${framework}, ${cellName(call.cell, prompts)}, line ${call.line}, and every Python cell above.`;
 }
 
 /** `fit() in cell [3], line 2`: a training call among others. */
