@@ -19,8 +19,6 @@ from det_native.schema.manifests import CallKind, Framework
 
 if TYPE_CHECKING:
     from det_native.capture.model import Capture
-    from det_native.experimental.origin import Origin
-    from det_native.experimental.settings import Settings
 
 R = TypeVar("R")
 ConfigInput = Mapping[str, Any] | str | Path | None
@@ -158,8 +156,16 @@ def idempotency_key() -> str | None:
     return None if _submission is None else _submission.idempotency_key
 
 
-def captured(kind: CallKind, framework: Framework, settings: Settings, origin: Origin) -> Capture | None:
-    """Return what the document's call sends; None where no document is being submitted."""
+def captured(kind: CallKind, framework: Framework, settings: Any, origin: Any) -> Capture | None:
+    """Return what the document's call sends; None where no document is being submitted.
+
+    Parameters
+    ----------
+    kind : {"fit", "train", "create", "train_and_evaluate"}
+    framework : str
+    settings : Settings
+    origin : Origin
+    """
     if _submission is None or _submission.capture is None:
         return None
     return _submission.capture(kind, framework, settings, origin)
