@@ -268,6 +268,27 @@ def test_the_quickstart_notebook_as_saved(send: Send, tmp_path: Path) -> None:
     assert experiment.wait(timeout=240).state is ExperimentState.COMPLETED
 
 
+@pytest.mark.long
+def test_what_fit_of_keras_is_given_fills_the_configuration(send: Send) -> None:
+    cells = [
+        "import numpy as np\nimport tensorflow as tf\nimport det_native as det\nx = np.ones((40, 1))\ny = np.ones(40)",
+        "context = det.experimental.keras.init({'name': 'filled'})",
+        "model = context.wrap_model(tf.keras.Sequential([tf.keras.layers.Dense(1)]))\nmodel.compile('sgd', 'mse')",
+        "first = model.fit(x, y, 4, 1, 0)",
+        "model.fit(x, y, 8, 2, 0, validation_split=0.2)",
+    ]
+    inspected = send("inspect", *cells)
+    assert [call["line"] for call in inspected["calls"]] == [1, 1]
+    assert "what fit() is given tells" in inspected["must_run"][-1]["why"]
+    experiment = handle(send("submit", *cells))
+    config = experiment.detail().config
+    assert config["searcher"]["max_length"] == {"epochs": 2}
+    assert config["searcher"]["metric"] == "val_loss"
+    assert config["hyperparameters"]["global_batch_size"]["val"] == 8
+    assert config["records_per_epoch"] == 32
+    assert experiment.wait(timeout=240).state is ExperimentState.COMPLETED
+
+
 # Here ----------------------------------------------------------------------------------------------------------------
 
 
