@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError
+from det_native.keras.generations import NUMBER
 from det_native.keras.pipelines import batch_size_of_step, steps_up
 from det_native.keras.values import elements_of, number_of
 from det_native.schema.environment import TrialEnvironment
@@ -24,7 +25,7 @@ class Kind(StrEnum):
     ARRAY_LIKES = "array-likes"
     SPARSE = "sparse or ragged tensors"
     DATASET = "a tf.data.Dataset"
-    SEQUENCE = "a keras.utils.Sequence"
+    SEQUENCE = f"a keras.utils.{'PyDataset' if NUMBER > 2 else 'Sequence'}"
     GENERATOR = "a generator"
 
     @property
@@ -216,7 +217,7 @@ def _rows_kind(leaves: list[Any], where: str) -> Kind:
     found = ", ".join(sorted({type(leaf).__name__ for leaf in leaves})) or "nothing"
     raise InvalidDataError(
         f"{where} is made of {found}; fit() takes arrays (or lists and dictionaries of them), a tf.data.Dataset, "
-        "a keras.utils.Sequence or a generator."
+        f"{Kind.SEQUENCE} or a generator."
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from det_native.schema.manifests import BundleManifest, Interpreter, Program, Va
 from det_native.schema.worker_environment import PackageUse
 
 NUMPY = PackageUse("numpy", "[1]")
+HERE = version("numpy")
 
 
 class Answering:
@@ -54,18 +57,18 @@ def test_another_python_is_refused_for_what_is_pickled_and_told_for_source() -> 
     array = pickled.model_copy(update={"codec": "npy"})
     fitted = fit_to_workers(other, bundle(array), [NUMPY], config())  # type: ignore[arg-type]
     assert "have Python 3.9" in fitted.warnings[0]
-    assert "have numpy 0.1, here it is 1." in fitted.warnings[1]
+    assert f"have numpy 0.1, here it is {HERE}" in fitted.warnings[1]
 
 
 def test_auto_lists_what_differs_and_a_list_is_taken_as_it_is() -> None:
     same = ".".join(map(str, sys.version_info[:3]))
     lacking = Answering(same)
     fitted = fit_to_workers(lacking, bundle(), [NUMPY], config("auto"))  # type: ignore[arg-type]
-    assert fitted.bundle.manifest.packages[0].startswith("numpy==1.")
+    assert fitted.bundle.manifest.packages == (f"numpy=={HERE}",)
     assert not fitted.warnings
     listed = fit_to_workers(lacking, bundle(), [NUMPY], config(["NumPy>1"]))  # type: ignore[arg-type]
     assert listed.bundle.manifest.packages == ("NumPy>1",)
-    with pytest.raises(WorkerEnvironmentError, match=r"pip install numpy==1\."):
+    with pytest.raises(WorkerEnvironmentError, match=f"pip install numpy=={re.escape(HERE)}"):
         fit_to_workers(lacking, bundle(), [NUMPY], config(["pandas"]))  # type: ignore[arg-type]
     optional = PackageUse("numpy", "[1]", required=False)
     told = fit_to_workers(lacking, bundle(), [optional], config())  # type: ignore[arg-type]
