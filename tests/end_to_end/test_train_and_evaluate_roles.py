@@ -98,7 +98,8 @@ def assert_trained(experiment: Experiment) -> None:
 
 
 def test_all_roles_train_to_the_end(cluster: Cluster, tmp_path: Path) -> None:
-    experiment = submitted(cluster, "--model_dir model", trusted=False)
+    predicts = UNCHANGED + "print('predicted', len(next(estimator.predict(lambda: data(5)))['logits']))\n"
+    experiment = submitted(cluster, "--model_dir model", trusted=False, source=predicts)
     trial = ended(experiment, ExperimentState.COMPLETED)
     assert trial.restarts == 0
     assert_trained(experiment)
@@ -106,6 +107,7 @@ def test_all_roles_train_to_the_end(cluster: Cluster, tmp_path: Path) -> None:
     lines = str(experiment.logs())
     for role in ("chief", "worker 0", "ps 0", "evaluator"):
         assert f"[{role}] " in lines
+    assert "[chief] predicted 3" in lines  # by the variables that lie with the ps
     assert "[ps 0] INFO: The training is over: ps 0 ends." in lines
     folder = Path(experiment.trials[0].checkpoints[-1].download(tmp_path / "checkpoint"))
     assert len(list((folder / "export" / "last").iterdir())) == 1

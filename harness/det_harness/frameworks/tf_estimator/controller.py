@@ -94,9 +94,13 @@ class RolesController:
         return Follower(self.call, self.services, place, self._folder).run(spec)
 
     def _end_others(self, place: InRole) -> None:
-        """Say that the training is over, and wait for what the others do then; report the last evaluations."""
+        """Say that the training is over, and wait for what the others do then; report the last evaluations.
+
+        A ps serves on: the estimator's variables lie with it, also where the code predicts after the call.
+        """
         place.exchange.end("stopped" if self._stopped else "completed")
         others = range(1, len(place.ranks))
+        awaited = [rank for rank in others if place.ranks[rank].name != "ps"]
 
         def gone() -> bool:
             activity.step()
@@ -104,10 +108,10 @@ class RolesController:
             for rank in others:
                 if place.exchange.has_failed(rank):
                     raise RankLostError(f"{place.ranks[rank].title} of the trial has failed; its output says why.")
-            return all(place.exchange.has_ended(rank) for rank in others) or self.services.stop_requested()
+            return all(place.exchange.has_ended(rank) for rank in awaited) or self.services.stop_requested()
 
         if not wait_until(gone, _ENDING_SECONDS):
-            left = ", ".join(place.ranks[rank].title for rank in others if not place.exchange.has_ended(rank))
+            left = ", ".join(place.ranks[rank].title for rank in awaited if not place.exchange.has_ended(rank))
             logger.warning("The training is over, and these have not ended by themselves: %s.", left)
         self._pass_on(place)
 

@@ -25,9 +25,8 @@ from det_native.estimator.roles.entry import tensorflows_own
 
 logger = logging.getLogger("det_native")
 
-# A worker that has not seen the last step yet, and a server as long as there are workers.
+# For a worker that has not seen the last step yet.
 _WORKER_SECONDS = 30.0
-_SERVER_SECONDS = 45.0
 _LAST_EVALUATION_SECONDS = 3600.0
 
 
@@ -63,7 +62,7 @@ class Follower:
             if role.name == "worker":
                 wait_until(lambda: not thread.is_alive(), _WORKER_SECONDS)
             elif role.name == "ps":
-                wait_until(self._workers_have_ended, _SERVER_SECONDS)
+                wait_until(lambda: exchange.has_ended(0) or self._services.stop_requested())
             else:
                 self._evaluate_last()
         if self._failure is not None:
@@ -123,7 +122,3 @@ class Follower:
                 eval_result=metrics,
                 is_the_final_export=True,
             )
-
-    def _workers_have_ended(self) -> bool:
-        exchange = self._place.exchange
-        return all(exchange.has_ended(rank) for rank, role in enumerate(self._place.ranks) if role.name == "worker")
