@@ -64,7 +64,7 @@ class Follower:
             elif role.name == "ps":
                 wait_until(lambda: exchange.has_ended(0) or self._services.stop_requested())
             else:
-                self._evaluate_last()
+                self._evaluate_last(thread)
         if self._failure is not None:
             raise self._failure
         if thread.is_alive():
@@ -101,9 +101,17 @@ class Follower:
             if self._last:
                 threading.Event().wait()
 
-    def _evaluate_last(self) -> None:
+    def _evaluate_last(self, thread: threading.Thread) -> None:
         """Evaluate the last checkpoint at once: TensorFlow's own evaluator would wait out its ``throttle_secs``."""
-        if not self._evaluating.acquire(timeout=_LAST_EVALUATION_SECONDS):
+        acquired = False
+
+        def begun() -> bool:
+            nonlocal acquired
+            acquired = self._evaluating.acquire(blocking=False)
+            return acquired or not thread.is_alive()  # one that fails in an evaluation does not release it
+
+        wait_until(begun, _LAST_EVALUATION_SECONDS)
+        if not acquired:
             return
         self._last = True
         self._evaluating.release()
