@@ -155,5 +155,5 @@ def test_a_script_loads_neither_the_slicer_of_cells_nor_what_only_gpus_need() ->
         """
     ).split()
     assert {"det_native.capture.script", "det_harness.frameworks.torch.host_copy"} <= set(loaded)
-    unneeded = {"det_native.capture.cells", "det_native.capture.slicer", "det_native.capture.events", "psutil"}
+    unneeded = {"det_native.capture.cells", "det_native.capture.slicer", "det_native.capture.observation", "psutil"}
     assert not unneeded & set(loaded)

@@ -47,6 +47,8 @@ def note_call(kind: str) -> CallRecord | None:
             _script.calls.append(record)
         return record
     record = _cell_record(kind, frame, log, running)
+    if kind != "init":
+        log.before_call()
     if record is not None:
         log.calls.append(record)
     return record

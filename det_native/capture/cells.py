@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from det_native.capture.bindings import HISTORY_NAMES
 from det_native.capture.data import collect_data
-from det_native.capture.events import Call, flat
+from det_native.capture.execution import Execution, Missing, Slice
 from det_native.capture.explain import (
     execution_rows,
     missing_problem,
-    out_of_sight_problem,
     remade_rows,
     risk_warnings,
     training_warning,
@@ -25,10 +23,9 @@ from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
 from det_native.capture.packages import packages_of
-from det_native.capture.records import Missing
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.sites import site_in_cells
-from det_native.capture.slicer import Execution, Slice, slice_log
+from det_native.capture.slicer import slice_log
 from det_native.capture.stale import stale_modules
 from det_native.capture.stream_states import encoded
 from det_native.capture.transform import transform
@@ -36,7 +33,8 @@ from det_native.capture.values import TOTAL_LIMIT, CannotSendError, Encoded, enc
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import CallSite, Cell, Program, ReadEntry
 
-_HISTORY = re.compile(r"^_i?\d+$")
+#: Names that IPython gives to what cells returned, and to their texts.
+_HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|In|Out|_[iod]h")
 _ROUNDS = 12
 
 
@@ -79,7 +77,7 @@ class CellCapture:
         self.namespace: Mapping[str, Any] = self.log.shell.user_ns
         self.calling = self.record.running
         self.executions = executions_of(self.log, self.calling)
-        self.facts = facts_of(self.executions, self.namespace)
+        self.facts = facts_of(self.executions, self.log)
 
     def run(self) -> Capture:
         """Return the capture.
@@ -131,11 +129,10 @@ class CellCapture:
 
     def _need_payload(self, found: Slice) -> None:
         """Objects that the call was given, but that no name which its cell reads holds."""
-        read = {name for name, _ in found.flow.needs[self.calling]} | found.flow.binds[self.calling]
         for part in self.request.needed:
-            holders = [n for n, v in self.namespace.items() if v is part and found.flow.touched.get(n, -1) >= 0]
-            if holders and not read.intersection(holders):
-                self.needed.add(max(holders, key=found.flow.touched.__getitem__))
+            holders = [n for n, v in self.namespace.items() if v is part and found.touched.get(n, -1) >= 0]
+            if holders and not found.read.intersection(holders):
+                self.needed.add(max(holders, key=found.touched.__getitem__))
 
     def _init_executions(self) -> tuple[int, ...]:
         """Executions that called ``init()``: as the caller says, else the last that does so by the look of it."""
@@ -148,14 +145,7 @@ class CellCapture:
         return tuple(calls[-1:])
 
     def _calls_init(self, execution: Execution) -> bool:
-        for statement in execution.statements:
-            for event in flat(statement.events):
-                if isinstance(event, Call) and event.callee[-1] == "init":
-                    root = self.namespace.get(event.callee[0])
-                    home = getattr(root, "__module__", None) or getattr(root, "__name__", "")
-                    if str(home).partition(".")[0] in {"det_native", "determined"}:
-                        return True
-        return False
+        return any(call.kind == "init" and call.running == execution.index for call in self.log.calls)
 
     def _declare(self, found: Slice) -> None:
         """Cut the slice at the names that the user declared in ``values=``."""
@@ -165,9 +155,9 @@ class CellCapture:
                     Problem(f"values={name!r}", "there is no such name in the notebook.", "Run the cell that sets it.")
                 )
                 continue
-            after = found.flow.touched.get(name, -1)
+            after = found.touched.get(name, -1)
             if after >= self.calling:
-                after = found.flow.supposed.get(name, after)
+                after = found.surely_touched.get(name, -1)
             if after >= self.calling:
                 self.warnings.append(
                     f"values={name!r}: the cell that makes the call sets or changes `{name}` itself, so its code is "
@@ -192,26 +182,20 @@ class CellCapture:
     def _cut_more(self, found: Slice) -> bool:
         """Decide to send more by value: loop variables that live at the call, and names whose source is gone."""
         before = len(self.cuts)
-        touched = found.flow.touched
+        touched = found.touched
         for name in sorted(found.loops - self.cuts.keys() - self.refused):
             if name in self.namespace and touched.get(name, -1) < self.calling:
                 self._try(name, touched.get(name, -1))
-        for missing, user in found.missing:
+        for missing, _ in found.missing:
             name = missing.name
             if name in self.cuts or name in self.refused or not self._is_sendable_name(name):
                 continue
-            if self._ran_out_of_sight(user, found):
-                self.refused.add(name)
-            elif touched.get(name, -1) < user.index:
+            if touched.get(name, -1) < self.calling:
                 self._try(name, touched.get(name, -1))
         return len(self.cuts) > before
 
-    def _ran_out_of_sight(self, user: Execution, found: Slice) -> list[Execution]:
-        """Earlier executions that called ``exec``: a name without a source may be one of theirs."""
-        return [each for each in self.executions if each.index in found.flow.dynamic and each.index < user.index]
-
     def _is_sendable_name(self, name: str) -> bool:
-        return name in self.namespace and name not in HISTORY_NAMES and not _HISTORY.match(name)
+        return name in self.namespace and not _HISTORY.fullmatch(name)
 
     def _try(self, name: str, after: int) -> None:
         value = self.namespace[name]
@@ -228,20 +212,18 @@ class CellCapture:
         for missing, user in found.missing:
             if missing.name in PROVIDED or not self._matters(missing, user, found):
                 continue
-            hidden = self._ran_out_of_sight(user, found)
-            if hidden and missing.name in self.refused and missing.name not in found.flow.touched:
-                self.problems.append(out_of_sight_problem(missing, user, hidden[-1]))
-                continue
             self.problems.append(
-                missing_problem(missing, user, self.namespace, self.executions, found.flow.touched, is_local)
+                missing_problem(missing, user, self.namespace, self.executions, found.touched, is_local)
             )
 
     def _matters(self, missing: Missing, user: Execution, found: Slice) -> bool:
-        if missing.name in HISTORY_NAMES or _HISTORY.match(missing.name):
+        if _HISTORY.fullmatch(missing.name):
             return missing.certain
         if missing.name not in self.namespace:
             return user.index == self.calling and len(missing.path) > 1
-        return missing.certain or found.flow.touched.get(missing.name, -1) < user.index
+        effects, touched = user.effects, found.touched.get(missing.name, -1)
+        out_of_sight = bool(user.magics) and effects is not None and missing.name in effects.bound | effects.changed
+        return missing.certain or touched < user.index or missing.name in self.cuts or out_of_sight
 
     def _check_total(self) -> None:
         sizes = {n: len(e.content) for n, e in self.encoded.items() if n not in self.request.values}
@@ -342,7 +324,7 @@ class CellCapture:
         modules = collect_modules(names, self._roots(), self.request.include, self.request.context_dir)
         self.problems.extend(modules.problems)
         self.warnings.extend(modules.warnings)
-        self.warnings.extend(stale_modules(modules.names, self.log, self.namespace, found.flow.final))
+        self.warnings.extend(stale_modules(modules.names, self.log, self.namespace, found.imported))
         code = [
             *sources,
             *((file.path.read_text("utf-8"), file.target) for file in modules.files if _is_python(file.path)),
@@ -376,7 +358,7 @@ class CellCapture:
             if trained and execution is not last:
                 self.warnings.append(training_warning(execution, dict.fromkeys(trained)))
             if execution is not last or logged.duration is not None:
-                self.warnings.extend(risk_warnings(logged, execution, found.flow.risks.get(index, []), names))
+                self.warnings.extend(risk_warnings(logged, execution, execution.outside, names))
         for execution in self.executions:
             if not execution.failed:
                 capture.requirements.extend(transform(execution.text).requirements)

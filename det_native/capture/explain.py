@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from det_native.capture.execution import Execution, Missing
 from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import LoggedExecution
-from det_native.capture.records import Missing
-from det_native.capture.slicer import Execution
 from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
@@ -30,13 +29,14 @@ def missing_problem(
     by = missing.path[-2] if len(missing.path) > 1 else f"{user.label[0].lower()}{user.label[1:]}"
     if name not in namespace:
         return _undefined(name, by, executions)
-    if name in user.seen.out_of_sight:
+    if user.magics and user.effects is not None and name in user.effects.bound | user.effects.changed:
         return Problem(
             "",
             f"{user.label} uses `{name}`, and runs `{user.magics[0]}`, which sets it by code that is in no cell.",
             "Write that line into a cell of its own, run both, and submit again.",
         )
-    between = [e for e in executions if e.index <= user.index and name in e.seen.between]
+    seen = [e for e in executions if e.index <= user.index and e.effects is not None]
+    between = [e for e in seen if e.effects is not None and name in e.effects.between]
     if between:
         return Problem(
             "",
@@ -65,18 +65,6 @@ def missing_problem(
         "",
         f"`{name}` is used by {by}, but no executed cell sets the value that it had there.",
         f"Run the cell that sets it, then submit again, or send its present value: values=['{name}'].",
-    )
-
-
-def out_of_sight_problem(missing: Missing, user: Execution, hidden: Execution) -> Problem:
-    """Say that a name may come from code that ran by ``exec``."""
-    name = missing.name
-    by = missing.path[-2] if len(missing.path) > 1 else _lower(user.label)
-    return Problem(
-        "",
-        f"`{name}` is used by {by} but no executed cell defines it ({_lower(hidden.label)} runs code that is "
-        "in no cell, with `exec()`).",
-        f"Write that code into a cell or import it, then submit again, or send the present value: values=['{name}'].",
     )
 
 
@@ -163,15 +151,13 @@ def risk_warnings(
     logged: LoggedExecution, execution: Execution, risks: Sequence[str], names: Sequence[str]
 ) -> Iterator[str]:
     """A cell that is slow, or does what nobody wants repeated unasked."""
+    said = {"network": "uses the network", "delete": "deletes files", "shell": "runs a command", "move": "moves files"}
     reasons = []
     if logged.duration is not None and logged.duration > SLOW:
         reasons.append(f"took {human_time(logged.duration)}")
     for risk in dict.fromkeys(risks):
         kind, _, what = risk.partition(": ")
-        reasons.append(
-            {"network": "uses the network", "delete": "deletes files", "shell": "runs a shell command"}[kind]
-            + f" ({what})"
-        )
+        reasons.append(f"{said[kind]} ({what})")
     if reasons:
         shown = ", ".join(repr(name) for name in names if not name.startswith("<")) or "..."
         yield (

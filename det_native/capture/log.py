@@ -12,11 +12,13 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from det_native.capture.stream_states import current_streams
-from det_native.capture.watch import NOTHING_SEEN, Seen, Watch
 from det_native.errors import DetError
+
+if TYPE_CHECKING:
+    from det_native.capture.observation.watch import Effects
 
 _SHELL_MODULE = "IPython.core.interactiveshell"
 _TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
@@ -78,12 +80,14 @@ class LoggedExecution:
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     title : str
         What to call it in messages, where its number does not say it.
-    seen : Seen
-        Which values it has changed, and which not, as far as they can be looked at.
     streams : dict or None
         The states of the streams of random numbers before it, if it has moved one; see ``stream_states``.
     noted : bool
         Whether they were looked at.
+    effects : Effects or None
+        What was seen of it; None of what ran before anybody looked.
+    outside : tuple of str
+        What it did outside of the process.
     """
 
     index: int
@@ -101,9 +105,10 @@ class LoggedExecution:
     files: dict[str, int] = field(default_factory=dict)
     clock: float | None = None
     title: str = ""
-    seen: Seen = NOTHING_SEEN
     streams: dict[str, Any] | None = None
     noted: bool = False
+    effects: Effects | None = None
+    outside: tuple[str, ...] = ()
 
     @property
     def cell(self) -> str:
@@ -126,6 +131,9 @@ class ExecutionLog:
     """
 
     def __init__(self, shell: Any) -> None:
+        from det_native.capture.observation.outside import outside  # only a notebook is looked at
+        from det_native.capture.observation.watch import Watch
+
         self.shell = shell
         self.prompts = True
         self.executions: list[LoggedExecution] = []
@@ -133,6 +141,9 @@ class ExecutionLog:
         self.attached = time.time()
         self._running: list[LoggedExecution | None] = []
         self._watch = Watch()
+        self._outside = outside
+        self.fixed: frozenset[str] = frozenset()
+        self.looked_up: dict[str, frozenset[str]] = {}
 
     @property
     def running(self) -> LoggedExecution | None:
@@ -142,7 +153,11 @@ class ExecutionLog:
 
     def attach(self) -> None:
         """Take over the history so far, and record from now on."""
+        self._outside.listen()
         self._take_history()
+        self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, "")
+        self.fixed = self._watch.fixed()
+        self.looked_up = {name: one.looked_up for name, one in self._watch.looks.items() if one.looked_up}
         self.shell.events.register("pre_run_cell", self._before)
         self.shell.events.register("post_run_cell", self._after)
 
@@ -221,26 +236,38 @@ class ExecutionLog:
         execution.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")
         execution.tags |= frozenset(metadata.get("tags") or ())
         self._running.append(execution)
-        execution.seen = Seen(between=self._compare().changed)
+        execution.effects = self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, info.raw_cell)
         execution.streams, execution.noted = current_streams(), True
+        self._outside.begin()
         execution.started, execution.clock = time.time(), time.perf_counter()
 
-    def _compare(self) -> Seen:
-        return self._watch.compare(self.shell.user_ns, self.shell.user_ns_hidden)
+    def _observe(self, execution: LoggedExecution) -> None:
+        """Note what the running execution has done until now; what a training call did to values does not count."""
+        before = execution.effects
+        if before is None:
+            return
+        seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source)
+        trained = any(call.running == execution.index and call.kind != "init" for call in self.calls)
+        if trained:
+            seen = seen._replace(changed=frozenset(), unclear=frozenset(), process=frozenset())
+        execution.effects = before.then(seen)
 
-    def changed_so_far(self) -> frozenset[str]:
-        """Return names whose values the running execution has changed until now."""
-        return self._watch.changed_since(self.shell.user_ns)
+    def before_call(self) -> None:
+        """Look before a training call: what it changes is no work of its cell."""
+        if self.running is not None:
+            self._observe(self.running)
 
     def _after(self, result: Any) -> None:
         execution = self._running.pop() if self._running else None
         if execution is None:
             return
         self._running.clear()
+        execution.outside = self._outside.end()
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
         execution.succeeded = bool(result is not None and result.success)
-        execution.seen = self._compare()._replace(between=execution.seen.between)
+        if execution.effects is not None:
+            self._observe(execution)
         if execution.streams is not None and not _have_moved(execution.streams):
             execution.streams = None
         if execution.succeeded or result is None:

@@ -6,12 +6,10 @@ import ast
 import builtins
 import importlib
 import symtable
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from det_native.capture.analysis import analyse
-from det_native.capture.flow import follow
-from det_native.capture.records import Facts, Step
+from det_native.capture.reads import reads_of
 from det_native.errors import Problem
 from det_native.schema.manifests import Program
 
@@ -46,20 +44,20 @@ def check_bundle_names(
     problems: list[Problem] = []
     late: list[tuple[str, str, str]] = []
     sources = _sources_before_call(program)
-    stars: dict[tuple[str, int], frozenset[str]] = {}
     for where, source in zip(_titles(program), sources, strict=True):
         names = cell_names(source)
         for module in names.stars:
             star = look_up(module)
             if star is None:
                 return problems
-            stars[module, 0] = frozenset(star)
-            bound |= stars[module, 0]
+            bound |= set(star)
         bound |= names.bound
+        if reads_of(source).runs_text:  # it may bind anything
+            return problems
         problems.extend(_problem(where, name, "") for name in sorted(names.used - bound))
         late.extend((where, name, function) for name, function in sorted(names.late.items()))
     if _line_of_call(program) is not None:
-        late = list(_reached(program, sources, values, stars))
+        late = list(_reached(program, sources, values))
     problems.extend(_problem(where, name, f", in {function}") for where, name, function in late if name not in bound)
     return problems
 
@@ -85,19 +83,23 @@ def _sources_before_call(program: Program) -> list[str]:
     return sources
 
 
-def _reached(
-    program: Program, sources: Sequence[str], values: Collection[str], stars: Mapping[tuple[str, int], frozenset[str]]
-) -> Iterator[tuple[str, str, str]]:
+def _reached(program: Program, sources: Sequence[str], values: Collection[str]) -> Iterator[tuple[str, str, str]]:
     """Yield (cell, name, function) for names that functions look up which the cells use, and that are not there then.
 
     A function that no cell uses need not find its names: the slicer does not send them.
     """
-    steps = [Step(index, analyse(source)) for index, source in enumerate(sources)]
-    flow = follow(steps, Facts(stars=stars), dict.fromkeys(values, -1), len(steps) - 1)
-    for index, where in enumerate(_titles(program)):
-        for missing in flow.missing[index].values():
-            if len(missing.path) > 1:
-                yield where, missing.name, missing.path[-2]
+    functions: dict[str, frozenset[str]] = {}
+    for where, source in zip(_titles(program), sources, strict=True):
+        code = reads_of(source)
+        functions |= code.functions
+        waiting, seen = [*code.loaded], set(values)
+        while waiting:
+            function = waiting.pop()
+            if function not in seen:
+                seen.add(function)
+                found = sorted(functions.get(function, ()))
+                yield from ((where, name, function) for name in found)
+                waiting.extend(found)
 
 
 def _problem(where: str, name: str, inside: str) -> Problem:

@@ -7,18 +7,16 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from det_native.capture.bindings import Binding
-from det_native.capture.facts import kind_of
-from det_native.capture.fingerprint import observe
 from det_native.capture.log import ExecutionLog
 from det_native.capture.modules import module_file
+from det_native.capture.reads import Import
 
 _LONGEST = 40
 _AUTORELOAD = re.compile(r"^\s*%autoreload\s+(\w+)", re.M)
 
 
 def stale_modules(
-    names: Sequence[str], log: ExecutionLog, namespace: Mapping[str, Any], bindings: Mapping[str, Binding]
+    names: Sequence[str], log: ExecutionLog, namespace: Mapping[str, Any], imported: Mapping[str, Import]
 ) -> list[str]:
     """Return a warning for each module whose file is newer than its import.
 
@@ -29,16 +27,18 @@ def stale_modules(
     names : sequence of str
         Modules that travel.
     log : ExecutionLog
-    namespace, bindings : mapping of name
-        The live values, and how their names came to be.
+    namespace : mapping of name
+        The live values.
+    imported : mapping of name to Import
+        Names that are what they were imported as.
     """
     if _autoreload_is_on(log):
-        return [warning for name in names for warning in _stale_values(name, namespace, bindings)]
+        return [warning for name in names for warning in _stale_values(name, namespace, imported)]
     warnings = []
     for name in names:
         file = module_file(name)
-        imported = _imported_at(name, log)
-        if file is None or imported is None or file.stat().st_mtime <= imported:
+        since = _imported_at(name, log)
+        if file is None or since is None or file.stat().st_mtime <= since:
             continue
         warnings.append(
             f"{file.name} was edited after the notebook imported it: the worker runs the file as it is now, this "
@@ -48,15 +48,14 @@ def stale_modules(
     return warnings
 
 
-def _stale_values(name: str, namespace: Mapping[str, Any], bindings: Mapping[str, Binding]) -> Iterator[str]:
+def _stale_values(name: str, namespace: Mapping[str, Any], imported: Mapping[str, Import]) -> Iterator[str]:
     """Warn of plain data that ``from module import`` gave, and the reloaded module has otherwise."""
     module = sys.modules.get(name)
-    for bound, binding in bindings.items():
-        origin = binding.origin
-        if origin.kind != "import" or origin.module != name or not hasattr(module, origin.attribute):
+    for bound, origin in imported.items():
+        if origin.module != name or not origin.attribute or not hasattr(module, origin.attribute):
             continue
         kept, present = namespace.get(bound), getattr(module, origin.attribute)
-        if not binding.changes and _differ(kept, present):
+        if _differ(kept, present):
             yield (
                 f"`{bound}` was imported from {name}, which was edited since: here it is {_brief(kept)}, on the "
                 f"worker {_brief(present)}. Run the cell that imports it again."
@@ -64,13 +63,18 @@ def _stale_values(name: str, namespace: Mapping[str, Any], bindings: Mapping[str
 
 
 def _differ(kept: object, present: object) -> bool:
-    if kind_of(kept) == kind_of(present) == "immutable":
-        return kept != present
-    try:
-        seen = observe(kept), observe(present)
-    except Exception:  # noqa: BLE001 (of what cannot be looked at nothing is known)
+    """Whether plain data are others; of a library's and the user's objects, and of code, nothing is said."""
+    if not _is_data(kept) or not _is_data(present):
         return False
-    return all(one.exact for one in seen) and seen[0].fingerprint != seen[1].fingerprint
+    return repr(kept) != repr(present)
+
+
+def _is_data(value: object) -> bool:
+    if isinstance(value, dict):
+        return type(value) is dict and all(map(_is_data, (*value.keys(), *value.values())))
+    if isinstance(value, list | tuple | set | frozenset):
+        return len(value) < 1000 and all(map(_is_data, value))
+    return value is None or isinstance(value, bool | int | float | complex | str | bytes)
 
 
 def _brief(value: object) -> str:

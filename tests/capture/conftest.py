@@ -22,7 +22,7 @@ REAL = {
     "test_a_failed_cell_that_defines_a_needed_name": 1,
     "test_what_a_failed_cell_did_not_reach_does_not_count": 1,
     "test_a_cell_that_adds_up_when_run_again_is_a_question": 1,
-    "test_a_value_made_by_exec_is_an_error_until_it_is_declared": 1,
+    "test_what_exec_made_is_seen": 1,
     "test_what_a_widget_changed_is_sent_by_value": 1,
     "test_a_file_that_a_magic_ran": 1,
     "test_an_interrupted_cell_that_changed_a_value_is_an_error": 1,

@@ -68,19 +68,17 @@ def test_what_was_read_before_stays_what_it_was(kernel: Kernel, replayed: Replay
 def test_settings_of_a_module_that_a_widget_changed(kernel: Kernel, replayed: Replayed) -> None:
     (kernel.folder / "settings.py").write_text("params = {'rate': 0.1}\ndef rate():\n    return params['rate']\n")
     moved = "import threading\ndef moved():\n    params['rate'] = 0.5\n"
-    found = moved_between(kernel, f"from settings import params, rate\n{moved}", TIMER, "1", "fit(params, rate)")
+    cells = (f"from settings import params, rate\n{moved}", TIMER, "1")
+    found = moved_between(kernel, *cells, "fit(params)")
     assert replayed(found, "params") == kernel.live("params")
-    [warning] = found.warnings
-    assert "`params` was changed before cell [4] ran, by no cell" in warning
-    assert "`rate` may keep it" in warning
+    kernel.run("fit(params, rate)")
+    assert "`rate` is used by cell [7], but what changed it before cell [4] ran was no cell" in kernel.found().error
 
 
-def test_what_may_keep_settings_that_a_widget_changed_is_told(kernel: Kernel) -> None:
+def test_what_keeps_settings_that_a_widget_changed_is_an_error(kernel: Kernel) -> None:
     net = "import functools\nclass Net(functools.partial):\n    pass\nnet = Net(dict, params)"
     found = moved_between(kernel, SETUP + net, TIMER, "1", "fit(net)")
-    [warning] = found.warnings
-    assert "`params` was changed before cell [4] ran, by no cell" in warning
-    assert "`net` may keep it" in warning
+    assert "`net` is used by cell [5], but what changed it before cell [4] ran was no cell: a widget" in found.error
 
 
 def test_what_cannot_be_sent_is_an_error_that_says_so(kernel: Kernel) -> None:

@@ -112,13 +112,17 @@ def test_cells_that_ran_before_the_import_count_as_successful_and_say_so(kernel:
 
 def test_network_and_shell_calls_are_warned_about(kernel: Kernel) -> None:
     kernel.cells(
-        "import subprocess, urllib.request",
-        "def fetch(url):\n    return urllib.request.urlopen(url)",
-        "data = subprocess.check_output(['echo', 'a'])\npage = fetch if data else fetch('http://localhost')",
+        "import os, subprocess, urllib.request",
+        "def fetch(url):\n    try:\n        urllib.request.urlopen(url)\n    except OSError:\n        return url",
+        "data = subprocess.check_output(['echo', 'a'])\npage = fetch('http://data.invalid')\n"
+        "open('old', 'w').close()\nos.rename('old', 'older')\nos.remove('older')",
         "fit(data)",
     )
     [warning] = kernel.found().warnings
-    assert warning.startswith("Cell [4] runs a shell command (subprocess.check_output()) and uses the network")
+    assert warning.startswith(
+        "Cell [4] runs a command (echo a) and uses the network (data.invalid) and moves files (old) and deletes files "
+        "(older)."
+    )
     assert "once per trial and once per restart; values=['data'] sends the result instead." in warning
 
 

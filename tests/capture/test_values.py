@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.capture.facts import human_size, kind_of
+from det_native.capture.facts import human_size
 from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
 
 plain = st.recursive(
@@ -74,27 +74,6 @@ def test_what_never_travels(value: Any) -> None:
 def test_local_modules_that_a_value_needs_are_named() -> None:
     encoded = encode("where", np.float32(1), declared=False, is_local=lambda name: name.startswith("numpy"))
     assert any(name.startswith("numpy") for name in encoded.modules)
-
-
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [
-        (1, "immutable"),
-        ((1, "a"), "immutable"),
-        (([],), None),
-        ([1], "data list"),
-        ([len], "list"),
-        ({"a": [1]}, "data dict"),
-        (np.zeros(3), "array"),
-        (np.zeros(3)[1:], "array view"),
-        (np.float32(1), "immutable"),
-        (len, "callable"),
-        (io, "module"),
-        (object(), None),
-    ],
-)
-def test_kinds_of_values(value: Any, kind: str | None) -> None:
-    assert kind_of(value) == kind
 
 
 @pytest.mark.parametrize(("size", "text"), [(12, "12 B"), (200_000_000, "200.0 MB"), (1500, "1.5 kB")])

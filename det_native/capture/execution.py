@@ -1,0 +1,137 @@
+"""What goes into the slicer, and what comes out of it: plain records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from det_native.capture.observation.watch import Effects
+from det_native.capture.reads import Import
+from det_native.errors import Problem
+
+
+@dataclass(frozen=True)
+class Execution:
+    """An execution of the log, transformed and analysed.
+
+    Attributes
+    ----------
+    index : int
+        Place in the log, from 0.
+    number : int or None
+        What the notebook shows in brackets.
+    cell : str
+        Identity of the cell: its id where the front end gives one, else its text.
+    language : str or None
+        The cell magic of a cell that is not Python (``%%bash``), None for Python.
+    shell : mapping of name to str
+        Names bound from the shell or by a magic, and the line that does it.
+    magics : tuple of str
+        Magics that run code out of sight (``%run``, ``%store -r``).
+    skipped, forced : bool
+        Tagged det-skip or det-include.
+    source : str
+        Its Python, without magics; empty if there is none.
+    effects : Effects or None
+        What was seen of it; None of what ran before anybody looked.
+    outside : tuple of str
+        What it did outside of its process: ``shell: true``.
+    """
+
+    index: int
+    number: int | None
+    cell: str
+    language: str | None = None
+    shell: Mapping[str, str] = field(default_factory=dict)
+    magics: tuple[str, ...] = ()
+    repeated: frozenset[str] = frozenset()
+    failed: bool = False
+    failed_line: int | None = None
+    skipped: bool = False
+    forced: bool = False
+    clears: bool = False
+    taken: frozenset[int] = frozenset()
+    text: str = ""
+    title: str = ""
+    source: str = ""
+    effects: Effects | None = None
+    outside: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """``Cell [7]``, as the notebook shows it."""
+        if self.title:
+            return self.title
+        return f"Cell [{self.number}]" if self.number is not None else f"The code run before cell [{self.index + 1}]"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A name that no execution binds.
+
+    `certain`: the code that looks it up runs whenever its cell does. A cell that succeeded can only have done that if
+    the name was there by other means.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    line: int
+    certain: bool
+
+
+@dataclass
+class Facts:
+    """What is known besides of each execution.
+
+    Attributes
+    ----------
+    stars : mapping of (module, level) to names
+        What ``from module import *`` binds.
+    fixed : frozenset of str
+        Names of values that could not change when the first look was taken.
+    looked_up : mapping of name to names
+        Which names functions in the values looked up then.
+    """
+
+    stars: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
+    fixed: frozenset[str] = frozenset()
+    looked_up: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass
+class Slice:
+    """What to send, and what is known of it.
+
+    Attributes
+    ----------
+    included : dict of int to str
+        Executions, in order, and why.
+    problems : list of Problem
+    warnings : list of str
+    missing : list of (Missing, Execution)
+        Names that nothing in the log binds, and who uses them.
+    by_value : dict of str to int
+        Of names that are sent by value, the first execution that needs them.
+    loops : set of str
+        Names that the call needs and a loop has bound.
+    used : dict of int to set of str
+        What is needed of each execution.
+    read : set of str
+        Names that the call's cell reads or binds.
+    touched, surely_touched : dict of str to int
+        The execution that last bound or changed a name, perhaps or for certain.
+    imported : dict of str to Import
+        Names that are what they were imported as.
+    """
+
+    included: dict[int, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    missing: list[tuple[Missing, Execution]] = field(default_factory=list)
+    by_value: dict[str, int] = field(default_factory=dict)
+    loops: set[str] = field(default_factory=set)
+    used: dict[int, set[str]] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
+    touched: dict[str, int] = field(default_factory=dict)
+    surely_touched: dict[str, int] = field(default_factory=dict)
+    imported: dict[str, Import] = field(default_factory=dict)

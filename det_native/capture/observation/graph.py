@@ -1,0 +1,430 @@
+"""One look at a value: a fingerprint of all objects that can be reached from it.
+
+Nothing of the user's is called, and nothing is kept but numbers. The walk ends at what is not a notebook's state:
+modules, library classes and functions, code. What it cannot see into, or what goes beyond its limit, makes the look
+inexact: then an equal fingerprint does not mean that nothing has changed.
+"""
+
+from __future__ import annotations
+
+import array
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import gc
+import marshal
+import pathlib
+import re
+import sys
+import types
+import uuid
+import weakref
+import zlib
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from det_native.capture.observation.library import caches_of, is_wrapper, library_look
+
+#: Objects that are looked at for one name.
+OBJECTS = 4_000
+_SMALL = frozenset({type(None), bool, int, type(Ellipsis), type(NotImplemented)})
+_NUMBERS = frozenset({type(None), bool, int, float, complex})
+_TEXTS = frozenset({str, bytes})
+#: Of these the text says all.
+_TOLD_BY_TEXT = frozenset(
+    {float, complex, range, slice, types.GenericAlias, types.UnionType, decimal.Decimal, fractions.Fraction, uuid.UUID}
+    | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone}
+    | {type(pathlib.Path()), pathlib.PurePosixPath}
+)
+#: What keeps no state of the notebook's, or none that anybody can see.
+_ENDS = (
+    types.ModuleType,
+    types.CodeType,
+    types.FrameType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    weakref.ReferenceType,
+    weakref.CallableProxyType,
+    weakref.ProxyType,
+    re.Pattern,
+)
+_LOCKS = frozenset({type(__import__("threading").Lock()), type(__import__("threading").RLock())})
+_CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset, deque)
+#: Classes of C of which every part is seen here.
+_SEEN_WHOLE = frozenset(
+    {object, types.SimpleNamespace, list, tuple, dict, set, frozenset, deque, OrderedDict, defaultdict, str, int, float}
+)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made by a class statement, or looks like one
+#: What Python keeps in a class for itself; ``__slotnames__`` comes when an object is copied.
+_NOT_OF_A_CLASS = frozenset(
+    {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl", "__slots__", "__slotnames__"}
+)
+_LONGEST = 100_000  # elements of a container of which the checksum of its plain data is taken
+_MANY = 64  # numbers or texts in a container that are taken together
+
+
+class Look(NamedTuple):
+    """What one look at a name's value tells.
+
+    Attributes
+    ----------
+    identity : int
+        Of the value itself.
+    fingerprint : int or None
+        Another one where something was seen to be another; None if it could not be looked at.
+    exact : bool
+        All of it was seen, so that an equal fingerprint means that nothing has changed.
+    closed : bool
+        Every object that can be reached from it was met, though perhaps not seen into.
+    objects : frozenset of int
+        Identities of the objects in it that can change.
+    looked_up : frozenset of str
+        Names of the notebook that functions and methods in it look up.
+    """
+
+    identity: int
+    fingerprint: int | None
+    exact: bool
+    closed: bool
+    objects: frozenset[int]
+    looked_up: frozenset[str]
+
+
+def look(value: Any, namespace: Mapping[str, Any], limit: int = OBJECTS, classes: frozenset[int] = frozenset()) -> Look:
+    """Look at a value.
+
+    Parameters
+    ----------
+    value : object
+    namespace : mapping
+        The notebook's, by which its own functions are known.
+    limit : int, optional
+        How many objects are looked at.
+    classes : frozenset of int, optional
+        Identities of classes that have a name in the notebook: it may have patched one of a library.
+    """
+    walk = Walk(namespace, limit, classes)
+    try:
+        fingerprint: int | None = walk.whole(value)
+    except Exception:  # noqa: BLE001 (classes of users and of libraries may raise anything when they are looked into)
+        fingerprint, walk.exact, walk.closed = None, False, False
+    return Look(id(value), fingerprint, walk.exact, walk.closed, frozenset(walk.changeable), frozenset(walk.looked_up))
+
+
+class Walk:
+    """A walk over the objects that can be reached from a value.
+
+    Attributes
+    ----------
+    exact, closed, looked_up
+        See :class:`Look`.
+    changeable : set of int
+    """
+
+    def __init__(self, namespace: Mapping[str, Any], limit: int, classes: frozenset[int] = frozenset()) -> None:
+        self.namespace = namespace
+        self.classes = classes
+        self.left = limit
+        self.exact = self.closed = True
+        self.changeable: set[int] = set()
+        self.looked_up: set[str] = set()
+        self.kept: list[Any] = []  # what was made for the walk lives as long as it, so that no identity is used twice
+        self._met: set[int] = set()
+        self._tokens: list[Hashable] = []
+        self._next: list[Any] = []
+
+    def whole(self, value: Any) -> int:
+        """Return the fingerprint of all that can be reached."""
+        self._next.append(value)
+        while self._next:
+            self._one(self._next.pop())
+            if self.left < 0:
+                self.exact = self.closed = False
+                return _checksum(value) or hash(tuple(self._tokens))
+        return hash(tuple(self._tokens))
+
+    def _one(self, one: Any) -> None:
+        kind = type(one)
+        if kind in _SMALL or kind in _TEXTS:
+            self._tokens.append((kind, hash(one)) if kind in _TEXTS else one)
+            return
+        if kind in _TOLD_BY_TEXT:
+            self._tokens.append(str(one) if kind is not float else repr(one))
+            return
+        if is_wrapper(kind):
+            self.go((one._wrapped,))
+            return
+        key = id(one)
+        if key in self._met:
+            self._tokens.append(key)
+            return
+        self._met.add(key)
+        self._tokens.append(key)
+        self.left -= 1
+        begin = len(self._next)
+        if issubclass(kind, types.ModuleType):
+            self._module(one)
+        elif issubclass(kind, type):
+            self._class(one)
+        elif not issubclass(kind, _ENDS) and not issubclass(kind, enum.Enum) and kind not in _LOCKS:
+            self._object(one, kind)
+        self._next[begin:] = reversed(self._next[begin:])
+
+    def say(self, *told: Hashable) -> None:
+        """Take something into the fingerprint."""
+        self._tokens.extend(told)
+
+    def go(self, parts: Iterable[Any]) -> None:
+        """Look at these objects, too."""
+        self._next.extend(parts)
+
+    def cannot_see(self) -> None:
+        """Note that something cannot be seen into."""
+        self.exact = False
+
+    def _object(self, one: Any, kind: type) -> None:
+        if kind is not tuple and kind is not frozenset and kind is not types.MethodType:
+            self.changeable.add(id(one))
+        looker = _LOOKERS.get(kind)
+        try:
+            if looker is not None:
+                looker(self, one)
+            elif not library_look(self, one, kind):
+                self._instance(one, kind)
+        except Exception:  # noqa: BLE001 (classes may raise anything when they are looked into)
+            self.cannot_see()
+            self.go(part for part in gc.get_referents(one) if part is not kind)
+
+    def _bound_method(self, one: Any) -> None:
+        if not isinstance(one.__self__, types.ModuleType):
+            self.go((one.__self__,))
+
+    def _bytes(self, one: Any) -> None:
+        self.left -= memoryview(one).nbytes >> 13
+        self.say(zlib.crc32(one))
+
+    def _mapping(self, one: Any) -> None:
+        self._all(list(one))
+        self._all(list(one.values()))
+
+    def _all(self, parts: list[Any]) -> None:
+        """Look at the parts of a container; many numbers or texts are taken together."""
+        if len(parts) > _MANY:
+            kinds = set(map(type, parts))
+            if kinds <= _NUMBERS:
+                self.left -= len(parts) >> 7
+                self.say(len(parts), zlib.crc32(marshal.dumps(parts, 2)))
+                return
+            if kinds <= _TEXTS:
+                self.left -= len(parts) >> 5
+                self.say(len(parts), hash(tuple(parts)))
+                return
+        self.say(len(parts))
+        room = max(self.left, 0) + 1
+        self.go(parts if len(parts) <= room else parts[:room])
+
+    def _set(self, one: Any) -> None:
+        """The order of a set says nothing."""
+        parts = list(set.__iter__(one) if issubclass(type(one), set) else frozenset.__iter__(one))
+        plain = [part for part in parts if type(part) in _SMALL or type(part) in _TEXTS or type(part) in _TOLD_BY_TEXT]
+        self.left -= len(plain) >> 5
+        self.say(len(parts), hash(frozenset(map(_plain_key, plain))))
+        self.go(sorted((part for part in parts if _plain_key(part) is None), key=id))
+
+    def _function(self, one: Any) -> None:
+        if one.__globals__ is self.namespace:
+            self.looked_up |= names_looked_up(one.__code__)
+            self.say(id(one.__code__))
+        elif is_own(one.__module__):
+            self.go((sys.modules[one.__module__],))
+        elif _is_importable(one):
+            return
+        self.go((one.__defaults__, one.__kwdefaults__, *(one.__closure__ or ())))
+        attributes = one.__dict__
+        self.go([*attributes, *attributes.values()])
+
+    def _class(self, kind: Any) -> None:
+        body = type.__getattribute__(kind, "__dict__")
+        items = [(name, one) for name, one in body.items() if name not in _NOT_OF_A_CLASS]
+        home = body.get("__module__")
+        if home != "__main__" and not is_own(home):
+            if id(kind) in self.classes and kind.__flags__ & _HEAP_TYPE:  # the notebook may have patched it
+                self.changeable.add(id(kind))
+                self.say(*(hash((name, id(one))) for name, one in items))
+            return
+        if home != "__main__":
+            self.go((sys.modules[home],))
+        self.changeable.add(id(kind))
+        self.say(*map(id, type.__subclasses__(kind)))
+        self.go(kind.__bases__)
+        if type(kind) is not type:
+            self.go((type(kind),))
+        for name, one in items:
+            self.say(name)
+            self.go((one,))
+
+    def _module(self, module: types.ModuleType) -> None:
+        """A module that is the user's own file keeps what is the notebook's; of a library's, see ``process``."""
+        if is_own(module.__name__):
+            self.changeable.add(id(module))
+            for name, one in list(vars(module).items()):
+                if name[:2] != "__":
+                    self.say(name)
+                    self.go((one,))
+
+    def _instance(self, one: Any, kind: type) -> None:
+        hidden = False
+        for base in kind.__mro__:
+            if base.__module__ == "__main__" or id(base) in self.classes or is_own(base.__module__):
+                self.go((base,))
+            elif not base.__flags__ & _HEAP_TYPE and base not in _SEEN_WHOLE:
+                hidden = True
+        for base in _CONTAINERS:
+            if issubclass(kind, base):
+                self._content(one, base)
+        attributes = _attributes(one)
+        if attributes is not None:
+            cached = caches_of(kind)
+            kept = [name for name in attributes if name not in cached] if cached else [*attributes]
+            self.go([*kept, *(attributes[name] for name in kept)])
+        for name, value in _slots(one, kind):
+            self.say(name)
+            self.go((value,))
+        if hidden or (attributes is None and not issubclass(kind, _CONTAINERS) and not _has_slots(kind)):
+            if kind is not object:
+                self.cannot_see()
+            self.go(part for part in gc.get_referents(one) if part is not attributes and part is not kind)
+
+    def _content(self, one: Any, base: type) -> None:
+        if base is dict:
+            keys = list((OrderedDict if issubclass(type(one), OrderedDict) else dict).__iter__(one))
+            self._all(keys)
+            self._all(list(dict.values(one)))
+            if issubclass(type(one), defaultdict):
+                self.go((one.default_factory,))
+        elif base in (set, frozenset):
+            self._set(one)
+        else:
+            self._all(list(base.__iter__(one)))  # type: ignore[attr-defined]
+
+
+def _checksum(value: Any) -> int:
+    """Return a number for the content of a long list or dictionary of plain data; 0 where it holds others."""
+    if type(value) not in (list, tuple, dict) or len(value) > _LONGEST:
+        return 0
+    try:
+        return zlib.crc32(marshal.dumps(value, 2))
+    except ValueError:
+        return 0
+
+
+def is_own(module: Any) -> bool:
+    """Whether a module is a file of the user's."""
+    if type(module) is not str or module not in sys.modules:
+        return False
+    known = _own.get(module)
+    if known is None:
+        from det_native.capture.modules import is_local  # it loads half of capture
+
+        known = _own[module] = module != "__main__" and is_local(module)
+    return known
+
+
+_own: dict[str, bool] = {}
+
+
+def _plain_key(part: Any) -> Hashable:
+    kind = type(part)
+    if kind in _SMALL or kind in _TEXTS:
+        return (kind, part)
+    return (kind, str(part)) if kind in _TOLD_BY_TEXT else None
+
+
+def _contents(cell: Any) -> tuple[Any, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # nothing is in it yet
+        return ()
+
+
+def _attributes(one: Any) -> dict[str, Any] | None:
+    try:
+        found = object.__getattribute__(one, "__dict__")
+    except (AttributeError, TypeError):  # a proxy says that it is of another class
+        return None
+    return found if type(found) is dict else None
+
+
+def _slots(one: Any, kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield what is kept elsewhere than in ``__dict__``."""
+    for base in kind.__mro__:
+        if not base.__flags__ & _HEAP_TYPE:
+            continue
+        for name, slot in type.__getattribute__(base, "__dict__").items():
+            if type(slot) is types.MemberDescriptorType and name not in ("__dict__", "__weakref__"):
+                try:
+                    yield name, slot.__get__(one, kind)
+                except AttributeError:  # not set
+                    continue
+
+
+def _has_slots(kind: type) -> bool:
+    return all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
+
+
+def _is_importable(function: Any) -> bool:
+    """Whether a function is what its module has under its name: it keeps nothing of the notebook's."""
+    if function.__module__ == "__main__":
+        return False
+    found: Any = sys.modules.get(function.__module__)
+    for part in function.__qualname__.split("."):
+        try:
+            found = vars(found).get(part)
+        except TypeError:
+            return False
+    return getattr(found, "__func__", found) is function
+
+
+@functools.lru_cache(maxsize=4096)
+def names_looked_up(code: types.CodeType) -> frozenset[str]:
+    """Return the global names that code looks up, that of functions inside it included."""
+    found = set(_globals_of(code))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= names_looked_up(constant)
+    return frozenset(found)
+
+
+def _globals_of(code: types.CodeType) -> Iterator[str]:
+    import dis
+
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield instruction.argval
+
+
+_LOOKERS: dict[type, Callable[[Walk, Any], None]] = {
+    list: lambda walk, one: walk._all(list(one)),
+    tuple: lambda walk, one: walk._all(list(one)),
+    deque: lambda walk, one: walk._all(list(one)),
+    dict: Walk._mapping,
+    types.MappingProxyType: Walk._mapping,
+    set: Walk._set,
+    frozenset: Walk._set,
+    bytearray: Walk._bytes,
+    array.array: Walk._bytes,
+    types.FunctionType: Walk._function,
+    types.MethodType: lambda walk, one: walk.go((one.__self__, one.__func__)),
+    types.BuiltinFunctionType: Walk._bound_method,
+    types.CellType: lambda walk, one: walk.go(_contents(one)),
+    staticmethod: lambda walk, one: walk.go((one.__func__,)),
+    classmethod: lambda walk, one: walk.go((one.__func__,)),
+    property: lambda walk, one: walk.go((one.fget, one.fset, one.fdel)),
+    functools.partial: lambda walk, one: walk.go((one.func, one.args, one.keywords, one.__dict__)),
+}

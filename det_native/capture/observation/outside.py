@@ -1,0 +1,99 @@
+"""What a cell does outside of its process: Python itself tells of connections, commands and removed files."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+#: Events of Python's audit, see its documentation, and what they are.
+_EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
+    "socket.getaddrinfo": ("network", lambda given: str(given[0])),
+    "socket.gethostbyname": ("network", lambda given: str(given[0])),
+    "subprocess.Popen": ("shell", lambda given: _command(given[0], given[1])),
+    "os.system": ("shell", lambda given: _text(given[0])),
+    "os.posix_spawn": ("shell", lambda given: _command(given[0], given[1])),
+    "os.remove": ("delete", lambda given: _text(given[0])),
+    "os.rmdir": ("delete", lambda given: _text(given[0])),
+    "shutil.rmtree": ("delete", lambda given: _text(given[0])),
+    "os.rename": ("move", lambda given: _text(given[0])),
+    "shutil.move": ("move", lambda given: _text(given[0])),
+}
+_LOCAL = frozenset({"", "None", "localhost", "127.0.0.1", "::1", "0.0.0.0"})
+_MOST = 20
+
+
+class Outside:
+    """What is done outside of the process, from one ``begin`` to the next ``end``."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], None] | None = None
+        self._busy = self._listens = False
+
+    def listen(self) -> None:
+        """Have Python tell; that cannot be taken back."""
+        if not self._listens:
+            self._listens = True
+            sys.addaudithook(self.hook)
+
+    def begin(self) -> None:
+        """Take note from now on."""
+        self._found = {}
+
+    def end(self) -> tuple[str, ...]:
+        """Return what was done, as ``shell: true``; the kinds are network, shell, delete and move."""
+        found, self._found = self._found, None
+        return tuple(f"{kind}: {what}" for kind, what in found or ())
+
+    def hook(self, event: str, given: tuple[Any, ...]) -> None:
+        """Take what Python tells; it does so for every file that is opened, too, hence the early return."""
+        if self._found is None or event not in _EVENTS or self._busy:
+            return
+        self._busy = True
+        try:
+            kind, tell = _EVENTS[event]
+            what = tell(given)
+            if len(self._found) < _MOST and _matters(kind, what) and not _imports():
+                self._found[kind, what] = None
+        except Exception:  # noqa: BLE001 (an error here would be one of the user's code)
+            return
+        finally:
+            self._busy = False
+
+
+outside = Outside()
+
+
+def _matters(kind: str, what: str) -> bool:
+    if kind == "network":
+        return what not in _LOCAL
+    if kind == "shell":
+        return True
+    path = os.path.abspath(what)
+    here = os.getcwd()
+    inside = path == here or path.startswith(here + os.sep)
+    hidden = any(part.startswith(".") for part in os.path.relpath(path, here if inside else os.sep).split(os.sep))
+    return (inside and not hidden) or not (hidden or path.startswith(tempfile.gettempdir() + os.sep))
+
+
+def _imports() -> bool:
+    """Whether a module is being imported: what that does, it does for every import."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def _command(program: Any, arguments: Any) -> str:
+    if isinstance(arguments, str | bytes):
+        return _text(arguments)
+    words = [_text(one) for one in arguments] if arguments is not None else [_text(program)]
+    return " ".join(words)[:80]
+
+
+def _text(what: Any) -> str:
+    return os.fsdecode(what) if isinstance(what, str | bytes | os.PathLike) else str(what)

@@ -1,0 +1,101 @@
+"""What is set for the whole process: environment, folders, levels of logging, settings and patches of libraries."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import types
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
+from typing import Any
+
+
+def process_state(namespace: Mapping[str, Any]) -> dict[str, Hashable]:
+    """Return what is set, by a name that a person understands."""
+    state: dict[str, Hashable] = {f"os.environ[{name!r}]": hash(value) for name, value in os.environ.items()}
+    state["sys.path"] = tuple(sys.path)
+    state["the working directory"] = _folder()
+    state |= _logging()
+    for name, settings in (("numpy", _numpy), ("torch", _torch), ("pandas", _pandas), ("tensorflow", _tensorflow)):
+        library = sys.modules.get(name)
+        if library is not None:
+            with suppress(Exception):  # a library that is only half loaded
+                state[f"settings of {name}"] = settings(library)
+    return state
+
+
+def module_attributes(namespace: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Return the identity of what the modules and classes of libraries hold that have a name in the notebook."""
+    found: dict[str, dict[str, int]] = {}
+    for value in list(namespace.values()):
+        if type(value) is types.ModuleType and value.__name__ not in found:
+            found[value.__name__] = {name: id(one) for name, one in list(vars(value).items()) if _counts(one)}
+    return found
+
+
+def what_was_set(before: Mapping[str, Hashable], now: Mapping[str, Hashable]) -> frozenset[str]:
+    """Return the names of what differs; of a library that was loaded in between nothing is known."""
+    changed = {name for name in now if name in before and now[name] != before[name]}
+    came_or_went = {name for name in before.keys() ^ now.keys() if not name.startswith("settings of")}
+    return frozenset(changed | came_or_went)
+
+
+def what_was_patched(before: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, int]]) -> frozenset[str]:
+    """Return the attributes that are others; those that came, a library may have made itself when it was used."""
+    return frozenset(
+        f"{module}.{name}"
+        for module in before.keys() & now.keys()
+        for name, one in before[module].items()
+        if now[module].get(name, one) != one
+    )
+
+
+def _counts(one: object) -> bool:
+    return isinstance(one, types.FunctionType | types.BuiltinFunctionType | type)
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _logging() -> dict[str, Hashable]:
+    """Return the levels of loggers, but for those that libraries make for themselves when they are loaded."""
+    found = {"the level of logging": (logging.root.level, logging.root.disabled)}
+    for name, one in list(logging.root.manager.loggerDict.items()):
+        if isinstance(one, logging.Logger) and name.partition(".")[0] not in sys.modules:
+            found[f"the level of logger {name!r}"] = (one.level, one.disabled)
+    return dict(found)
+
+
+def _numpy(numpy: Any) -> Hashable:
+    return tuple(sorted(numpy.geterr().items()))
+
+
+def _torch(torch: Any) -> Hashable:
+    return (
+        str(torch.get_default_dtype()),
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_grad_enabled(),
+        torch.is_anomaly_enabled(),
+        torch.get_float32_matmul_precision(),
+    )
+
+
+def _pandas(pandas: Any) -> Hashable:
+    return hash(str(sys.modules["pandas._config.config"]._global_config))
+
+
+def _tensorflow(tensorflow: Any) -> Hashable:
+    eager = tensorflow.config.functions_run_eagerly(), tensorflow.executing_eagerly()
+    keras = sys.modules.get("keras")
+    if keras is None:
+        return eager
+    backend = keras.backend
+    policy = keras.mixed_precision.global_policy() if hasattr(keras.mixed_precision, "global_policy") else ""
+    name = getattr(policy, "name", str(policy))
+    return (*eager, backend.floatx(), backend.image_data_format(), backend.epsilon(), name)
