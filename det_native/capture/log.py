@@ -247,6 +247,7 @@ class ExecutionLog:
         if before is None:
             return
         seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source)
+        seen = seen._replace(process=seen.process | self._outside.settings())
         trained = any(call.running == execution.index and call.kind != "init" for call in self.calls)
         if trained:
             seen = seen._replace(changed=frozenset(), unclear=frozenset(), process=frozenset())
@@ -262,12 +263,12 @@ class ExecutionLog:
         if execution is None:
             return
         self._running.clear()
-        execution.outside = self._outside.end()
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
         execution.succeeded = bool(result is not None and result.success)
         if execution.effects is not None:
             self._observe(execution)
+        execution.outside = self._outside.end()
         if execution.streams is not None and not _have_moved(execution.streams):
             execution.streams = None
         if execution.succeeded or result is None:

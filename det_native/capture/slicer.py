@@ -219,6 +219,11 @@ class _Backwards:
         effects = step.execution.effects
         if effects is None:
             return
+        for name in sorted(effects.moved & self.live.keys()):
+            self._warn(
+                f"`{name}` was changed before {_lower(step.execution.label)} ran, by no cell: a thread of its library, "
+                f"most likely. If it matters, run the cell that makes `{name}` again."
+            )
         for name in sorted(effects.kept.keys() & self.live.keys()):
             user, then = self.steps[self.live.pop(name).user].execution, _lower(step.execution.label)
             self._problem(

@@ -26,6 +26,9 @@ class Checkpoint:
         The metric that it was chosen by, or the searcher's; empty where that is not known.
     """
 
+    #: What changes is the experiment, not the notebook: capture tells this object by its identity.
+    _det_known_by_identity = True
+
     def __init__(self, source: Source, checkpoint: rest.Checkpoint, metric: str = "") -> None:
         self._source = source
         self._known = checkpoint

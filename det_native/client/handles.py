@@ -40,6 +40,9 @@ class Experiment:
         Number on the master, or ``"local-3"``.
     """
 
+    #: What changes is the experiment, not the notebook: capture tells this object by its identity.
+    _det_known_by_identity = True
+
     def __init__(self, source: Source, experiment_id: int | str) -> None:
         self._source = source
         self._id = experiment_id

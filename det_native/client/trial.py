@@ -29,6 +29,9 @@ class Trial:
         Name of the searcher's metric; asked for when it is needed by default.
     """
 
+    #: What changes is the experiment, not the notebook: capture tells this object by its identity.
+    _det_known_by_identity = True
+
     def __init__(self, source: Source, trial: rest.Trial, metric: str | None = None) -> None:
         self._source = source
         self._known = trial

@@ -44,7 +44,7 @@ def compare(watch: Watch, namespace: dict[str, Any], hidden: Collection[str] = (
     effects = watch.begin(namespace, hidden, "")
     now = watch.looks
     same = {name for name in now.keys() & before.keys() if now[name].exact and now[name] == before[name]}
-    return Compared({*effects.between, *effects.kept}, same)
+    return Compared({*effects.between, *effects.kept, *effects.moved}, same)
 
 
 def noted(value: Any, change: Callable[[Any], object]) -> bool:

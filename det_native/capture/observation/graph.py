@@ -26,7 +26,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from det_native.capture.observation.library import caches_of, is_wrapper, library_look
+from det_native.capture.observation.library import caches_of, is_data, is_wrapper, library_look
 
 #: Objects that are looked at for one name.
 OBJECTS = 4_000
@@ -312,6 +312,13 @@ class Walk:
             self._set(one)
         else:
             self._all(list(base.__iter__(one)))  # type: ignore[attr-defined]
+
+
+def of_library(value: Any) -> bool:
+    """Whether a value is an object of a library's class, and no data: its threads may change it at any time."""
+    kind = type(value)
+    own = any(base.__module__ == "__main__" or is_own(base.__module__) for base in kind.__mro__)
+    return bool(kind.__flags__ & _HEAP_TYPE) and not own and not is_data(kind)
 
 
 def _checksum(value: Any) -> int:

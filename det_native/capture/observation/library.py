@@ -36,16 +36,33 @@ class Walk(Protocol):
 
 def library_look(walk: Walk, one: Any, kind: type) -> bool:
     """Look at an object of a library; False if it is one that is looked at like any other."""
+    if any(_KNOWN_BY_IDENTITY in base.__dict__ for base in kind.__mro__):
+        return True
     library = kind.__module__.partition(".")[0]
     looker = _LOOKERS.get(library)
     return looker is not None and looker(walk, one, kind)
 
 
+#: Classes with this attribute stand for something elsewhere, and change with it: our handles of experiments.
+_KNOWN_BY_IDENTITY = "_det_known_by_identity"
 #: What Keras's models keep of having been used: compiled functions, counters for callbacks.
 _CACHES_OF_MODELS = frozenset(
     {"train_function", "test_function", "predict_function", "train_tf_function"}
     | {"history", "_obj_reference_counts_dict", "_test_counter", "_predict_counter", "_train_counter"}
 )
+
+
+def is_data(kind: type) -> bool:
+    """Whether a class of a library is one of data, or of widgets, whose values users set."""
+    pandas, torch, traitlets = (sys.modules.get(name) for name in ("pandas", "torch", "traitlets"))
+    kinds: list[type] = []
+    if pandas is not None:
+        kinds += [pandas.DataFrame, pandas.Series, pandas.Index]
+    if torch is not None:
+        kinds.append(torch.Tensor)
+    if traitlets is not None:
+        kinds.append(traitlets.HasTraits)
+    return issubclass(kind, tuple(kinds))
 
 
 def is_wrapper(kind: type) -> bool:

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 #: Events of Python's audit, see its documentation, and what they are.
@@ -18,11 +19,14 @@ _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
     "os.remove": ("delete", lambda given: _text(given[0])),
     "os.rmdir": ("delete", lambda given: _text(given[0])),
     "shutil.rmtree": ("delete", lambda given: _text(given[0])),
+    "os.putenv": ("set", lambda given: f"os.environ[{_text(given[0])!r}]"),
+    "os.unsetenv": ("set", lambda given: f"os.environ[{_text(given[0])!r}]"),
     "os.rename": ("move", lambda given: _text(given[0])),
     "shutil.move": ("move", lambda given: _text(given[0])),
 }
 _LOCAL = frozenset({"", "None", "localhost", "127.0.0.1", "::1", "0.0.0.0"})
 _MOST = 20
+_OURS = tuple(os.path.dirname(os.path.dirname(os.path.dirname(file))) + os.sep for file in (os.path.abspath(__file__),))
 
 
 class Outside:
@@ -45,7 +49,11 @@ class Outside:
     def end(self) -> tuple[str, ...]:
         """Return what was done, as ``shell: true``; the kinds are network, shell, delete and move."""
         found, self._found = self._found, None
-        return tuple(f"{kind}: {what}" for kind, what in found or ())
+        return tuple(f"{kind}: {what}" for kind, what in found or () if kind != "set")
+
+    def settings(self) -> frozenset[str]:
+        """Return the variables of the environment that were set until now."""
+        return frozenset(what for kind, what in self._found or () if kind == "set")
 
     def hook(self, event: str, given: tuple[Any, ...]) -> None:
         """Take what Python tells; it does so for every file that is opened, too, hence the early return."""
@@ -55,7 +63,7 @@ class Outside:
         try:
             kind, tell = _EVENTS[event]
             what = tell(given)
-            if len(self._found) < _MOST and _matters(kind, what) and not _imports():
+            if len(self._found) < _MOST and _matters(kind, what) and _is_of_the_user(direct=kind == "set"):
                 self._found[kind, what] = None
         except Exception:  # noqa: BLE001 (an error here would be one of the user's code)
             return
@@ -69,7 +77,7 @@ outside = Outside()
 def _matters(kind: str, what: str) -> bool:
     if kind == "network":
         return what not in _LOCAL
-    if kind == "shell":
+    if kind in ("shell", "set"):
         return True
     path = os.path.abspath(what)
     here = os.getcwd()
@@ -78,14 +86,30 @@ def _matters(kind: str, what: str) -> bool:
     return (inside and not hidden) or not (hidden or path.startswith(tempfile.gettempdir() + os.sep))
 
 
-def _imports() -> bool:
-    """Whether a module is being imported: what that does, it does for every import."""
-    frame = sys._getframe(2)
+def _is_of_the_user(direct: bool) -> bool:
+    """Whether it is done for a cell.
+
+    What an import does it does for every import, and what we do is none of the cell's. `direct`: a library that does it
+    by itself does not count either, as it will do so again.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    nearest = True
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib") or file.startswith(_OURS):
+            return False
+        if nearest and direct and not file.startswith("<frozen") and file != os.__file__:
+            if _is_of_library(file):
+                return False
+            nearest = False
+        frame = frame.f_back
+    return True
+
+
+def _is_of_library(file: str) -> bool:
+    from det_native.capture.modules import is_library_file  # it loads half of capture
+
+    return is_library_file(file) and "ipykernel_" not in file and not file.startswith("<")
 
 
 def _command(program: Any, arguments: Any) -> str:

@@ -1,4 +1,7 @@
-"""What is set for the whole process: environment, folders, levels of logging, settings and patches of libraries."""
+"""What is set for the whole process: folders, levels of logging, settings and patches of libraries.
+
+Of variables of the environment Python itself tells, and by whom they are set: see ``outside``.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,12 @@ from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from det_native.capture.observation.graph import is_own
 
-def process_state(namespace: Mapping[str, Any]) -> dict[str, Hashable]:
+
+def process_state() -> dict[str, Hashable]:
     """Return what is set, by a name that a person understands."""
-    state: dict[str, Hashable] = {f"os.environ[{name!r}]": hash(value) for name, value in os.environ.items()}
+    state: dict[str, Hashable] = {}
     state["sys.path"] = tuple(sys.path)
     state["the working directory"] = _folder()
     state |= _logging()
@@ -41,14 +46,22 @@ def what_was_set(before: Mapping[str, Hashable], now: Mapping[str, Hashable]) ->
     return frozenset(changed | came_or_went)
 
 
-def what_was_patched(before: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, int]]) -> frozenset[str]:
-    """Return the attributes that are others; those that came, a library may have made itself when it was used."""
+def what_was_patched(
+    before: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, int]], namespace: Mapping[str, Any]
+) -> frozenset[str]:
+    """Return the attributes that are now functions or classes of the user; what a library replaces is its own."""
     return frozenset(
         f"{module}.{name}"
         for module in before.keys() & now.keys()
-        for name, one in before[module].items()
-        if now[module].get(name, one) != one
+        for name, one in now[module].items()
+        if before[module].get(name) != one and _is_the_users(getattr(sys.modules.get(module), name, None), namespace)
     )
+
+
+def _is_the_users(one: Any, namespace: Mapping[str, Any]) -> bool:
+    if type(one) is types.FunctionType:
+        return one.__globals__ is namespace or is_own(one.__module__)
+    return issubclass(type(one), type) and (one.__module__ == "__main__" or is_own(one.__module__))
 
 
 def _counts(one: object) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from det_native.capture.observation.graph import OBJECTS, Look, look
+from det_native.capture.observation.graph import OBJECTS, Look, look, of_library
 from det_native.capture.observation.process import (
     module_attributes,
     process_state,
@@ -35,6 +35,8 @@ class Effects(NamedTuple):
         Names that were changed since the execution before it: by a widget, a timer, a thread.
     kept : mapping of str to frozenset of str
         Names of values that keep one of those that were changed so.
+    moved : frozenset of str
+        Objects of libraries that have changed so: most often their own threads do that, and it means nothing.
     process : frozenset of str
         What it has set for the whole process.
     looked_up : mapping of str to frozenset of str
@@ -49,6 +51,7 @@ class Effects(NamedTuple):
     unclear: frozenset[str] = frozenset()
     between: frozenset[str] = frozenset()
     kept: Mapping[str, frozenset[str]] = {}
+    moved: frozenset[str] = frozenset()
     process: frozenset[str] = frozenset()
     looked_up: Mapping[str, frozenset[str]] = {}
     fixed: frozenset[str] = frozenset()
@@ -62,6 +65,7 @@ class Effects(NamedTuple):
             self.unclear | later.unclear,
             self.between,
             self.kept,
+            self.moved,
             self.process | later.process,
             {**self.looked_up, **later.looked_up},
             (self.fixed - later.bound) | later.fixed,
@@ -89,11 +93,15 @@ class Watch:
         """Look before a cell runs: what was changed by no cell?"""
         before = self.looks
         self._look(namespace, hidden, source)
-        self._process, self._modules = process_state(namespace), module_attributes(namespace)
+        self._process, self._modules = process_state(), module_attributes(namespace)
         both = before.keys() & self.looks.keys()
         differ = {name for name in both if _differ(before[name], self.looks[name])}
         if not differ:
             return NOTHING
+        moved = {
+            name for name in differ if before[name].identity == id(namespace[name]) and of_library(namespace[name])
+        }
+        differ -= moved
         kept: dict[str, frozenset[str]] = {}
         for name in differ:
             one = self.looks[name]
@@ -101,7 +109,7 @@ class Watch:
                 inner = {each for each in differ if each != name and self.looks[each].identity in one.objects}
                 kept[name] = frozenset(each for each in inner if one.identity not in self.looks[each].objects)
         kept = {name: inner for name, inner in kept.items() if inner}
-        return Effects(between=frozenset(differ - kept.keys()), kept=kept)
+        return Effects(between=frozenset(differ - kept.keys()), kept=kept, moved=frozenset(moved))
 
     def end(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str) -> Effects:
         """Look after a cell has run, or while it runs; what the next call tells is since this one."""
@@ -113,8 +121,8 @@ class Watch:
         changed = frozenset(name for name in same if _differ(before[name], now[name]))
         unclear = frozenset(name for name in same - changed if not (before[name].exact and now[name].exact))
         set_before, patched_before = self._process, self._modules
-        self._process, self._modules = process_state(namespace), module_attributes(namespace)
-        process = what_was_set(set_before, self._process) | what_was_patched(patched_before, self._modules)
+        self._process, self._modules = process_state(), module_attributes(namespace)
+        process = what_was_set(set_before, self._process) | what_was_patched(patched_before, self._modules, namespace)
         return Effects(
             bound,
             frozenset(before.keys() - now.keys()),

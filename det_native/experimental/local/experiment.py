@@ -67,6 +67,9 @@ class LocalExperiment:
     handle : Experiment
     """
 
+    #: What changes is the experiment, not the notebook: capture tells this object by its identity.
+    _det_known_by_identity = True
+
     def __init__(
         self,
         kind: CallKind,
