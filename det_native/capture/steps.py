@@ -124,7 +124,7 @@ def _effects(step: Step, facts: Facts, calling: bool) -> None:
         sure = code.surely | stars.keys()
     step.bound = bound | sure | shell
     step.surely = (sure & step.bound) | (bound - code.bound) | shell
-    step.changed = set(effects.changed) - step.bound
+    step.changed = set(effects.changed | (effects.sampled & code.stored_into)) - step.bound
     step.unclear = set() if calling else set(effects.unclear) - step.bound - step.changed
     step.removed = set(effects.removed)
     if execution.magics:

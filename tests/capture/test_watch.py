@@ -9,6 +9,7 @@ import datetime
 import enum
 import random
 import time
+import weakref
 from collections import ChainMap, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from det_native.capture.observation.watch import Watch
+from det_native.capture.observation.watch import Effects, Watch
 
 torch = pytest.importorskip("torch")
 
@@ -383,3 +384,33 @@ def test_a_mapped_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"")
     assert compare(watch, namespace)[:2] == (set(), set())
     namespace.clear()
+
+
+def effects_of(value: Any, source: str) -> Effects:
+    """Return what is seen of a cell."""
+    namespace: dict[str, Any] = {"value": value, "np": np}
+    watch = Watch()
+    watch.begin(namespace, (), source)
+    exec(source, namespace)  # noqa: S102 (the test's own code)
+    return watch.end(namespace, (), source)
+
+
+@pytest.mark.parametrize("place", [1_000_003, 4_999_999])
+def test_one_number_of_a_large_array_is_seen_around_the_cell_that_uses_it(place: int) -> None:
+    effects = effects_of(np.zeros(5_000_000), f"np.put(value, [{place}], 1)")
+    assert effects.changed == {"value"}
+    assert not effects_of(np.zeros(5_000_000), "value.sum()").changed
+
+
+def test_of_a_larger_one_samples_are_compared_and_that_is_told() -> None:
+    effects = effects_of(np.zeros(10_000_000), "value[1_000_003] = 1")
+    assert (effects.changed, effects.sampled) == (set(), {"value"})
+
+
+def test_a_look_keeps_nothing_alive() -> None:
+    value = Config()
+    gone = weakref.ref(value)
+    watch = Watch()
+    compare(watch, {"value": [value]})
+    del value
+    assert gone() is None

@@ -65,7 +65,7 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made by a class sta
 _NOT_OF_A_CLASS = frozenset(
     {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl", "__slots__", "__slotnames__"}
 )
-_LONGEST = 100_000  # elements of a container of which the checksum of its plain data is taken
+_LONGEST = 20_000  # elements of a container of which the checksum of its plain data is taken
 _MANY = 64  # numbers or texts in a container that are taken together
 
 
@@ -86,6 +86,8 @@ class Look(NamedTuple):
         Identities of the objects in it that can change.
     looked_up : frozenset of str
         Names of the notebook that functions and methods in it look up.
+    full : int or None
+        Another one where large arrays are others anywhere; None if they were compared by samples only.
     """
 
     identity: int
@@ -94,9 +96,16 @@ class Look(NamedTuple):
     closed: bool
     objects: frozenset[int]
     looked_up: frozenset[str]
+    full: int | None = None
 
 
-def look(value: Any, namespace: Mapping[str, Any], limit: int = OBJECTS, classes: frozenset[int] = frozenset()) -> Look:
+def look(
+    value: Any,
+    namespace: Mapping[str, Any],
+    limit: int = OBJECTS,
+    classes: frozenset[int] = frozenset(),
+    room: int = 0,
+) -> Look:
     """Look at a value.
 
     Parameters
@@ -108,13 +117,16 @@ def look(value: Any, namespace: Mapping[str, Any], limit: int = OBJECTS, classes
         How many objects are looked at.
     classes : frozenset of int, optional
         Identities of classes that have a name in the notebook: it may have patched one of a library.
+    room : int, optional
+        Bytes of large arrays that are read whole.
     """
-    walk = Walk(namespace, limit, classes)
+    walk = Walk(namespace, limit, classes, room)
     try:
         fingerprint: int | None = walk.whole(value)
     except Exception:  # noqa: BLE001 (classes of users and of libraries may raise anything when they are looked into)
         fingerprint, walk.exact, walk.closed = None, False, False
-    return Look(id(value), fingerprint, walk.exact, walk.closed, frozenset(walk.changeable), frozenset(walk.looked_up))
+    objects, looked_up = frozenset(walk.changeable), frozenset(walk.looked_up)
+    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full)
 
 
 class Walk:
@@ -127,9 +139,13 @@ class Walk:
     changeable : set of int
     """
 
-    def __init__(self, namespace: Mapping[str, Any], limit: int, classes: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, namespace: Mapping[str, Any], limit: int, classes: frozenset[int] = frozenset(), room: int = 0
+    ) -> None:
         self.namespace = namespace
         self.classes = classes
+        self.room = room
+        self.full: int | None = 0
         self.left = limit
         self.exact = self.closed = True
         self.changeable: set[int] = set()
@@ -215,6 +231,10 @@ class Walk:
 
     def _all(self, parts: list[Any]) -> None:
         """Look at the parts of a container; many numbers or texts are taken together."""
+        if len(parts) >> 7 > self.left:
+            self.left = -1
+            self.say(len(parts))
+            return
         if len(parts) > _MANY:
             kinds = set(map(type, parts))
             if kinds <= _NUMBERS:

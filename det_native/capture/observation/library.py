@@ -21,6 +21,8 @@ class Walk(Protocol):
     """The walk over the objects of a value, see ``graph.Walk``."""
 
     left: int
+    room: int
+    full: int | None
     changeable: set[int]
     kept: list[Any]
 
@@ -77,12 +79,18 @@ def caches_of(kind: type) -> frozenset[str]:
 
 
 def bytes_of(walk: Walk, raw: Any) -> None:
-    """Take the content of a contiguous buffer of bytes into the fingerprint, of a large one by samples."""
+    """Take the content of a contiguous buffer of bytes into the fingerprint, of a large one by samples.
+
+    Where there is room for it, a large one is read whole besides.
+    """
     size = raw.nbytes
     walk.left -= min(size, _WHOLE) >> 13
     if size <= _WHOLE:
         walk.say(size, zlib.crc32(raw))
         return
+    if walk.full is not None:
+        walk.room -= size
+        walk.full = hash((walk.full, zlib.crc32(raw))) if walk.room >= 0 else None
     step = (size - _STRETCH) // (_STRETCHES - 1)
     walk.say(size, *(zlib.crc32(raw[start : start + _STRETCH]) for start in range(0, size - _STRETCH + 1, step)))
 
@@ -136,6 +144,7 @@ def array(walk: Walk, one: Any, kind: type) -> None:
         if view.nbytes > _WHOLE:
             first = view[tuple(slice(None, None, max(1, size // 32)) for size in view.shape)]
             walk.say(zlib.crc32(numpy.ascontiguousarray(first).reshape(-1).view(numpy.uint8)))
+            walk.full = None
             return
         view = numpy.ascontiguousarray(view)
     bytes_of(walk, view.reshape(-1).view(numpy.uint8))

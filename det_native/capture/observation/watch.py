@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +18,9 @@ from det_native.capture.reads import reads_of
 from det_native.capture.transform import transform
 
 _OBJECTS_TOGETHER = 15_000
+_ROOM = 1 << 26  # bytes of one value that are read whole around a cell that reaches it
+_ROOM_TOGETHER = 1 << 28
+_SLOW = 0.02  # seconds for one value: then it is looked at only around cells that reach it
 _OF_THE_SHELL = re.compile(r"_+|_i+|_i?\d+|_[dios]h|In|Out|_exit_code|get_ipython|exit|quit|open|__\w+__")
 
 
@@ -43,6 +47,8 @@ class Effects(NamedTuple):
         For each name that is not what it was: which names functions in it look up.
     fixed : frozenset of str
         Names of which the value is one that cannot change.
+    sampled : frozenset of str
+        Names of arrays that are so large that only samples were compared.
     """
 
     bound: frozenset[str] = frozenset()
@@ -55,6 +61,7 @@ class Effects(NamedTuple):
     process: frozenset[str] = frozenset()
     looked_up: Mapping[str, frozenset[str]] = {}
     fixed: frozenset[str] = frozenset()
+    sampled: frozenset[str] = frozenset()
 
     def then(self, later: Effects) -> Effects:
         """Return what was seen together, of the same execution at two moments."""
@@ -69,6 +76,7 @@ class Effects(NamedTuple):
             self.process | later.process,
             {**self.looked_up, **later.looked_up},
             (self.fixed - later.bound) | later.fixed,
+            self.sampled | later.sampled,
         )
 
 
@@ -86,6 +94,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.looks: dict[str, Look] = {}
+        self._slow: dict[str, int] = {}  # identity of the value
         self._process: dict[str, Hashable] = {}
         self._modules: dict[str, dict[str, int]] = {}
 
@@ -131,6 +140,7 @@ class Watch:
             process=process,
             looked_up={name: now[name].looked_up for name in bound | changed if now[name].looked_up},
             fixed=frozenset(name for name in bound if now[name].exact and not now[name].objects),
+            sampled=frozenset(name for name in same if now[name].full is None),
         )
 
     def fixed(self) -> frozenset[str]:
@@ -143,13 +153,19 @@ class Watch:
         names = [name for name in list(namespace) if name not in hidden and not _OF_THE_SHELL.fullmatch(name)]
         first = reached(source, before)
         looks: dict[str, Look] = {}
-        left = _OBJECTS_TOGETHER
+        left, room = _OBJECTS_TOGETHER, _ROOM_TOGETHER
         classes = frozenset(id(value) for value in list(namespace.values()) if issubclass(type(value), type))
         for name in sorted(names, key=lambda one: one not in first):
             value = namespace.get(name)
-            if left > 0:
-                found = look(value, namespace, min(OBJECTS, left), classes)
+            if left > 0 and (self._slow.get(name) != id(value) or name in first):
+                begin = time.thread_time()
+                allowed = min(_ROOM, room) if name in first else 0
+                found = look(value, namespace, min(OBJECTS, left), classes, allowed)
                 left -= len(found.objects)
+                room -= allowed if found.full else 0
+                self._slow.pop(name, None)
+                if time.thread_time() - begin > _SLOW:
+                    self._slow[name] = id(value)
             else:
                 known = before.get(name)
                 found = Look(id(value), None, False, False, frozenset(), known.looked_up if known else frozenset())
@@ -196,5 +212,7 @@ def reached(source: str, looks: Mapping[str, Look]) -> set[str]:
 
 def _differ(before: Look, now: Look) -> bool:
     if before.identity != now.identity:
+        return True
+    if before.full and now.full and before.full != now.full:
         return True
     return None not in (before.fingerprint, now.fingerprint) and before.fingerprint != now.fingerprint
