@@ -59,6 +59,7 @@ class Step:
 def steps_of(executions: Sequence[Execution], calling: int, call_line: int, facts: Facts) -> list[Step]:
     """Go through the log forwards: what each execution read, bound and changed."""
     looked_up: dict[str, frozenset[str]] = {}
+    asks = any("__subclasses__" in execution.source for execution in executions)
     imported: set[str] = set()
     steps: list[Step] = []
     seen_before = [each for each in executions if each.effects is None]
@@ -68,6 +69,8 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
         if not execution.skipped or execution.index == calling:
             _reads(step, looked_up)
             _effects(step, facts, execution.index == calling)
+            if asks and execution.effects is not None:
+                step.unclear |= execution.effects.derived - step.bound - step.changed
             imported = (imported - step.bound) | step.imports.keys()
             step.sets = _settings(step, imported)
             for name in step.bound:

@@ -88,6 +88,8 @@ class Look(NamedTuple):
         Names of the notebook that functions and methods in it look up.
     full : int or None
         Another one where large arrays are others anywhere; None if they were compared by samples only.
+    subclasses : frozenset of int
+        Classes of the notebook that are derived from the classes in it.
     """
 
     identity: int
@@ -97,6 +99,7 @@ class Look(NamedTuple):
     objects: frozenset[int]
     looked_up: frozenset[str]
     full: int | None = None
+    subclasses: frozenset[int] = frozenset()
 
 
 def look(
@@ -126,7 +129,8 @@ def look(
     except Exception:  # noqa: BLE001 (classes of users and of libraries may raise anything when they are looked into)
         fingerprint, walk.exact, walk.closed = None, False, False
     objects, looked_up = frozenset(walk.changeable), frozenset(walk.looked_up)
-    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full)
+    subclasses = frozenset(walk.subclasses)
+    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, subclasses)
 
 
 class Walk:
@@ -146,6 +150,7 @@ class Walk:
         self.classes = classes
         self.room = room
         self.full: int | None = 0
+        self.subclasses: set[int] = set()
         self.left = limit
         self.exact = self.closed = True
         self.changeable: set[int] = set()
@@ -281,7 +286,7 @@ class Walk:
         if home != "__main__":
             self.go((sys.modules[home],))
         self.changeable.add(id(kind))
-        self.say(*map(id, type.__subclasses__(kind)))
+        self.subclasses.update(id(one) for one in type.__subclasses__(kind) if id(one) in self.classes)
         self.go(kind.__bases__)
         if type(kind) is not type:
             self.go((type(kind),))

@@ -49,6 +49,8 @@ class Effects(NamedTuple):
         Names of which the value is one that cannot change.
     sampled : frozenset of str
         Names of arrays that are so large that only samples were compared.
+    derived : frozenset of str
+        Names of classes, and of what has them, from which others were derived: only who asks for those sees it.
     """
 
     bound: frozenset[str] = frozenset()
@@ -62,6 +64,7 @@ class Effects(NamedTuple):
     looked_up: Mapping[str, frozenset[str]] = {}
     fixed: frozenset[str] = frozenset()
     sampled: frozenset[str] = frozenset()
+    derived: frozenset[str] = frozenset()
 
     def then(self, later: Effects) -> Effects:
         """Return what was seen together, of the same execution at two moments."""
@@ -77,6 +80,7 @@ class Effects(NamedTuple):
             {**self.looked_up, **later.looked_up},
             (self.fixed - later.bound) | later.fixed,
             self.sampled | later.sampled,
+            self.derived | later.derived,
         )
 
 
@@ -141,6 +145,7 @@ class Watch:
             looked_up={name: now[name].looked_up for name in bound | changed if now[name].looked_up},
             fixed=frozenset(name for name in bound if now[name].exact and not now[name].objects),
             sampled=frozenset(name for name in same if now[name].full is None),
+            derived=frozenset(name for name in same if now[name].subclasses != before[name].subclasses),
         )
 
     def fixed(self) -> frozenset[str]:
@@ -160,7 +165,9 @@ class Watch:
             if left > 0 and (self._slow.get(name) != id(value) or name in first):
                 begin = time.thread_time()
                 allowed = min(_ROOM, room) if name in first else 0
-                found = look(value, namespace, min(OBJECTS, left), classes, allowed)
+                found = look(
+                    value, namespace, OBJECTS, classes, allowed
+                )  # a smaller limit would tell another fingerprint
                 left -= len(found.objects)
                 room -= allowed if found.full else 0
                 self._slow.pop(name, None)
