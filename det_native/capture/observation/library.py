@@ -47,10 +47,13 @@ def library_look(walk: Walk, one: Any, kind: type) -> bool:
 
 #: Classes with this attribute stand for something elsewhere, and change with it: our handles of experiments.
 _KNOWN_BY_IDENTITY = "_det_known_by_identity"
-#: What Keras's models keep of having been used: compiled functions, counters for callbacks.
+#: What Keras's models keep of having been used: compiled functions, counters for callbacks, lists of what their other
+#: attributes hold.
 _CACHES_OF_MODELS = frozenset(
-    {"train_function", "test_function", "predict_function", "train_tf_function"}
-    | {"history", "_obj_reference_counts_dict", "_test_counter", "_predict_counter", "_train_counter"}
+    {"train_function", "test_function", "predict_function", "train_tf_function", "history", "_called"}
+    | {"stop_predicting", "stop_evaluating", "_test_counter", "_predict_counter", "_train_counter"}
+    | {"_obj_reference_counts_dict", "_self_unconditional_checkpoint_dependencies"}
+    | {"_self_unconditional_dependency_names"}
 )
 
 
@@ -174,8 +177,7 @@ def _torch(walk: Walk, one: Any, kind: type) -> bool:
             walk.go([*one.__dict__, *one.__dict__.values()])
         plain = one.detach()
         if plain.device.type != "cpu" or plain.layout != torch.strided or plain.is_quantized:
-            walk.say(one._version)
-            walk.cannot_see()
+            walk.say(one._version, one.data_ptr() if plain.layout == torch.strided else 0)
             return True
         plain = plain.contiguous().reshape(-1)
         if not plain.numel():
