@@ -274,9 +274,10 @@ class _Backwards:
 
     def _foreign(self, execution: Execution) -> None:
         language = execution.language
-        what = "shell cells do not run" if language in SHELL_MAGICS else "only Python cells run"
+        shell = "shell cells do not run on the cluster"
+        what = shell if language in SHELL_MAGICS else "only Python cells run on the cluster"
         self._problem(
-            f"{execution.label} uses `{language}`; {what} on the cluster.",
+            f"{execution.label} uses `{language}`; {what}.",
             "Do the same in Python, declare the value with values=[...], or tag the cell det-skip if it is not needed.",
         )
 

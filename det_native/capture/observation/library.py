@@ -47,11 +47,18 @@ def library_look(walk: Walk, one: Any, kind: type) -> bool:
 
 #: Classes with this attribute stand for something elsewhere, and change with it: our handles of experiments.
 _KNOWN_BY_IDENTITY = "_det_known_by_identity"
-#: What Keras's models keep of having been used: compiled functions, counters for callbacks, lists of what their other
+#: What Keras's objects keep of having been used: compiled functions, counters for callbacks, lists of what their other
 #: attributes hold.
-_CACHES_OF_MODELS = frozenset(
+_CACHES_OF_KERAS = frozenset(
     {"train_function", "test_function", "predict_function", "train_tf_function", "history", "_called"}
-    | {"stop_predicting", "stop_evaluating", "_test_counter", "_predict_counter", "_train_counter"}
+    | {
+        "_allow_sum_over_batch_size",
+        "stop_predicting",
+        "stop_evaluating",
+        "_test_counter",
+        "_predict_counter",
+        "_train_counter",
+    }
     | {"_obj_reference_counts_dict", "_self_unconditional_checkpoint_dependencies"}
     | {"_self_unconditional_dependency_names"}
 )
@@ -76,9 +83,9 @@ def is_wrapper(kind: type) -> bool:
 
 
 def caches_of(kind: type) -> frozenset[str]:
-    """Return attributes of a class of a library that fill when its objects are merely used."""
-    of_keras = any(one.__name__ == "Model" and one.__module__.partition(".")[0] == "keras" for one in kind.__mro__)
-    return _CACHES_OF_MODELS if of_keras else frozenset()
+    """Return attributes of a class of a library that are set when its objects are merely used."""
+    of_keras = any(one.__module__.partition(".")[0] == "keras" for one in kind.__mro__)
+    return _CACHES_OF_KERAS if of_keras else frozenset()
 
 
 def bytes_of(walk: Walk, raw: Any) -> None:

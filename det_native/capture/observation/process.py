@@ -15,6 +15,8 @@ from typing import Any
 
 from det_native.capture.observation.graph import is_own
 
+_LOGGER = "the level of logger "
+
 
 def process_state() -> dict[str, Hashable]:
     """Return what is set, by a name that a person understands."""
@@ -39,11 +41,14 @@ def module_attributes(namespace: Mapping[str, Any]) -> dict[str, dict[str, int]]
     return found
 
 
-def what_was_set(before: Mapping[str, Hashable], now: Mapping[str, Hashable]) -> frozenset[str]:
-    """Return the names of what differs; of a library that was loaded in between nothing is known."""
+def what_was_set(before: Mapping[str, Hashable], now: Mapping[str, Hashable], source: str) -> frozenset[str]:
+    """Return the names of what differs; of a library that was loaded in between nothing is known.
+
+    Libraries make loggers of their own when they are used: a new one counts if the cell's text names it.
+    """
     changed = {name for name in now if name in before and now[name] != before[name]}
-    came_or_went = {name for name in before.keys() ^ now.keys() if not name.startswith("settings of")}
-    return frozenset(changed | came_or_went)
+    loggers = {name for name in now.keys() - before.keys() if name.startswith(_LOGGER)}
+    return frozenset(changed | {name for name in loggers if name.removeprefix(_LOGGER) in source})
 
 
 def what_was_patched(
@@ -80,7 +85,7 @@ def _logging() -> dict[str, Hashable]:
     found = {"the level of logging": (logging.root.level, logging.root.disabled)}
     for name, one in list(logging.root.manager.loggerDict.items()):
         if isinstance(one, logging.Logger) and name.partition(".")[0] not in sys.modules:
-            found[f"the level of logger {name!r}"] = (one.level, one.disabled)
+            found[f"{_LOGGER}{name}"] = (one.level, one.disabled)
     return dict(found)
 
 

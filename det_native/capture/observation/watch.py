@@ -135,7 +135,9 @@ class Watch:
         unclear = frozenset(name for name in same - changed if not (before[name].exact and now[name].exact))
         set_before, patched_before = self._process, self._modules
         self._process, self._modules = process_state(), module_attributes(namespace)
-        process = what_was_set(set_before, self._process) | what_was_patched(patched_before, self._modules, namespace)
+        process = what_was_set(set_before, self._process, source) | what_was_patched(
+            patched_before, self._modules, namespace
+        )
         return Effects(
             bound,
             frozenset(before.keys() - now.keys()),
