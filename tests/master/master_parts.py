@@ -100,7 +100,15 @@ class MemoryLauncher:
 
     def warm(self, kind: WorkerKind) -> None:
         """Remember what was asked for."""
-        self.warmed.append(kind)
+        with self.world.changed:
+            self.warmed.append(kind)
+            self.world.changed.notify_all()
+
+    def wait_for_warmed(self) -> WorkerKind:
+        """Return what was asked for last, once there is something."""
+        with self.world.changed:
+            assert self.world.changed.wait_for(lambda: bool(self.warmed), DEADLINE), "nothing was asked for"
+            return self.warmed[-1]
 
     def standbys(self) -> dict[str, int]:
         """Return none."""

@@ -156,7 +156,7 @@ def test_a_bundle_whose_blobs_are_missing_is_refused_with_their_list(master: Mas
     assert told.missing == ["a" * 64]
     bundle = master.bundle()
     assert master.get(f"/bundles/{bundle}") == manifest().model_dump(mode="json")
-    assert master.launcher.warmed[-1].framework == "torch"
+    assert master.launcher.wait_for_warmed().framework == "torch"
 
 
 def test_files_of_a_checkpoint_are_those_of_its_manifest(master: Master) -> None:
