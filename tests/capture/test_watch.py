@@ -414,3 +414,13 @@ def test_a_look_keeps_nothing_alive() -> None:
     compare(watch, {"value": [value]})
     del value
     assert gone() is None
+
+
+def test_small_values_are_looked_at_however_many_objects_others_have() -> None:
+    namespace: dict[str, Any] = {f"large{n}": [[k] for k in range(5_000)] for n in range(6)}
+    namespace |= {"copy": copy, "number": 3, "small": [1]}
+    watch = Watch()
+    source = " + ".join(namespace)
+    watch.begin(namespace, (), source)
+    effects = watch.end(namespace, (), source)
+    assert not effects.unclear & {"copy", "number", "small"}

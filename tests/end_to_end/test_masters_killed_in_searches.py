@@ -69,7 +69,8 @@ def _check(experiment: Experiment) -> None:
         assert [row["batch"] for row in handle.metrics("training")] == list(range(1, trial.batches + 1))
         assert [row["batch"] for row in handle.metrics("validation")] == trial.stages
         attempts = [line.text for line in handle.logs() if line.text.startswith("Attempt ")]
-        assert len(attempts) == len(trial.stages) - 1, attempts
+        # One that was placed as the master was killed may have got no job, and begins once more.
+        assert sum("from checkpoint" in text for text in attempts) == len(trial.stages) - 1, attempts
     assert any(len(trial.stages) > 1 for trial in trials)
 
 

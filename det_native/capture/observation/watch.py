@@ -18,6 +18,7 @@ from det_native.capture.reads import reads_of
 from det_native.capture.transform import transform
 
 _OBJECTS_TOGETHER = 15_000
+_FEW = 20
 _ROOM = 1 << 26  # bytes of one value that are read whole around a cell that reaches it
 _ROOM_TOGETHER = 1 << 28
 _SLOW = 0.02  # seconds for one value: then it is looked at only around cells that reach it
@@ -176,8 +177,11 @@ class Watch:
                 if time.thread_time() - begin > _SLOW:
                     self._slow[name] = id(value)
             else:
-                known = before.get(name)
-                found = Look(id(value), None, False, False, frozenset(), known.looked_up if known else frozenset())
+                found = look(value, namespace, _FEW, classes)
+                if not found.closed:  # what is small is looked at in any case: modules, numbers, texts
+                    known = before.get(name)
+                    looked_up = known.looked_up if known else frozenset()
+                    found = Look(id(value), None, False, False, frozenset(), looked_up)
             looks[name] = found
         self.looks = looks
 
