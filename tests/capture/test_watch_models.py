@@ -72,8 +72,11 @@ def test_every_attribute_of_a_model_counts_but_the_caches(keras: Any) -> None:
         assert look(model, names).fingerprint == before.fingerprint, name
 
 
-def test_every_attribute_of_a_torch_module_and_its_optimizer_counts() -> None:
+def test_every_attribute_of_a_torch_module_and_its_optimizer_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     torch = pytest.importorskip("torch")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "inductor"))
     net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     optimizer = torch.optim.Adam(net.parameters())
     net(torch.ones(3, 2)).sum().backward()
