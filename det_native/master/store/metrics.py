@@ -74,11 +74,20 @@ def segments(connection: Connection, trial_id: int, kind: MetricKind) -> list[Se
     """Return which batches of which run are shown, in order of batches."""
     query = select(runs.c.number, runs.c.start_batch).where(runs.c.trial_id == trial_id).order_by(runs.c.number)
     starts = [(row.number, row.start_batch) for row in connection.execute(query)]
+    return segments_of(connection, trial_id, kind, starts)
+
+
+def segments_of(
+    connection: Connection, trial_id: int, kind: MetricKind, starts: Sequence[tuple[int, int]]
+) -> list[Segment]:
+    """Return :func:`segments` of runs, oldest first, of which number and first batch are known."""
     found: list[Segment] = []
     last: int | None = None
     for run, start in reversed(starts):
         if last is None or start <= last:
             found.append(Segment(run, start, last))
+        if run == starts[0][0]:
+            break
         if last is None or start <= last:
             last = start - 1 if _has_row(connection, trial_id, run, kind, start) else start
         if last < 0:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select, tuple_
 
-from det_native.master.store import trials as trial_store
-from det_native.master.store.metrics import SUMMARY_COLUMNS, Segment, last_row, segments, summary_of
+from det_native.errors import NotFoundError
+from det_native.master.store.metrics import SUMMARY_COLUMNS, Segment, last_row, segments_of, summary_of
 from det_native.master.store.pyramid import BASE, LEVELS, Summary, merge_evenly, width
-from det_native.master.store.tables import buckets, metrics, runs
+from det_native.master.store.tables import buckets, experiments, metrics, runs, trials
 from det_native.schema.numbers import number
 from det_native.schema.rest import MetricCurve, MetricSeries
 from det_native.schema.states import MetricKind
@@ -28,6 +29,54 @@ _LOOKED_AT = 3
 Wanted = tuple[int, MetricKind, str | None, int]
 Parts = dict[str, list[Summary]]
 Points = tuple[list[int], list[float | None], list[float | None], list[float | None]]
+# By number of run: the batch it began after, and how many rows it has.
+Stored = dict[int, tuple[int, int]]
+
+LAST_BATCH = 2**63 - 1
+
+# Statements are made once: SQLAlchemy takes longer to make one than SQLite to answer it.
+_RUNS = (
+    select(runs.c.number, runs.c.start_batch, runs.c.training_rows, runs.c.validation_rows)
+    .select_from(trials.join(experiments).outerjoin(runs, runs.c.trial_id == trials.c.id))
+    .where(trials.c.id == bindparam("trial"))
+    .order_by(runs.c.number)
+)
+_RUNS_OF_OWNER = _RUNS.where(experiments.c.owner == bindparam("owner"))
+_OF_RUN = (
+    buckets.c.trial_id == bindparam("trial"),
+    buckets.c.run == bindparam("run"),
+    buckets.c.kind == bindparam("kind"),
+    buckets.c.name.in_(bindparam("names", expanding=True)),  # without it all levels would be looked through
+    buckets.c.first_batch >= bindparam("first"),
+)
+_BUCKETS = (
+    select(buckets.c.name, *SUMMARY_COLUMNS)
+    .where(*_OF_RUN, buckets.c.level == bindparam("level"), buckets.c.position < bindparam("until"))
+    .order_by(buckets.c.name, buckets.c.position)
+)
+_ALONE = (
+    select(buckets.c.name, *SUMMARY_COLUMNS)
+    .where(
+        *_OF_RUN,
+        # SQLite finds pairs by its index only through one list for each column.
+        buckets.c.level.in_(bindparam("levels", expanding=True)),
+        buckets.c.position.in_(bindparam("positions", expanding=True)),
+        tuple_(buckets.c.level, buckets.c.position).in_(bindparam("places", expanding=True)),
+    )
+    .order_by(buckets.c.name, buckets.c.level.desc())
+)
+_ROWS_OF_RUN = (
+    metrics.c.trial_id == bindparam("trial"),
+    metrics.c.run == bindparam("run"),
+    metrics.c.kind == bindparam("kind"),
+)
+_LATER = select(func.count()).select_from(metrics).where(*_ROWS_OF_RUN, metrics.c.batch > bindparam("last"))
+_LAST_ROWS = (
+    select(metrics.c.batch, metrics.c["values"])
+    .where(*_ROWS_OF_RUN, metrics.c.batch >= bindparam("first"), metrics.c.batch <= bindparam("last"))
+    .order_by(metrics.c.batch.desc())
+    .limit(bindparam("rows"))
+)
 
 
 def read(
@@ -40,8 +89,8 @@ def read(
     NotFoundError
         If there is no such trial.
     """
-    trial_store.get(connection, trial_id, owner)
-    parts = _parts(connection, trial_id, kind, name, points).get(name, [])
+    stored = _stored(connection, trial_id, kind, owner)
+    parts = _parts(connection, trial_id, kind, name, points, stored).get(name, [])
     batch, minimum, maximum, mean = _points(parts, points)
     return MetricSeries(name=name, batch=batch, minimum=minimum, maximum=maximum, mean=mean)
 
@@ -53,7 +102,8 @@ def curves(
     found = []
     for kind in kinds:
         newest = last_row(connection, trial_id, kind)
-        for metric, parts in sorted(_parts(connection, trial_id, kind, name, points).items()):
+        stored = _stored(connection, trial_id, kind)
+        for metric, parts in sorted(_parts(connection, trial_id, kind, name, points, stored).items()):
             batch, minimum, maximum, mean = _points(parts, points)
             if batch:
                 curve = MetricCurve(
@@ -90,14 +140,44 @@ def _points(parts: Iterable[Summary], points: int) -> Points:
     return batch, minimum, maximum, mean
 
 
-def _parts(connection: Connection, trial_id: int, kind: MetricKind, name: str | None, points: int) -> Parts:
+def _parts(
+    connection: Connection, trial_id: int, kind: MetricKind, name: str | None, points: int, stored: Stored
+) -> Parts:
     """Return by name the summaries that cover what is shown, at least `points` of them where there are so many rows."""
-    shown = segments(connection, trial_id, kind)
-    level = _level(_count(connection, trial_id, kind, shown), points)
+    shown = [
+        (segment, _rows_in(connection, trial_id, kind, segment, stored[segment.run][1]))
+        for segment in segments_of(connection, trial_id, kind, [(run, start) for run, (start, _) in stored.items()])
+    ]
+    level = _level(sum(rows for _, rows in shown), points)
     parts: Parts = {}
-    for segment in shown:
-        _cover(connection, (trial_id, kind, name, points), segment, level, parts)
+    for segment, rows in shown:
+        if rows:
+            _cover(connection, (trial_id, kind, name, points), segment, rows, level, parts)
     return parts
+
+
+def _stored(connection: Connection, trial_id: int, kind: MetricKind, owner: str | None = None) -> Stored:
+    """Return by number of the trial's runs, oldest first, where each began and how many rows it has.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such trial.
+    """
+    query = _RUNS if owner is None else _RUNS_OF_OWNER
+    found = connection.execute(query, {"trial": trial_id, "owner": owner}).all()
+    if not found:
+        raise NotFoundError(f"There is no trial {trial_id}.")
+    rows = 2 if kind is MetricKind.TRAINING else 3
+    return {row[0]: (row[1], row[rows]) for row in found if row[0] is not None}
+
+
+def _rows_in(connection: Connection, trial_id: int, kind: MetricKind, segment: Segment, stored: int) -> int:
+    """Return how many of the `stored` rows of a run come before the segment's end."""
+    if segment.last is None or not stored:
+        return stored
+    values = {"trial": trial_id, "run": segment.run, "kind": kind.value, "last": segment.last}
+    return stored - int(connection.execute(_LATER, values).scalar_one())
 
 
 def _level(rows: int, points: int) -> int:
@@ -107,35 +187,30 @@ def _level(rows: int, points: int) -> int:
     return next((level for level in range(LEVELS) if rows <= points * width(level)), LEVELS - 1)
 
 
-def _count(connection: Connection, trial_id: int, kind: MetricKind, shown: list[Segment]) -> int:
-    """Return how many rows are shown, at most: of a run that another one took over from, no more than its batches."""
-    rows = runs.c.training_rows if kind is MetricKind.TRAINING else runs.c.validation_rows
-    query = select(runs.c.number, rows).where(runs.c.trial_id == trial_id)
-    stored = {row[0]: int(row[1]) for row in connection.execute(query)}
-    total = 0
-    for segment in shown:
-        count = stored.get(segment.run, 0)
-        total += count if segment.last is None else min(count, segment.last - segment.first + 1)
-    return total
-
-
-def _cover(connection: Connection, wanted: Wanted, segment: Segment, level: int, parts: Parts) -> None:
+def _cover(connection: Connection, wanted: Wanted, segment: Segment, rows: int, level: int, parts: Parts) -> None:
     """Add buckets of `level`, then of the levels below for the end that fills none, then rows.
 
-    A name that has come by some complete bucket is in every later one of that level, so all names end at the same row.
+    A bucket's position says which rows of its run it covers, so it follows from the number of rows which buckets are
+    complete. A name that has come by some complete bucket is in every later one of that level.
     """
     trial_id, kind, name, _ = wanted
+    values: dict[str, Any] = {"trial": trial_id, "run": segment.run, "kind": kind.value, "first": segment.first}
     names = [name] if name is not None else _names(connection, trial_id, kind, segment.run) if level >= 0 else []
-    position = 0
-    while level >= 0 and names:
-        if segment.last is None or segment.last - segment.first + 1 >= width(level):
-            through, position = _add_buckets(connection, wanted, segment, level, names, position, parts)
-            segment = Segment(segment.run, through + 1, segment.last)
-            if segment.last is not None and segment.first > segment.last:
-                return
-        level -= 1
-        position *= 2
-    _add_rows(connection, wanted, segment, parts)
+    if level >= 0 and names:
+        whole = rows // width(level)
+        values |= {"names": names, "level": level, "until": whole}
+        found = connection.execute(_BUCKETS, values).all() if whole else []
+        # Of every level below there is one bucket more than those above cover, or none.
+        alone = [(below, rows // width(below) - 1) for below in range(level) if rows // width(below) % 2]
+        if alone:
+            levels, positions = zip(*alone, strict=True)
+            values |= {"places": alone, "levels": levels, "positions": positions}
+            found = [*found, *connection.execute(_ALONE, values).all()]
+        for row in found:
+            parts.setdefault(row[0], []).append(summary_of(row[1:]))
+        rows %= BASE
+    if rows:
+        _add_rows(connection, wanted, segment, rows, parts)
 
 
 def _names(connection: Connection, trial_id: int, kind: MetricKind, run: int) -> list[str]:
@@ -151,60 +226,17 @@ def _names(connection: Connection, trial_id: int, kind: MetricKind, run: int) ->
     return names
 
 
-def _add_buckets(
-    connection: Connection,
-    wanted: Wanted,
-    segment: Segment,
-    level: int,
-    names: Sequence[str],
-    position: int,
-    parts: Parts,
-) -> tuple[int, int]:
-    """Add the buckets of a level from `position` on; return the batch before the rest, and the position of that."""
-    query = (
-        select(buckets.c.name, buckets.c.position, *SUMMARY_COLUMNS)
-        .where(
-            buckets.c.trial_id == wanted[0],
-            buckets.c.run == segment.run,
-            buckets.c.kind == wanted[1].value,
-            buckets.c.name.in_(names),  # without it, and the position, all levels would be looked through
-            buckets.c.level == level,
-            buckets.c.position >= position,
-            buckets.c.first_batch >= segment.first,
-        )
-        .order_by(buckets.c.name, buckets.c.position)
-    )
-    if segment.last is not None:
-        query = query.where(buckets.c.last_batch <= segment.last)
-    through = segment.first - 1
-    for row in connection.execute(query):
-        summary = summary_of(row[2:])
-        parts.setdefault(row.name, []).append(summary)
-        through, position = max(through, summary.last_batch), max(position, row.position + 1)
-    return through, position
-
-
-def _add_rows(connection: Connection, wanted: Wanted, segment: Segment, parts: Parts) -> None:
+def _add_rows(connection: Connection, wanted: Wanted, segment: Segment, rows: int, parts: Parts) -> None:
+    """Add the last `rows` rows of a segment."""
     trial_id, kind, name, points = wanted
-    query = (
-        select(metrics.c.batch, metrics.c["values"].label("values"))
-        .where(
-            metrics.c.trial_id == trial_id,
-            metrics.c.run == segment.run,
-            metrics.c.kind == kind.value,
-            metrics.c.batch >= segment.first,
-        )
-        .order_by(metrics.c.batch)
-    )
-    if segment.last is not None:
-        query = query.where(metrics.c.batch <= segment.last)
-    found = connection.execute(query).all()
+    last = LAST_BATCH if segment.last is None else segment.last
+    values = {"trial": trial_id, "run": segment.run, "kind": kind.value, "first": segment.first}
+    found = connection.execute(_LAST_ROWS, values | {"last": last, "rows": rows}).all()[::-1]
     columns: dict[str, tuple[list[int], list[float | None]]] = {}
-    texts = json.loads("[" + ",".join([row.values for row in found]) + "]")
-    for row, values in zip(found, texts, strict=True):
-        batch = row.batch
-        for metric in values if name is None else [name]:
-            value = number(values.get(metric))
+    texts = json.loads("[" + ",".join([text for _, text in found]) + "]")
+    for (batch, _), measured in zip(found, texts, strict=True):
+        for metric in measured if name is None else [name]:
+            value = number(measured.get(metric))
             if value is not None:
                 column = columns.get(metric) or columns.setdefault(metric, ([], []))
                 column[0].append(batch)
