@@ -9,6 +9,7 @@ from fastapi import Depends, Path, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from det_native.master.api.shared import SharedAnswers
 from det_native.master.service import Service
 from det_native.schema.rest import ErrorBody
 from det_native.schema.states import MetricKind
@@ -53,8 +54,15 @@ async def the_owner(request: Request) -> str:
     return str(request.state.owner)
 
 
+async def the_shared(request: Request) -> SharedAnswers:
+    """Return the answers that are being worked out for several."""
+    shared: SharedAnswers = request.app.state.shared
+    return shared
+
+
 TheService = Annotated[Service, Depends(the_service)]
 TheOwner = Annotated[str, Depends(the_owner)]
+TheShared = Annotated[SharedAnswers, Depends(the_shared)]
 
 
 def kinds_of(kind: MetricKind | None) -> list[MetricKind]:
@@ -69,7 +77,12 @@ def reply(model: BaseModel, status: int = 200) -> Response:
 
 def reply_list(models: Sequence[BaseModel]) -> Response:
     """Answer with a list of models."""
-    return reply_text("[" + ",".join([model.model_dump_json() for model in models]) + "]")
+    return reply_text(list_json(models))
+
+
+def list_json(models: Sequence[BaseModel]) -> str:
+    """Return a list of models as JSON text."""
+    return "[" + ",".join([model.model_dump_json() for model in models]) + "]"
 
 
 def reply_text(text: str) -> Response:

@@ -23,6 +23,7 @@ from det_native.master.api.routes import (
     runs,
     trials,
 )
+from det_native.master.api.shared import SharedAnswers
 from det_native.master.service import OWNER, Service
 
 PREFIX = "/api/v1"
@@ -49,6 +50,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         generate_unique_id_function=_operation_id,
     )
     app.state.service = service
+    app.state.shared = SharedAnswers()
     for module in (runs, master, environment, data, bundles, experiments, trials, checkpoints, events):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)

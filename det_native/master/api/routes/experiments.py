@@ -15,7 +15,9 @@ from det_native.master.api.answers import (
     ExperimentId,
     TheOwner,
     TheService,
+    TheShared,
     kinds_of,
+    list_json,
     refusals,
     reply,
     reply_list,
@@ -121,9 +123,10 @@ for _older, _endpoint, _refusals in (("activate", resume_experiment, (404, 409))
 
 
 @router.get("/{experiment_id}/curves", response_model=list[MetricCurve], responses=refusals(404))
-def get_experiment_curves(
+async def get_experiment_curves(
     experiment_id: ExperimentId,
     service: TheService,
+    shared: TheShared,
     owner: TheOwner,
     metric: Annotated[str | None, Query(min_length=1, max_length=1000, description="Only this metric.")] = None,
     kind: Annotated[MetricKind | None, Query(description="What the metrics measure; both kinds by default.")] = None,
@@ -134,16 +137,20 @@ def get_experiment_curves(
 
     Where there are very many curves (trials times metrics) each has fewer points, so that an answer stays small.
     """
-    with service.database.read() as connection:
-        experiment = experiments.get(connection, experiment_id, owner)
-        shown = trials.best_and_newest(connection, experiment, newest)
-        names = [None] if metric is None else names_to_read(metric, experiment.framework)
-        found = [
-            curve
-            for name in names
-            for curve in series.curves_of_many(connection, shown, kinds_of(kind), points=buckets, name=name)
-        ]
-    return reply_list(drawn(found, experiment.framework))
+
+    def read() -> bytes:
+        with service.database.read() as connection:
+            experiment = experiments.get(connection, experiment_id, owner)
+            shown = trials.best_and_newest(connection, experiment, newest)
+            names = [None] if metric is None else names_to_read(metric, experiment.framework)
+            found = [
+                curve
+                for name in names
+                for curve in series.curves_of_many(connection, shown, kinds_of(kind), points=buckets, name=name)
+            ]
+        return list_json(drawn(found, experiment.framework)).encode()
+
+    return await shared.answer(("curves of trials", owner, experiment_id, metric, kind, newest, buckets), read)
 
 
 @router.get("/{experiment_id}/trials", response_model=list[Trial], responses=refusals(404))

@@ -11,8 +11,10 @@ from det_native.master.api.answers import (
     LARGEST,
     TheOwner,
     TheService,
+    TheShared,
     TrialId,
     kinds_of,
+    list_json,
     refusals,
     reply,
     reply_list,
@@ -52,33 +54,44 @@ def get_metrics(
 
 
 @router.get("/{trial_id}/series", response_model=MetricSeries, responses=refusals(404))
-def get_series(
+async def get_series(
     trial_id: TrialId,
     service: TheService,
+    shared: TheShared,
     owner: TheOwner,
     name: Annotated[str, Query(min_length=1, max_length=1000, description="Name of a metric.")],
     kind: Kind = MetricKind.TRAINING,
     buckets: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> Response:
     """Return one metric down-sampled to at most `buckets` points, minimum and maximum kept."""
-    with service.database.read() as connection:
-        return reply(series.read(connection, trial_id, kind, name, points=buckets, owner=owner))
+
+    def read() -> bytes:
+        with service.database.read() as connection:
+            found = series.read(connection, trial_id, kind, name, points=buckets, owner=owner)
+        return found.model_dump_json().encode()
+
+    return await shared.answer(("series", owner, trial_id, kind, name, buckets), read)
 
 
 @router.get("/{trial_id}/curves", response_model=list[MetricCurve], responses=refusals(404))
-def get_curves(
+async def get_curves(
     trial_id: TrialId,
     service: TheService,
+    shared: TheShared,
     owner: TheOwner,
     kind: Annotated[MetricKind | None, Query(description="What the metrics measure; both kinds by default.")] = None,
     buckets: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> Response:
     """Return every metric down-sampled to at most `buckets` points, minimum and maximum kept; of fewer rows, all."""
-    with service.database.read() as connection:
-        trial = trials.get(connection, trial_id, owner)
-        framework = experiments.get(connection, trial.experiment_id).framework
-        found = series.curves(connection, trial_id, kinds_of(kind), points=buckets)
-    return reply_list(drawn(found, framework))
+
+    def read() -> bytes:
+        with service.database.read() as connection:
+            trial = trials.get(connection, trial_id, owner)
+            framework = experiments.get(connection, trial.experiment_id).framework
+            found = series.curves(connection, trial_id, kinds_of(kind), points=buckets)
+        return list_json(drawn(found, framework)).encode()
+
+    return await shared.answer(("curves", owner, trial_id, kind, buckets), read)
 
 
 @router.get("/{trial_id}/logs", response_model=list[LogLine], responses=refusals(404))
