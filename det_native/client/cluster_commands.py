@@ -59,9 +59,7 @@ def list_slots(context: click.Context, *, as_json: bool) -> None:
 
 def slot_name(slot: SlotInfo) -> str:
     """Return what a slot is: the GPU's model with its memory where they are known, else the kind of device."""
-    if not slot.name:
-        return slot.device
-    return slot.name if slot.memory is None else f"{slot.name} ({slot.memory / 1e9:.1f} GB)"
+    return slot.model or slot.device
 
 
 @click.group()

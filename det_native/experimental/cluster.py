@@ -113,13 +113,12 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
     """Send what was captured, have it checked, and create its experiment; see :func:`submit`."""
     stored = stored_at(settings.master_url)
     bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL, stored=stored)
-    if is_ssh(named_master(settings.master_url) or ""):
-        bundle = _for_another_machine(bundle)
+    bundle = for_master(bundle, settings.master_url)
     shown = show_report(bundle.report, bundle.warnings, contents=_contents(bundle))
     try:
         shown.say("Starting a master ..." if locate(settings.master_url) is None else "Asking the master ...")
         session = connect(settings.master_url, framework=framework)
-        fitted = fit_to_workers(session, bundle, capture.packages, config)
+        fitted = fit_to_workers(session, bundle, capture.packages, config.environment.packages)
         bundle = fitted.bundle
         shown.add(fitted.rows, fitted.warnings)
         detail = _resend(session, config, bundle, shown, test=settings.place.test)
@@ -149,8 +148,12 @@ def stored_at(master_url: str | None) -> Stored:
     return ask
 
 
-def _for_another_machine(bundle: Bundle) -> Bundle:
-    """Return the bundle without the place of this interpreter: what lies there on the other machine is another one."""
+def for_master(bundle: Bundle, master_url: str | None) -> Bundle:
+    """Return the bundle for a master; for one behind SSH, where another interpreter lies at the place of this one,
+    without that place.
+    """
+    if not is_ssh(named_master(master_url) or ""):
+        return bundle
     interpreter = bundle.manifest.interpreter.model_copy(update={"executable": ""})
     return replace(bundle, manifest=bundle.manifest.model_copy(update={"interpreter": interpreter}))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
@@ -18,11 +19,21 @@ from det_native.capture.script import capture_script
 from det_native.client.connect import connect, locate
 from det_native.client.handles import Experiment
 from det_native.client.session import Session
-from det_native.errors import CaptureError, DetError, MasterError, NotFoundError, Problem, ProblemsError, RequestError
-from det_native.experimental.cluster import send_capture, stored_at
+from det_native.errors import (
+    CaptureError,
+    DetError,
+    MasterError,
+    NotFoundError,
+    Problem,
+    ProblemsError,
+    RequestError,
+    WorkerEnvironmentError,
+)
+from det_native.experimental.cluster import for_master, send_capture, stored_at
 from det_native.experimental.document_place import Submission, submit_only
 from det_native.experimental.document_plan import Plan, plan_document
 from det_native.experimental.document_request import Request
+from det_native.experimental.worker_environment import fit_to_workers, notices_of
 from det_native.schema.rest import BundleCreated, CaptureRow, HashList
 
 _MODULE = "det_native.experimental.document"
@@ -83,7 +94,7 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
     reading = Reading(request, folder)
     document, plan = reading.document, reading.plan
     bundle, problems = _assembled(reading)
-    master, master_problem = _mark(bundle, plan.settings.master_url) if bundle is not None else (None, "")
+    there = _there(reading, bundle) if bundle is not None else _There()
     total, new = _sizes(bundle) if bundle is not None else (0, 0)
     call = document.call
     return {
@@ -97,19 +108,19 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
         },
         "calls": [_call(document, each) for each in document.calls],
         "chosen": next(at for at, each in enumerate(document.calls) if each is call),
-        "rows": [_row(document, row) for row in (bundle.report if bundle is not None else ())],
+        "rows": [_row(document, row) for row in (*(bundle.report if bundle is not None else ()), *there.rows)],
         "total": total,
         "new": new,
-        "master": master,
-        "master_problem": master_problem,
-        "warnings": reading.collected.capture.warnings,
+        "master": there.master,
+        "master_problem": there.in_the_way,
+        "warnings": [*reading.collected.capture.warnings, *there.warnings],
         "changed": _changed(document),
         "must_run": _must_run(reading) if reading.must_run else [],
         "config": plan.config.model_dump(mode="json") if plan.config is not None else None,
         "slots": plan.slots,
         "written": {"place": "here" if plan.written.local else "cluster", "test": plan.written.test},
         "here": here(document, test=request.test),
-        "problems": problem_list(problems),
+        "problems": problem_list([*problems, *there.problems]),
     }
 
 
@@ -139,23 +150,58 @@ def _assembled(reading: Reading) -> tuple[Bundle | None, list[Problem]]:
         )
     except ProblemsError as error:
         return None, [*reading.problems, *error.problems]
-    return bundle, reading.problems
+    return for_master(bundle, settings.master_url), reading.problems
 
 
-def _mark(bundle: Bundle, master_url: str | None) -> tuple[str | None, str]:
-    """Mark in the report what the master has; return its address or None, and why one cannot be used."""
+@dataclass
+class _There:
+    """What the master says of a document.
+
+    Attributes
+    ----------
+    master : str or None
+        Its address; None if none can be asked.
+    in_the_way : str
+        Why it cannot be used; empty if none runs, too.
+    warnings, problems, rows
+        What the workers lack, or have in another version, and GPUs that other processes fill.
+    """
+
+    master: str | None = None
+    in_the_way: str = ""
+    warnings: Sequence[str] = ()
+    problems: Sequence[Problem] = ()
+    rows: Sequence[CaptureRow] = ()
+
+
+def _there(reading: Reading, bundle: Bundle) -> _There:
+    """Ask the master, and mark in the report what it has."""
+    master_url = reading.plan.settings.master_url
     try:
         if locate(master_url) is None:
-            return None, ""  # it is started when the document is submitted
+            return _There()  # it is started when the document is submitted
         session = connect(master_url, start=False)
         existed, missing = _lacking(session, bundle)
+        found = _compared(session, reading, bundle)
     except MasterError as error:
-        return None, str(error)
+        return _There(in_the_way=str(error))
     for row in bundle.report:
         if row.status != "not sent" and row.how != "requirement":
             there = existed or (isinstance(row, BundleRow) and not row.hashes & missing)
             row.status = "already there" if there else "new"
-    return session.url, ""
+    return found
+
+
+def _compared(session: Session, reading: Reading, bundle: Bundle) -> _There:
+    """Return what a submit would say of the workers' Python, packages and GPUs."""
+    config = reading.plan.config
+    # Before cells have run it may be unknown what is to be installed: then nothing is refused for want of it.
+    wanted: Literal["auto"] | list[str] | None = "auto" if config is None else config.environment.packages
+    try:
+        fitted = fit_to_workers(session, bundle, reading.collected.capture.packages, wanted)
+    except WorkerEnvironmentError as error:
+        return _There(session.url, warnings=notices_of(session), problems=error.problems)
+    return _There(session.url, warnings=fitted.warnings, rows=fitted.rows)
 
 
 def _lacking(session: Session, bundle: Bundle) -> tuple[bool, set[str]]:

@@ -8,11 +8,11 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from det_native.capture.model import Bundle
 from det_native.client.session import Session
 from det_native.errors import NotFoundError, Problem, WorkerEnvironmentError
-from det_native.schema.config import ExperimentConfig
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.packages import Installed, modules_here, normal_name, read_installed, stamp
@@ -40,7 +40,9 @@ class Fitted:
     rows: Sequence[CaptureRow] = ()
 
 
-def fit_to_workers(session: Session, bundle: Bundle, uses: Sequence[PackageUse], config: ExperimentConfig) -> Fitted:
+def fit_to_workers(
+    session: Session, bundle: Bundle, uses: Sequence[PackageUse], wanted: Literal["auto"] | list[str] | None
+) -> Fitted:
     """Compare what the program imports with what the workers have.
 
     Where the workers run in the very interpreter of this process there is nothing to ask.
@@ -50,19 +52,18 @@ def fit_to_workers(session: Session, bundle: Bundle, uses: Sequence[PackageUse],
     session : Session
     bundle : Bundle
     uses : sequence of PackageUse
-    config : ExperimentConfig
-        ``environment.packages`` says what is installed for the trials.
+    wanted : "auto", list of str, or None
+        What is installed for the trials: ``environment.packages`` of the configuration.
 
     Raises
     ------
     WorkerEnvironmentError
         If packages are missing there, or values cannot be loaded by another version of Python.
     """
-    wanted = config.environment.packages
     listed = tuple(wanted) if isinstance(wanted, list) else ()
     if _is_own(session, bundle.manifest):
         # Only one with GPUs has anything to tell.
-        told = _asked(session, EnvironmentQuestion(modules=[])).notices if shutil.which("nvidia-smi") else []
+        told = notices_of(session) if shutil.which("nvidia-smi") else []
         return Fitted(_with_packages(bundle, listed), told)
     here = _installed()
     names = sorted({use.module for use in uses})
@@ -83,6 +84,14 @@ def fit_to_workers(session: Session, bundle: Bundle, uses: Sequence[PackageUse],
         raise WorkerEnvironmentError(_HEADLINE, [_problem(one, there, machine) for one in missing])
     told = [_warning(one, machine) for one in found if not _brings(listed, one)]
     return Fitted(_with_packages(bundle, listed), [*notices, *told], rows)
+
+
+def notices_of(session: Session) -> list[str]:
+    """Return what stands in the way of training there now: GPUs that other processes fill."""
+    try:
+        return _asked(session, EnvironmentQuestion(modules=[])).notices
+    except NotFoundError:  # a master from before it could tell
+        return []
 
 
 def _asked(session: Session, question: EnvironmentQuestion) -> EnvironmentAnswer:

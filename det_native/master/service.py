@@ -175,6 +175,11 @@ class Service:
             active_experiments=active,
         )
 
+    @property
+    def devices(self) -> dict[str, str]:
+        """Model and memory of the GPUs, by slot; those of which the driver tells nothing are left out."""
+        return {slot.id: slot.model for slot in self.places.slots if slot.model}
+
     def _slots_now(self) -> list[rest.SlotInfo]:
         taken = self._scheduling.taken
         return [slot.model_copy(update={"trial_id": taken.get(slot.id)}) for slot in self.places.slots]

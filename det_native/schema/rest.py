@@ -45,6 +45,13 @@ class SlotInfo(_Answer):
     name: str = ""
     memory: int | None = None
 
+    @property
+    def model(self) -> str:
+        """The GPU's model with its memory, ``NVIDIA H100 (80.0 GB)``; empty where the driver tells nothing."""
+        if not self.name or self.memory is None:
+            return self.name
+        return f"{self.name} ({self.memory / 1e9:.1f} GB)"
+
 
 class MasterInfo(_Answer):
     """Who the master is and what it has."""
@@ -187,9 +194,10 @@ class Experiment(_Answer):
 
 
 class ExperimentDetail(Experiment):
-    """An experiment with its capture report."""
+    """An experiment with its capture report. `devices` has the model and memory of the GPUs of its master, by slot."""
 
     report: list[CaptureRow] = Field(default_factory=list)
+    devices: dict[str, str] = Field(default_factory=dict)
 
 
 class Trial(_Answer):

@@ -17,7 +17,6 @@ from det_native.capture.model import Bundle
 from det_native.errors import WorkerEnvironmentError
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.master.launch.packages import WorkerPackages
-from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import BundleManifest, Interpreter, Program, ValueEntry
 from det_native.schema.worker_environment import PackageUse
 
@@ -45,17 +44,13 @@ def bundle(*values: ValueEntry) -> Bundle:
     return Bundle(BundleManifest(protocol=PROTOCOL, interpreter=interpreter, program=program, values=values), {}, [])
 
 
-def config(packages: Any = None) -> ExperimentConfig:
-    return ExperimentConfig.model_validate({"environment": {"packages": packages}})
-
-
 def test_another_python_is_refused_for_what_is_pickled_and_told_for_source() -> None:
     other = Answering("3.9.1", numpy={"numpy": "0.1"})
     pickled = ValueEntry(name="weights", codec="cloudpickle", sha256="0" * 64, size=1)
     with pytest.raises(WorkerEnvironmentError, match=r"Python 3\.9, and pickled values are to be sent \(weights\)"):
-        fit_to_workers(other, bundle(pickled), [], config())  # type: ignore[arg-type]
+        fit_to_workers(other, bundle(pickled), [], None)  # type: ignore[arg-type]
     array = pickled.model_copy(update={"codec": "npy"})
-    fitted = fit_to_workers(other, bundle(array), [NUMPY], config())  # type: ignore[arg-type]
+    fitted = fit_to_workers(other, bundle(array), [NUMPY], None)  # type: ignore[arg-type]
     assert "have Python 3.9" in fitted.warnings[0]
     assert f"have numpy 0.1, here it is {HERE}" in fitted.warnings[1]
 
@@ -63,15 +58,15 @@ def test_another_python_is_refused_for_what_is_pickled_and_told_for_source() -> 
 def test_auto_lists_what_differs_and_a_list_is_taken_as_it_is() -> None:
     same = ".".join(map(str, sys.version_info[:3]))
     lacking = Answering(same)
-    fitted = fit_to_workers(lacking, bundle(), [NUMPY], config("auto"))  # type: ignore[arg-type]
+    fitted = fit_to_workers(lacking, bundle(), [NUMPY], "auto")  # type: ignore[arg-type]
     assert fitted.bundle.manifest.packages == (f"numpy=={HERE}",)
     assert not fitted.warnings
-    listed = fit_to_workers(lacking, bundle(), [NUMPY], config(["NumPy>1"]))  # type: ignore[arg-type]
+    listed = fit_to_workers(lacking, bundle(), [NUMPY], ["NumPy>1"])  # type: ignore[arg-type]
     assert listed.bundle.manifest.packages == ("NumPy>1",)
     with pytest.raises(WorkerEnvironmentError, match=f"pip install numpy=={re.escape(HERE)}"):
-        fit_to_workers(lacking, bundle(), [NUMPY], config(["pandas"]))  # type: ignore[arg-type]
+        fit_to_workers(lacking, bundle(), [NUMPY], ["pandas"])  # type: ignore[arg-type]
     optional = PackageUse("numpy", "[1]", required=False)
-    told = fit_to_workers(lacking, bundle(), [optional], config())  # type: ignore[arg-type]
+    told = fit_to_workers(lacking, bundle(), [optional], None)  # type: ignore[arg-type]
     assert "do not have numpy" in told.warnings[0]
 
 

@@ -9,6 +9,7 @@ import type {
   UserErrorInfo
 } from './model';
 import { isTerminal, TRIALS_WITH_CURVES } from './model';
+import { kindsText } from './slotNames';
 
 /** The trial that the whole view is of; null for that of an experiment. */
 export function shownTrial(view: ExperimentView): Trial | null {
@@ -173,9 +174,17 @@ function othersText(trials: readonly number[]): string {
   return `; so did trial${before.length > 0 ? 's' : ''} ${names}`;
 }
 
-/** `on 2 slots`; empty for a trial that holds one, or none at the moment. */
-export function slotsText({ slots }: Trial): string {
-  return slots && slots.length > 1 ? `on ${slots.length} slots` : '';
+/** `on 2 slots: NVIDIA H100 (80.0 GB)`; empty for a trial that holds none at the moment, or one of which nothing is known. */
+export function slotsText(
+  { slots = [] }: Trial,
+  experiment: ExperimentView['experiment'] = null
+): string {
+  const names = experiment?.devices ?? {};
+  const kinds = kindsText(slots.map(slot => names[slot] ?? '').filter(Boolean));
+  if (slots.length < 2) {
+    return kinds && `on ${kinds}`;
+  }
+  return `on ${slots.length} slots${kinds && `: ${kinds}`}`;
 }
 
 /** `worker 1` where processes have roles, else `rank 1`; empty where there is one process only. */

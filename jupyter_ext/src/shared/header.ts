@@ -330,7 +330,9 @@ function factsOf(
   ) {
     facts.push(`about ${formatDuration(experiment.seconds_left)} left`);
   }
-  facts.push(...(trial ? trialFacts(trial) : searchFacts(view, experiment)));
+  facts.push(
+    ...(trial ? trialFacts(trial, experiment) : searchFacts(view, experiment))
+  );
   const best = trial ? trial.best_validation : experiment.best_validation;
   if (best !== null) {
     facts.push(
@@ -355,7 +357,7 @@ function searchFacts(
 ): string[] {
   const only = view.trials.length === 1 ? view.trials[0] : undefined;
   if (only && experiment.trials <= 1) {
-    return trialFacts(only);
+    return trialFacts(only, experiment);
   }
   const { searcher } = experiment.config as { searcher?: { name?: unknown } };
   const name =
@@ -369,13 +371,16 @@ function searchFacts(
   return [`${name}${done}${failed}${stopped}`];
 }
 
-function trialFacts(trial: Trial): string[] {
+function trialFacts(
+  trial: Trial,
+  experiment: ExperimentView['experiment']
+): string[] {
   const facts = [
     `batch ${trial.batches.toLocaleString('en')} of ${trial.target_batches.toLocaleString('en')}`
   ];
   const hparams = formatHparams(trial.hparams);
   const short = hparams.length <= 80 ? hparams : '';
-  return [...facts, slotsText(trial), short].filter(Boolean);
+  return [...facts, slotsText(trial, experiment), short].filter(Boolean);
 }
 
 function whose(view: ExperimentView): string {

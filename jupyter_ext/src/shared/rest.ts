@@ -1319,7 +1319,7 @@ export interface components {
     };
     /**
      * ExperimentDetail
-     * @description An experiment with its capture report.
+     * @description An experiment with its capture report. `devices` has the model and memory of the GPUs of its master, by slot.
      */
     ExperimentDetail: {
       /** Best Validation */
@@ -1332,6 +1332,10 @@ export interface components {
       };
       /** Created */
       created: string;
+      /** Devices */
+      devices?: {
+        [key: string]: string;
+      };
       /** Ended */
       ended: string | null;
       error: components['schemas']['UserErrorInfo'] | null;

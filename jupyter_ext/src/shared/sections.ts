@@ -82,7 +82,7 @@ export class TrialsSection {
         text: trial =>
           [
             state(trial).word,
-            slotsText(trial),
+            slotsText(trial, this._experiment),
             restartsText(trial),
             trial.notice
           ]

@@ -292,6 +292,16 @@ describe('the choice', () => {
     expect(described?.textContent).toContain('at most 2');
   });
 
+  it('says what the slots are', () => {
+    const known: DialogEvent = {
+      type: 'slots-known',
+      slots: 2,
+      kinds: 'NVIDIA H100 (80.0 GB)'
+    };
+    const { texts } = shown(inspected(), known);
+    expect(texts('.det-Choice-hint')).toEqual(['of 2: NVIDIA H100 (80.0 GB)']);
+  });
+
   it('leaves alone what is being typed', () => {
     const { input, show, model } = shown(inspected());
     const field = input('[type=number]');

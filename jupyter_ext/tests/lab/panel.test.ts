@@ -329,6 +329,10 @@ describe('the screen', () => {
     expect(headerText(listView(), { busy: 1, all: 2 })).toBe(
       'Master running · 1 of 2 slots busy'
     );
+    const gpus = 'NVIDIA H100 (80.0 GB)';
+    expect(headerText(listView(), { busy: 1, all: 2, gpus })).toBe(
+      'Master running · 1 of 2 slots busy · NVIDIA H100 (80.0 GB)'
+    );
     expect(headerText(listView(), null)).toBe('Master running');
     const idle = { busy: 0, all: 2 };
     const running = listView({ experiments: [experiment()] });
@@ -388,7 +392,7 @@ describe('the slots', () => {
     );
     await changed;
     expect(asked).toEqual(['master/master']);
-    expect(slots.found).toEqual({ busy: 1, all: 2 });
+    expect(slots.found).toMatchObject({ busy: 1, all: 2 });
     slots.follow(listView({ connection: LOST }), true);
   });
 

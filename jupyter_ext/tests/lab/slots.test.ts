@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { slotsKey, SlotsWatch } from '../../src/lab/panel/slots';
+import { slotsKey, slotsOf, SlotsWatch } from '../../src/lab/panel/slots';
 import { AWAY, held, ScriptedTransport } from '../shared/scriptedTransport';
 import { experiment, listView } from './facts';
 
@@ -36,13 +36,36 @@ describe('the slots', () => {
     const { transport, slots, changed } = watch();
     slots.follow(running, true);
     await settle();
-    expect(slots.found).toEqual({ busy: 1, all: 2 });
+    expect(slots.found).toMatchObject({ busy: 1, all: 2 });
     transport.answers.set(MASTER, { slots: [{ trial_id: null }, {}] });
     await vi.advanceTimersByTimeAsync(4000);
-    expect(slots.found).toEqual({ busy: 0, all: 2 });
+    expect(slots.found).toMatchObject({ busy: 0, all: 2 });
     expect(changed).toHaveBeenCalledTimes(2);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(transport.requests).toHaveLength(2);
+  });
+
+  it('are told by the model and memory of the GPUs', () => {
+    const gpu = (id: string, change = {}) => ({
+      id,
+      device: 'cuda' as const,
+      name: 'NVIDIA H100',
+      memory: 80e9,
+      trial_id: null,
+      ...change
+    });
+    const other = { name: 'NVIDIA A100', memory: 40e9, trial_id: 7 };
+    expect(slotsOf([gpu('cuda:0'), gpu('cuda:1', other)])).toEqual({
+      busy: 1,
+      all: 2,
+      gpus: '1 NVIDIA H100 (80.0 GB), 1 NVIDIA A100 (40.0 GB)',
+      lines:
+        'cuda:0: NVIDIA H100 (80.0 GB), free\ncuda:1: NVIDIA A100 (40.0 GB), trial 7'
+    });
+    const unknown = gpu('cuda:3', { name: '', memory: null });
+    expect(slotsOf([unknown]).gpus).toBe('GPU');
+    const cpu = { ...unknown, id: 'cpu:0', device: 'cpu' as const };
+    expect(slotsOf([cpu])).toMatchObject({ all: 1, gpus: '', lines: '' });
   });
 
   it('are asked for once while the same things run', async () => {
@@ -82,7 +105,7 @@ describe('the slots', () => {
     expect(transport.requests).toHaveLength(1);
     answer.release({ slots: [] });
     await settle();
-    expect(slots.found).toEqual({ busy: 0, all: 0 });
+    expect(slots.found).toMatchObject({ busy: 0, all: 0 });
     slots.follow(two, true);
     expect(transport.requests).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(4000);

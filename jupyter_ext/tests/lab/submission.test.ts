@@ -158,12 +158,14 @@ interface Request {
 }
 
 /** A server whose answers are given one by one; an `Error` refuses. */
+const SLOT = { device: 'cuda', name: 'Fake', memory: 8e9 };
+
 function controller(...answers: unknown[]) {
   const requests: Request[] = [];
   const models: DialogModel[] = [];
   const ran: Inspection['here'][] = [];
   const transport = {
-    get: () => Promise.resolve({ slots: [{}, {}] }),
+    get: () => Promise.resolve({ slots: [SLOT, SLOT] }),
     post: (path: string, body: DocumentBody, signal: AbortSignal) => {
       requests.push({ path, body });
       const answer = answers.shift();
@@ -201,7 +203,11 @@ describe('submitting', () => {
       models
     } = controller(inspection(), SUBMITTED);
     await dialog.begin();
-    expect(dialog.model).toMatchObject({ phase: 'ready', slotsOffered: 2 });
+    expect(dialog.model).toMatchObject({
+      phase: 'ready',
+      slotsOffered: 2,
+      slotKinds: 'Fake (8.0 GB)'
+    });
     dialog.take({ type: 'chosen', choice: { slots: 1, test: true } });
     expect(await dialog.submit()).toEqual({
       kind: 'submitted',

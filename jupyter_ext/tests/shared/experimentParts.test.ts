@@ -50,6 +50,28 @@ describe('the parts', () => {
     expect(empty()).toBe(TEXTS.noCurves);
   });
 
+  it('say on which GPUs a trial runs, where they are known', () => {
+    const h100 = 'NVIDIA H100 (80.0 GB)';
+    const { text, root } = shown({
+      experiment: detail({
+        trials: 2,
+        devices: { 'cuda:0': h100, 'cuda:1': h100 }
+      }),
+      trials: [
+        trial({ slots: ['cuda:0', 'cuda:1'] }),
+        trial({ id: 4, slots: ['cuda:0'] }),
+        trial({ id: 5, slots: [] })
+      ]
+    });
+    expect(root).toBeDefined();
+    const cells = text('[aria-label=Trials] tbody td').split('|');
+    expect(cells.filter((_, index) => index % 5 === 1)).toEqual([
+      `Running, on 2 slots: ${h100}`,
+      `Running, on ${h100}`,
+      'Running'
+    ]);
+  });
+
   it('list trials with state, batches, restarts and hyperparameters', () => {
     const { text } = shown({
       trials: [

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fake_gpus import make_driver
 
 from det_native.schema.nvml import read_gpus
 
-HERE = Path(__file__).parent
 USED = 60_000_000_000
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a library, and of an ``nvidia-smi`` that lists its GPU."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler here")
-    folder = tmp_path_factory.mktemp("nvml")
-    source, target = HERE / "fake_nvml.c", folder / "libnvidia-ml.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", target, source], check=True)
-    program = folder / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 'GPU 0: Fake H100 (UUID: GPU-fake)'\n")
-    program.chmod(0o755)
-    return folder
+    return make_driver(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture

@@ -69,7 +69,8 @@ def list_experiments(
 def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
     """Return an experiment with its capture report."""
     with service.database.read() as connection:
-        return reply(experiments.get_detail(connection, experiment_id, owner))
+        detail = experiments.get_detail(connection, experiment_id, owner)
+    return reply(detail.model_copy(update={"devices": service.devices}))
 
 
 @router.patch("/{experiment_id}", response_model=Experiment, responses=refusals(400, 404, 409))

@@ -169,6 +169,7 @@ export class ExperimentsPanel extends Widget {
     slots.follow(feed.view, this._presence.seen);
     const master = headerText(feed.view, slots.found);
     setText(this._master, master);
+    this._master.title = slots.found?.lines ?? '';
     this._master.hidden = master === '';
     this._list.setHidden(screen.kind !== 'list');
     this._message.hidden = screen.kind !== 'message';

@@ -3,6 +3,7 @@ import { formatClock } from '../../shared/format';
 import type { ListView } from '../../shared/listFeed';
 import type { Connection, Experiment, MasterStatus } from '../../shared/model';
 import { experimentStateText, masterText, TEXTS } from '../../shared/texts';
+import type { Slots } from './slots';
 
 /** A button of the panel. */
 export type PanelAction = 'start' | 'retry' | 'reload' | 'submit';
@@ -72,7 +73,7 @@ export function screenOf(view: ListView, version: string): Screen {
 /** What the header says of the master in few words; empty where the rest of the panel says it. */
 export function headerText(
   view: ListView,
-  slots: { busy: number; all: number } | null
+  slots: (Pick<Slots, 'busy' | 'all'> & Partial<Slots>) | null
 ): string {
   if (view.connection.kind !== 'live' || view.status === null) {
     return '';
@@ -84,7 +85,8 @@ export function headerText(
   if (slots === null || (runs && slots.busy === 0)) {
     return masterText(view.status).title;
   }
-  return `Master running · ${slots.busy} of ${slots.all} ${slots.all === 1 ? 'slot' : 'slots'} busy`;
+  const busy = `${slots.busy} of ${slots.all} ${slots.all === 1 ? 'slot' : 'slots'} busy`;
+  return ['Master running', busy, slots.gpus].filter(Boolean).join(' · ');
 }
 
 const LOOKING: Message = {

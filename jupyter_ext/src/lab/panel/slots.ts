@@ -1,6 +1,7 @@
 /** How many slots of the master are busy; asked for only while the panel is seen and something has changed. */
 import type { ListView } from '../../shared/listFeed';
-import type { MasterInfo } from '../../shared/model';
+import type { MasterInfo, SlotInfo } from '../../shared/model';
+import { kindsText, slotName } from '../../shared/slotNames';
 import type { Transport } from '../../shared/transport';
 
 /** A worker gives its slot back a moment after its experiment has ended: then it is asked once more. */
@@ -10,6 +11,27 @@ const SETTLED_MILLISECONDS = 4000;
 export interface Slots {
   busy: number;
   all: number;
+  /** What its GPUs are; empty where there are none. */
+  gpus: string;
+  /** A line for each GPU. */
+  lines: string;
+}
+
+/** What is told of the slots of a master. */
+export function slotsOf(slots: readonly SlotInfo[]): Slots {
+  const isHeld = ({ trial_id }: SlotInfo) => typeof trial_id === 'number';
+  const gpus = slots.filter(({ device }) => device === 'cuda');
+  return {
+    busy: slots.filter(isHeld).length,
+    all: slots.length,
+    gpus: kindsText(gpus.map(slotName)),
+    lines: gpus
+      .map(gpu => {
+        const holder = isHeld(gpu) ? `trial ${gpu.trial_id}` : 'free';
+        return `${gpu.id}: ${slotName(gpu)}, ${holder}`;
+      })
+      .join('\n')
+  };
 }
 
 /** What of a list of experiments may change which slots are busy. */
@@ -71,10 +93,7 @@ export class SlotsWatch {
     this._asking = true;
     try {
       const { slots } = await this._transport.get<MasterInfo>('master/master');
-      const busy = slots.filter(
-        slot => typeof slot.trial_id === 'number'
-      ).length;
-      this._found = { busy, all: slots.length };
+      this._found = slotsOf(slots);
     } catch {
       this._found = null; // the list's own stream says what is wrong
     } finally {

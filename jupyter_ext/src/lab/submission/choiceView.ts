@@ -68,7 +68,9 @@ export class ChoiceView {
     this._slots.max =
       model.slotsOffered === null ? '' : String(model.slotsOffered);
     this._slotsOf.textContent =
-      model.slotsOffered === null ? '' : `of ${model.slotsOffered}`;
+      model.slotsOffered === null
+        ? ''
+        : `of ${model.slotsOffered}${model.slotKinds && `: ${model.slotKinds}`}`;
     const problem = slotsProblem(model);
     this._problem.textContent = problem;
     this._problem.hidden = problem === '';

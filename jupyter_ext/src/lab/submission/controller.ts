@@ -1,5 +1,6 @@
 /** Runs the submit dialog: asks, sends, and tells what came of it. Knows no JupyterLab. */
 import type { MasterInfo } from '../../shared/model';
+import { kindsText, slotName } from '../../shared/slotNames';
 import type { Transport } from '../../shared/transport';
 import {
   canSubmit,
@@ -150,7 +151,8 @@ export class SubmitController {
         {},
         this._gone.signal
       );
-      this._apply({ type: 'slots-known', slots: slots.length });
+      const kinds = kindsText(slots.map(slotName));
+      this._apply({ type: 'slots-known', slots: slots.length, kinds });
     } catch {
       // No master yet: any number of slots may be asked for, and the submit starts one.
     }

@@ -21,6 +21,8 @@ export interface DialogModel {
   choice: Choice;
   /** How many slots the master has; null while none runs. */
   slotsOffered: number | null;
+  /** What its slots are: `NVIDIA H100 (80.0 GB)`. */
+  slotKinds: string;
   inspection: Inspection | null;
   refusal: Refusal | null;
 }
@@ -29,7 +31,7 @@ export interface DialogModel {
 export type DialogEvent =
   | { type: 'inspected'; inspection: Inspection }
   | { type: 'refused'; refusal: Refusal }
-  | { type: 'slots-known'; slots: number }
+  | { type: 'slots-known'; slots: number; kinds?: string }
   | { type: 'chosen'; choice: Partial<Choice> }
   | { type: 'retried' }
   | { type: 'reread' }
@@ -42,6 +44,7 @@ export function opened(slotsOffered: number | null = null): DialogModel {
     phase: 'inspecting',
     choice: { place: 'cluster', call: null, slots: null, test: false },
     slotsOffered,
+    slotKinds: '',
     inspection: null,
     refusal: null
   };
@@ -61,7 +64,11 @@ export function next(model: DialogModel, event: DialogEvent): DialogModel {
     case 'refused':
       return { ...model, phase: 'refused', refusal: event.refusal };
     case 'slots-known':
-      return { ...model, slotsOffered: event.slots };
+      return {
+        ...model,
+        slotsOffered: event.slots,
+        slotKinds: event.kinds ?? ''
+      };
     case 'chosen':
       return {
         ...reconsidered(model),
