@@ -6,7 +6,7 @@ import ipaddress
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
-from det_native.errors import ArgumentError
+from det_native.errors import ArgumentError, DetError
 
 #: What is asked of a machine behind SSH: its master, the same and started if need be, or to end it (and its workers).
 Verb = Literal["find", "start", "stop", "kill"]
@@ -27,6 +27,9 @@ class Route(Protocol):
 
     def doubt(self) -> None:
         """Take note that no answer came from that address."""
+
+    def cut(self, reason: str) -> DetError:
+        """Take note that a connection broke while something came over it; return the error to raise."""
 
 
 def normal_url(url: str) -> str:

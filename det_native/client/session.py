@@ -195,7 +195,8 @@ class Session:
         try:
             yield response
         except requests.RequestException as error:
-            self._doubt_way(error)
+            if self.route is not None:  # who reads a stream goes on by itself, once there is a way again
+                raise self.route.cut(_root_cause(error)) from error
             raise self._unreachable(error) from error
         finally:
             response.close()

@@ -21,6 +21,7 @@ from det_native.client.session import Session
 from det_native.errors import (
     ArgumentError,
     AuthenticationError,
+    DetError,
     FencedError,
     MasterUnreachableError,
     NotFoundError,
@@ -40,6 +41,7 @@ class Server:
     answers: list[tuple[int, Any]] = field(default_factory=list)
     requests: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
     connections: set[int] = field(default_factory=set)
+    missing: int = 0  # bytes that are promised and never come
 
     def answer(self, status: int, body: Any = None) -> None:
         """Have the next request answered so."""
@@ -73,9 +75,10 @@ def server() -> Iterator[Server]:
             self.send_response(status)
             if status in (301, 307):
                 self.send_header("Location", "http://127.0.0.1:1/elsewhere")
-            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Length", str(len(content) + state.missing))
             self.end_headers()
             self.wfile.write(content)
+            self.close_connection = bool(state.missing)
 
         do_GET = do_POST = do_DELETE = _answer  # noqa: N815 - names that http.server calls
 
@@ -246,6 +249,41 @@ def test_a_stream_is_read_as_it_comes_and_a_break_is_told(server: Server, sessio
     server.answer(404, {"error": "no such experiment"})
     with pytest.raises(NotFoundError, match="no such experiment"), session.stream("/events", experiment_id=2):
         pass
+
+
+class Away:
+    """A way that is mended by itself, as one behind SSH is."""
+
+    name, patience = "ssh://box", 1.0
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.reasons: list[str] = []
+
+    def address(self) -> tuple[str, str]:
+        """Return the address and the token."""
+        return self.url, TOKEN
+
+    def doubt(self) -> None:
+        """Take note of nothing."""
+
+    def cut(self, reason: str) -> DetError:
+        """Keep the reason."""
+        self.reasons.append(reason)
+        return MasterUnreachableError("Out of touch with ssh://box since 14:03:00.")
+
+
+def test_a_stream_that_breaks_on_a_way_that_is_mended_says_since_when(server: Server) -> None:
+    server.answer(200, b"data: 1\n\n")
+    server.missing = 7
+    route = Away(server.url)
+    with (
+        contextlib.closing(Session(server.url, TOKEN, route=route)) as session,
+        pytest.raises(MasterUnreachableError, match="Out of touch with ssh://box since 14:03:00"),
+        session.stream("/events") as response,
+    ):
+        list(response.iter_lines())
+    assert route.reasons
 
 
 def test_something_else_at_the_address_is_no_master(server: Server, session: Session) -> None:

@@ -297,6 +297,11 @@ class Kernel:
         """Wait until a cell that runs shows `piece` in whatever way, by a widget too."""
         next(content for _, content in self._messages(begun) if piece in begun.text or piece in str(content))
 
+    def says(self, begun: Executed, piece: str) -> None:
+        """Wait until a cell that runs has written `piece` below itself; what widgets show is no matter."""
+        if piece not in begun.text:
+            next(content for _, content in self._messages(begun) if piece in begun.text)
+
     def finish(self, begun: Executed, *, fails: bool = False) -> Executed:
         """Wait for the end of a cell."""
         next(content for kind, content in self._messages(begun) if content.get("execution_state") == "idle")

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -229,6 +230,32 @@ def test_a_cut_in_mid_download_goes_on_where_it_was(
     for file in manifest["files"]:
         assert hashlib.sha256((folder / file["path"]).read_bytes()).hexdigest() == file["sha256"]
     assert not list(folder.rglob("*.part"))
+
+
+@pytest.mark.long
+def test_a_line_that_goes_silent_is_told_and_made_anew(laptop: Laptop, kernel: Kernel, gate: Gate) -> None:
+    number = kernel.submit(create(stops="4", port=gate.port))
+    visitor = gate.next()
+    waiting = kernel.begin("experiment.wait(show='none')")
+    with EventFeed(laptop.attach(number).source, number) as feed:
+        assert feed.next(PATIENCE) is not None
+    frozen = laptop.machine.serving()
+    laptop.machine.freeze()
+    laptop.machine.listen(signal.SIGSTOP)  # nor does anything answer: the line is there, and nobody at its end
+    try:
+        kernel.says(waiting, f"Out of touch with {laptop.machine.address} since ")
+        laptop.machine.listen(signal.SIGCONT)
+        kernel.says(waiting, "In touch again.")
+        visitor.go()
+        kernel.finish(waiting)
+    finally:
+        laptop.machine.listen(signal.SIGCONT)
+        for process in frozen:  # they have never noticed
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+    experiment = laptop.attach(number)
+    assert experiment.state is ExperimentState.COMPLETED
+    assert_complete_rows(experiment, BATCHES)
 
 
 def cut_while_moving(machine: SshMachine, amount: int = 5_000_000) -> None:

@@ -289,3 +289,14 @@ class Route:
     def doubt(self) -> None:
         """Have the connection looked at before it is used again: a request has failed."""
         self._doubted = True
+
+    def cut(self, reason: str) -> DetError:
+        """Have the connection looked at before it is used again, and return the error that says since when.
+
+        Parameters
+        ----------
+        reason : str
+            Why nothing more came.
+        """
+        self.doubt()
+        return self._dated(MasterUnreachableError(f"The connection broke off ({reason})."))

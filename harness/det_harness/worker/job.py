@@ -10,8 +10,8 @@ import logging
 import sys
 from pathlib import Path
 
-from det_harness.frameworks.tf_estimator.network import get_rights, has_own_network
 from det_harness.ranks.gang import run_folder
+from det_harness.ranks.own_network import get_rights, has_own_network
 from det_harness.worker.attempt import EXIT_DONE, TrialRun, write_atomically
 from det_native.schema.job import CheckJob, TrialJob
 

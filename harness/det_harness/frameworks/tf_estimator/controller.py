@@ -11,10 +11,10 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.tf_estimator import model_dir
-from det_harness.frameworks.tf_estimator.exchange import wait_until
 from det_harness.frameworks.tf_estimator.following import Follower
 from det_harness.frameworks.tf_estimator.joining import InRole
 from det_harness.frameworks.tf_estimator.observing import ActivityHook, EvaluationListener, SavingListener, StepHook
+from det_harness.ranks.exchange import wait_until
 from det_harness.trial import activity
 from det_harness.trial.services import Outcome, Services
 from det_native.errors import InvalidDataError, RankLostError, TrialDefinitionError

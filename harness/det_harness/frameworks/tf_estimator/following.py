@@ -16,9 +16,9 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.tf_estimator import model_dir
-from det_harness.frameworks.tf_estimator.exchange import wait_until
 from det_harness.frameworks.tf_estimator.joining import InRole
 from det_harness.frameworks.tf_estimator.observing import ActivityHook, EvaluationListener
+from det_harness.ranks.exchange import wait_until
 from det_harness.trial.services import Outcome, Services
 from det_native.estimator.roles.call import UnchangedCall
 from det_native.estimator.roles.entry import tensorflows_own

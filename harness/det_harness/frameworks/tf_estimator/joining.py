@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from det_harness.frameworks.tf_estimator.exchange import Exchange
-from det_harness.frameworks.tf_estimator.network import enter_network, has_own_network
 from det_harness.ranks.communicator import Communicator, OneProcess
+from det_harness.ranks.exchange import Exchange
 from det_harness.ranks.meeting import LOOPBACK, variables
+from det_harness.ranks.own_network import enter_network, has_own_network
 from det_native.schema.job import Gang
 from det_native.schema.roles import Role, roles_of
 

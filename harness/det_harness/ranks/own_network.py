@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from det_harness.frameworks.tf_estimator.exchange import Exchange
+from det_harness.ranks.exchange import Exchange
 from det_native.errors import UnsupportedFeatureError
 from det_native.schema.job import Gang
 from det_native.schema.namespaces import begin_network, begin_user, enter_network_of, enter_user_of
