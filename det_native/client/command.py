@@ -221,8 +221,8 @@ def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOpti
 
         if context.obj:
             raise click.UsageError("the log of a master on another machine is read there")
-        if wanted.level or wanted.grep or wanted.times:
-            raise click.UsageError("--level, --grep and --times are for the logs of experiments and trials.")
+        if wanted.level or wanted.grep or wanted.times or wanted.head:
+            raise click.UsageError("--level, --grep, --times and --head are for the logs of experiments and trials.")
         following.print_file(Home.default().log, wanted.lines or 200, follow=wanted.follow)
         return
     from det_native.client.run_commands import print_logs

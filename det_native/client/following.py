@@ -77,7 +77,9 @@ def print_logs(source: Source, experiment_id: int | str, trial_id: int | None, w
         after |= {line.trial_id: line.id for line in new}
         new.sort(key=lambda line: line.id)
         new = chosen.wanted(new)
-        for line in new[-wanted.lines :] if first and wanted.lines else new:
+        if first:
+            new = new[-wanted.lines :] if wanted.lines else new[: wanted.head]
+        for line in new:
             time_of = f"{line.time} " if wanted.times else ""
             click.echo(time_of + shown(line, of_several=len(trials) > 1))
         first = False

@@ -12,20 +12,27 @@ import click
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What of a log is printed: the last `lines`, of at least a level, with a pattern; with times; as it grows."""
+    """What of a log is printed: the last `lines` or the first `head`, of a level, with a pattern; as it grows."""
 
     lines: int | None = None
     follow: bool = False
     level: str | None = None
     grep: str | None = None
     times: bool = False
+    head: int | None = None
 
 
 _OPTIONS = (
     click.option("-f", "--follow", is_flag=True, help="Go on as more is written."),
     click.option(
-        "-n", "--lines", type=click.IntRange(1), help="The last lines only; of the master's log 200 by default."
+        "-n",
+        "--lines",
+        "--tail",
+        "lines",
+        type=click.IntRange(1),
+        help="The last lines only; of the master's log 200 by default.",
     ),
+    click.option("--head", type=click.IntRange(1), help="The first lines only."),
     click.option(
         "--level",
         type=click.Choice(["debug", "info", "warning", "error", "critical"], case_sensitive=False),
@@ -41,9 +48,18 @@ def takes_log_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def called(
-        *arguments: Any, follow: bool, lines: int | None, level: str, grep: str, times: bool, **more: Any
+        *arguments: Any,
+        follow: bool,
+        lines: int | None,
+        level: str,
+        grep: str,
+        times: bool,
+        head: int | None,
+        **more: Any,
     ) -> None:
-        command(*arguments, wanted=LogOptions(lines, follow, level, grep, times), **more)
+        if head is not None and (follow or lines is not None):
+            raise click.UsageError("--head goes with neither --follow nor --lines.")
+        command(*arguments, wanted=LogOptions(lines, follow, level, grep, times, head), **more)
 
     made: Callable[..., None] = called
     for option in reversed(_OPTIONS):

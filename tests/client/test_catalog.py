@@ -103,7 +103,9 @@ def test_the_command_line_prints_the_logs_of_local_runs() -> None:
     assert len(both.splitlines()) == 6
     assert run("logs", "local-1").output == both
     assert run("trial", "logs", "local-1/2", "-n", "1").output == "2 says 2\n"
-    assert run("logs", "--trial", "local-1/2", "-n", "1").output == "2 says 2\n"
+    assert run("logs", "--trial", "local-1/2", "--tail", "1").output == "2 says 2\n"
+    assert run("trial", "logs", "local-1/2", "--head", "1").output == "2 says 0\n"
+    assert "--head goes with neither" in run("trial", "logs", "local-1/2", "--head", "1", "-f").output
 
 
 @pytest.mark.parametrize(
