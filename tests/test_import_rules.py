@@ -64,6 +64,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.local",
         "det_native.proof",
         "det_native.schema",
+        "det_native.search",
         "det_native.runtime",
         "det_native.trial",
     },

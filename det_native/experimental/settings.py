@@ -220,11 +220,6 @@ def check_supported(
     one_trial = settings.place.test or (settings.place.local and not searches)
     if one_trial:
         config = config.model_copy(update={"searcher": SingleSearcher(metric=config.searcher.metric)})
-    elif settings.place.local and config.searcher.name not in ("single", "random", "grid"):
-        raise UnsupportedFeatureError(
-            f"searcher.name: {config.searcher.name} trains many trials beside each other, on the cluster: leave "
-            "local=True out, or use single, random or grid here."
-        )
     refuse_unsupported(config, framework)
     if settings.place.local and not settings.place.test:
         check_network(config)

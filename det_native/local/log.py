@@ -24,7 +24,7 @@ LONGEST_LINE = 16_384
 NAME = "log.jsonl"
 OLDER_NAME = "log.1.jsonl"
 
-# Lines of all trials of an experiment in one order: they run one after the other.
+# Lines of all trials of an experiment in one order. A trial that its search trains on counts on from its last line.
 _TRIALS_LINES = 10**9
 
 # Colours and movements of a terminal's cursor.
@@ -55,7 +55,7 @@ class LogWriter:
         self._limit = limit // 2
         self._lock = threading.Lock()
         self._pid = os.getpid()
-        self._last = trial_id * _TRIALS_LINES
+        self._last = max(trial_id * _TRIALS_LINES, _last_number(self._path, self._older))
         self._file: IO[str] | None = None
         self._size = 0
 
@@ -136,6 +136,22 @@ def read_log(folder: Path, after: int = 0, before: int | None = None) -> Iterato
                     break
                 last = line.id
                 yield line
+
+
+def _last_number(*paths: Path) -> int:
+    """Return the id of the last line that is there, 0 if there is none; of the first file that has any."""
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                file.seek(max(path.stat().st_size - 8 * LONGEST_LINE, 0))
+                lines = file.read().split(b"\n")
+        except FileNotFoundError:
+            continue
+        numbers = [_number(line.decode(errors="replace")) for line in lines]
+        found = [number for number in numbers if number is not None]
+        if found:
+            return found[-1]
+    return 0
 
 
 def _opened(path: Path) -> IO[str] | None:

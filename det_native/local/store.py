@@ -230,9 +230,10 @@ class LocalStore:
         """Return a trial's rows of metrics."""
         kept = list(_read_lines(self._of_trial(trial_id, f"{kind}.jsonl"), rest.MetricRow))
         left = self._left(trial_id)
-        return (
-            kept if left is None else max(kept, left.rows[kind], key=len)
-        )  # the processes' own begin at the start too
+        if left is None:
+            return kept
+        rows = {row.batch: row for row in (*kept, *left.rows[kind])}
+        return [rows[batch] for batch in sorted(rows)]
 
     def checkpoints(self, trial_id: int) -> list[rest.Checkpoint]:
         """Return a trial's checkpoints, oldest first; deleted ones included."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from det_native.errors import ArgumentError
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.sampling import explore_hyperparameters, sample_hyperparameters
+from det_native.schema.sampling import explore_hyperparameters, grid_points, sample_hyperparameters
 from det_native.schema.searcher import (
     AdaptiveAshaSearcher,
     AdaptiveSearcher,
@@ -89,6 +89,23 @@ def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None =
                 smaller_is_better=searcher.smaller_is_better,
                 snapshot=snapshot,
             )
+
+
+def planned_trials(config: ExperimentConfig) -> int | None:
+    """Return how many trials a search has; None where what they come to decides it."""
+    match config.searcher:
+        case SingleSearcher():
+            return 1
+        case RandomSearcher(max_trials=trials) | OptunaSearcher(max_trials=trials):
+            return trials
+        case GridSearcher():
+            return len(grid_points(config.hyperparameters))
+        case AsyncHalvingSearcher(max_trials=trials) | AdaptiveAshaSearcher(max_trials=trials):
+            return trials
+        case AdaptiveSimpleSearcher(max_trials=trials):
+            return trials
+        case _:
+            return None
 
 
 StagedConfig = (

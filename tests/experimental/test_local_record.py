@@ -9,7 +9,7 @@ from det_harness.local.report import LocalReporter
 
 from det_native.experimental.local import record as module
 from det_native.experimental.local.record import Record
-from det_native.experimental.local.samples import Sample
+from det_native.experimental.local.samples import Sample, Stage
 from det_native.local.store import LocalStore
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.states import TrialState
@@ -46,7 +46,7 @@ def test_the_time_left_counts_from_the_first_batches_and_not_from_the_imports(
     seconds = 0.0
     monkeypatch.setattr("time.monotonic", lambda: seconds)
     reporter = LocalReporter()
-    record.begin_trial(Sample({}, 1), 100)
+    record.begin_trial(Stage(1, Sample({}, 1)), 100)
     record.follow(reporter)
     store = LocalStore.find("local-1")
     seconds = 60.0  # compiling
@@ -59,7 +59,7 @@ def test_the_time_left_counts_from_the_first_batches_and_not_from_the_imports(
 
 @pytest.mark.parametrize(("state", "progress"), [(TrialState.ERROR, 0.125), (TrialState.COMPLETED, 0.5)])
 def test_progress_is_what_was_done(record: Record, state: TrialState, progress: float) -> None:
-    record.begin_trial(Sample({}, 1), 64)
+    record.begin_trial(Stage(1, Sample({}, 1)), 64)
     reporter = LocalReporter()
     record.follow(reporter)
     record.end_trial(reporter, state, batches=16)

@@ -250,9 +250,6 @@ def test_what_is_no_trial_class_is_refused() -> None:
         det.experimental.create(3, CONFIG, local=True)  # type: ignore[arg-type]
     with pytest.raises(TrialDefinitionError, match="not a subclass"):
         det.experimental.create(dict, CONFIG, local=True)  # type: ignore[arg-type]
-    searcher = {"name": "adaptive_asha", "metric": "error", "max_length": 4, "max_trials": 2}
-    with pytest.raises(UnsupportedFeatureError, match="adaptive_asha"):
-        det.experimental.create(LineTrial, CONFIG | {"searcher": searcher}, local=True)
 
 
 def test_instance_outside_any_run() -> None:

@@ -28,7 +28,7 @@ BATCH_SIZE_2: dict[str, Any] = {"hyperparameters": {"lr": 0.05, "global_batch_si
         ({}, 6),  # 2 epochs of 3 batches, the last of them smaller
         (BATCH_SIZE_2, 10),
         ({"records_per_epoch": 4}, 2),
-        ({"searcher": {"name": "random", "max_trials": 3, "metric": "val_loss", "max_length": {"batches": 4}}}, 4),
+        ({"searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 4}}}, 4),
     ],
 )
 def test_the_loop_is_as_long_as_it_says(changed: dict[str, Any], batches: int) -> None:

@@ -15,6 +15,7 @@ from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm 
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset  # noqa: E402
 
 import det_native as det  # noqa: E402 (after the check for torch)
+from det_native.errors import UnsupportedFeatureError  # noqa: E402
 from det_native.pytorch import PyTorchCallback  # noqa: E402
 from det_native.schema.loading import ConfigurationWarning  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
@@ -206,12 +207,12 @@ def test_the_users_generators_go_on_as_if_nothing_had_been_trained() -> None:
     assert (random.random(), np.random.rand()) == expected
 
 
-def test_here_a_search_is_one_trial_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_needs_the_code_of_the_program() -> None:
     config = CONFIG | {
         "searcher": {"name": "random", "metric": "val_loss", "max_trials": 3},
         "hyperparameters": {"lr": det.Log(-3, -1)},
     }
-    line = Line(config)
-    experiment = line.fit()
-    assert "here, fit() trains the model as it was built" in capsys.readouterr().out
-    assert [trial.hparams["lr"] for trial in experiment.trials] == [line.context.get_hparam("lr")]
+    with pytest.raises(UnsupportedFeatureError, match=r"searcher\.name: random trains .* could not be captured"):
+        Line(config).fit()
+    experiment = Line(config, test=True).fit()
+    assert [trial.hparams["lr"] for trial in experiment.trials] == [0.06009449379041913]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,7 +19,7 @@ from det_native.experimental.local.own_processes import ProcessFailedError, trai
 from det_native.experimental.local.program import keep_program
 from det_native.experimental.local.progress import Progress
 from det_native.experimental.local.record import Record
-from det_native.experimental.local.samples import Sample
+from det_native.experimental.local.samples import Sample, Stage
 from det_native.experimental.settings import Settings
 from det_native.frameworks import get_framework
 from det_native.local.log import LogWriter
@@ -27,9 +27,11 @@ from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.job import WarmStartSource
 from det_native.schema.lengths import UNTOLD
-from det_native.schema.manifests import CallKind, Framework
+from det_native.schema.manifests import CallKind, CheckpointManifest, Framework
 from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
+from det_native.schema.stage_words import begins_with, trained_on
 from det_native.schema.states import ExperimentState, TrialState
 
 if TYPE_CHECKING:
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
 
 
-# A trial that has begun: as it is recorded, what its reports go to, and its log.
-_Begun: TypeAlias = "tuple[rest.Trial, LocalReporter, LogWriter]"
+# A trial that has begun: as it is recorded, what is asked of it, what its reports go to, and its log.
+_Begun: TypeAlias = "tuple[rest.Trial, Stage, LocalReporter, LogWriter]"
 
 
 class LocalExperiment:
@@ -105,11 +107,26 @@ class LocalExperiment:
         """Whether a live view shows it, which leaves nothing to say for bars and for lines between trials."""
         return self._settings.show == "view" and not self._settings.place.test and in_notebook()
 
+    @property
+    def record(self) -> Record:
+        """What is kept of it and its trials."""
+        return self._record
+
     @contextmanager
-    def running(self, planned: int = 1) -> Iterator[None]:
-        """Keep the record up to date around the trials, which run in the context directory."""
+    def running(
+        self, planned: int | None = 1, share_done: Callable[[Mapping[int, float]], float] | None = None
+    ) -> Iterator[None]:
+        """Keep the record up to date around the trials, which run in the context directory.
+
+        Parameters
+        ----------
+        planned : int or None
+            How many trials there will be; None where what they come to decides it.
+        share_done : callable, optional
+            See ``Record.begin()``.
+        """
         with self._store.lock:
-            self._record.begin(planned)
+            self._record.begin(planned, share_done)
             if self.in_view:
                 rendering.current().follow(self.handle, "view")
             try:
@@ -139,52 +156,73 @@ class LocalExperiment:
         steps : int, optional
             Batches of an epoch, where the data tell them.
         """
+        return self.run_stage(Stage(1, sample), steps, alone=True)
+
+    def run_stage(self, stage: Stage, steps: int | None = None, *, alone: bool = False) -> Any:
+        """Run one trial to the end of what is asked of it now; see :meth:`run_trial`.
+
+        One that is `alone` is the training of the objects that the user has here, wherever it is done.
+        """
         from det_harness.frameworks.base import harness_of
         from det_harness.trial.services import OwnProcessNeededError
 
         harness = harness_of(self._framework)
-        with self._recorded(sample, steps) as begun:
+        with self._recorded(stage, steps) as begun:
             if not self.in_processes:
                 try:
-                    return self._run_here(sample, begun, harness)
+                    return self._run_here(begun, harness)
                 except OwnProcessNeededError as need:
                     # The trials that follow do the same: they need not be tried here first.
                     self._needs_processes = True
                     print(f"{need}: the trial starts over in a process of its own.")
-            self._run_in_processes(begun, harness)
+            last = self._run_in_processes(begun)
+            if last is not None and alone and not isinstance(self._payload, type):
+                harness.bring_back(self._payload, last)
         return self.handle
 
-    def _run_here(self, sample: Sample, begun: _Begun, harness: FrameworkHarness) -> Any:
-        with self._run_of(sample, begun) as run:
+    def _run_here(self, begun: _Begun, harness: FrameworkHarness) -> Any:
+        with self._run_of(begun) as run:
             run.outcome = harness.controller(self._payload, run.services).run()
         return run.outcome.result
 
-    def _run_in_processes(self, begun: _Begun, harness: FrameworkHarness) -> None:
-        trial, reporter, log = begun
+    def _run_in_processes(self, begun: _Begun) -> Path | None:
+        """Run a trial in processes of its own; return where its last checkpoint lies."""
+        trial, stage, reporter, log = begun
         test = self._settings.place.test
-        state, batches = train_in_processes(self._store, trial, self._complete, reporter, log, test=test)
-        if reporter.checkpoints and not isinstance(self._payload, type):
-            # After fit() or train() the user's own objects are trained, wherever that was done.
-            harness.bring_back(self._payload, Path(reporter.checkpoints[-1][0]))
+        state, batches = train_in_processes(
+            self._store,
+            trial,
+            self._complete,
+            reporter,
+            log,
+            test=test,
+            stage=stage.length,
+            resume=self._resume(stage, reporter),
+            warm_start=self._weights(stage),
+        )
         self._record.end_trial(reporter, state, batches=batches)
+        return Path(reporter.checkpoints[-1][0]) if reporter.checkpoints else None
 
     @contextmanager
     def trial(self, sample: Sample, steps: int | None = None) -> Iterator[LocalRun]:
         """Record the trial that is run in the block, in this process, which has to say its outcome."""
-        with self._recorded(sample, steps) as begun, self._run_of(sample, begun) as run:
+        with self._recorded(Stage(1, sample), steps) as begun, self._run_of(begun) as run:
             yield run
 
     @contextmanager
-    def _run_of(self, sample: Sample, begun: _Begun) -> Iterator[LocalRun]:
+    def _run_of(self, begun: _Begun) -> Iterator[LocalRun]:
         from det_harness.local.run import local_run
 
-        trial, reporter, log = begun
+        trial, stage, reporter, log = begun
         with (
             copied_output(log),
             local_run(
                 config=self._config,
-                hparams=sample.hparams,
-                trial_seed=sample.seed,
+                hparams=stage.sample.hparams,
+                trial_seed=stage.sample.seed,
+                stage=_written(stage),
+                resume=self._resume(stage, reporter),
+                warm_start=self._weights(stage),
                 directory=self._files(trial.id),
                 framework=self._framework,
                 test=self._settings.place.test,
@@ -196,14 +234,16 @@ class LocalExperiment:
         self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
 
     @contextmanager
-    def _recorded(self, sample: Sample, steps: int | None) -> Iterator[_Begun]:
+    def _recorded(self, stage: Stage, steps: int | None) -> Iterator[_Begun]:
         """Begin a trial and show how far it is; an exception of the block ends it, else the block does."""
         from det_harness.local.report import LocalReporter
 
-        trial = self._record.begin_trial(sample, self._length(sample, steps))
+        weights = self._weights(stage)
+        warm_start = None if weights is None else weights.manifest.uuid
+        trial = self._record.begin_trial(stage, self._length(stage, steps), warm_start)
         quiet = self.in_view or self._settings.show == "none"
-        if self._record.planned > 1 and not quiet:
-            print(f"Trial {trial.id} of {self._record.planned}: {sample.hparams}")
+        if self._record.planned != 1 and not quiet:
+            print(self._announced(trial, stage))
         searcher = self._config["searcher"]
         own_bar = get_framework(self._framework).own_progress
         progress = None if self._settings.place.test or own_bar or quiet else Progress(trial, searcher["metric"] or "")
@@ -212,14 +252,19 @@ class LocalExperiment:
             smaller_is_better=searcher["smaller_is_better"],
             observe=progress.observe if progress else None,
         )
+        if stage.goes_on:
+            checkpoints = [(one.location, one.manifest) for one in self._store.checkpoints(trial.id)]
+            training, validation = (self._store.rows(trial.id, kind) for kind in ("training", "validation"))
+            reporter.take_up(training, validation, checkpoints)
         self._record.follow(reporter)
         try:
             with progress or nullcontext(), self._log(trial) as log:
-                yield trial, reporter, log
+                self._log_stage(stage, weights, log)
+                yield trial, stage, reporter, log
         except BaseException as error:
             if is_out_of_memory(error):
                 error.add_note(
-                    memory_advice(self._environment(sample).batch_size, self._complete.resources.slots_per_trial)
+                    memory_advice(self._environment(stage).batch_size, self._complete.resources.slots_per_trial)
                 )
             self._record.end_trial(reporter, TrialState.ERROR, describe(error))
             raise
@@ -230,16 +275,50 @@ class LocalExperiment:
         with closing(log):
             yield log
 
-    def _length(self, sample: Sample, steps: int | None) -> int:
+    def _announced(self, trial: rest.Trial, stage: Stage) -> str:
+        """Return the line between two trials."""
+        if stage.goes_on:
+            return f"Trial {trial.id} goes on, to batch {trial.target_batches}."
+        of = "" if self._record.planned is None else f" of {self._record.planned}"
+        return f"Trial {trial.id}{of}: {trial.hparams}"
+
+    def _log_stage(self, stage: Stage, weights: WarmStartSource | None, log: LogWriter) -> None:
+        """Tell the trial's log what the search asks of it, as a master does."""
+        if stage.goes_on and stage.length is not None:
+            log.write(trained_on(stage.length), "system")
+        if weights is not None:
+            log.write(begins_with(stage.parent, weights.manifest), "system")
+
+    def _resume(self, stage: Stage, reporter: LocalReporter) -> CheckpointManifest | None:
+        """Return the checkpoint where a trial goes on."""
+        return reporter.checkpoints[-1][1] if stage.goes_on and reporter.checkpoints else None
+
+    def _weights(self, stage: Stage) -> WarmStartSource | None:
+        """Return whose weights a new trial begins with."""
+        if stage.parent is None or stage.goes_on:
+            return None
+        found = self._store.checkpoints(stage.parent)
+        if not found:
+            return None
+        return WarmStartSource(checkpoints=str(self._files(stage.parent)), manifest=found[-1].manifest)
+
+    def _length(self, stage: Stage, steps: int | None) -> int:
         from det_harness.trial.lengths import in_whole_epochs, one_of_each, periods_of
 
-        environment = self._environment(sample)
+        environment = self._environment(stage)
         periods = one_of_each() if self._settings.place.test else periods_of(environment)
         length = (periods if steps is None else in_whole_epochs(periods, environment, steps)).length
         return 0 if length == UNTOLD.units else length
 
-    def _environment(self, sample: Sample) -> TrialEnvironment:
-        return TrialEnvironment(config=self._config, hparams=sample.hparams, trial_seed=sample.seed)
+    def _environment(self, stage: Stage) -> TrialEnvironment:
+        hparams, seed = stage.sample
+        return TrialEnvironment(config=self._config, hparams=hparams, trial_seed=seed, stage=_written(stage))
+
+    def last_value(self, trial_id: int) -> float | None:
+        """Return the metric that trials are compared by at a trial's last validation; None if it has none."""
+        metric = self._record.metric
+        found = [row.metrics[metric] for row in self._store.rows(trial_id, "validation") if metric in row.metrics]
+        return float(found[-1]) if found else None
 
     def folder_of(self, checkpoint: Checkpoint) -> Path:
         """Return where the files of a checkpoint of its lie."""
@@ -249,6 +328,10 @@ class LocalExperiment:
         folder = self._store.trial_folder(trial_id) / "files"
         folder.mkdir(exist_ok=True)
         return folder
+
+
+def _written(stage: Stage) -> dict[str, int] | None:
+    return None if stage.length is None else stage.length.model_dump()
 
 
 def _loader(

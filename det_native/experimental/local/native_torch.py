@@ -11,8 +11,10 @@ from det_native.client.handles import Experiment
 from det_native.errors import of_the_users
 from det_native.experimental import document_place
 from det_native.experimental.cell_end import at_the_end
+from det_native.experimental.local.calls import after_search, search_of
 from det_native.experimental.local.experiment import LocalExperiment
-from det_native.experimental.local.samples import Sample, config_of_one_trial, sample_of_call
+from det_native.experimental.local.samples import Sample, config_of_call, sample_of_call, searches
+from det_native.experimental.local.search import LocalSearch
 from det_native.experimental.proof import note_trained
 from det_native.experimental.settings import Settings
 from det_native.schema.environment import Ranks
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 _ELSEWHERE = (
     "context.train(): the body of this loop has run in processes of its own. Here it had no batches: its variables are "
     "as they were; the wrapped models are trained."
+)
+_SEARCHED = (
+    "context.train(): the body of this loop runs in a process of its own for each trial of the search; here it has no "
+    "batches."
 )
 
 
@@ -42,7 +48,9 @@ def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Exper
     settings : Settings
     origin : Origin
     """
-    experiment, sample, steps = _begun(call, settings, origin)
+    experiment, sample, steps, search = _begun(call, settings, origin)
+    if search is not None:
+        return after_search(search.run(experiment, steps), call.kind)
     with experiment.running():
         experiment.run_trial(sample, steps)
     return experiment.handle
@@ -68,7 +76,12 @@ def _batches(call: TorchCall, settings: Settings, origin: Origin) -> Generator[A
     from det_harness.frameworks.base import harness_of
 
     try:
-        experiment, sample, steps = _begun(call, settings, origin)
+        experiment, sample, steps, search = _begun(call, settings, origin)
+        if search is not None:
+            print(_SEARCHED)
+            after_search(search.run(experiment, steps), call.kind)
+            document_place.done(experiment.handle)
+            return
         with experiment.running():
             if experiment.in_processes:
                 experiment.run_trial(sample, steps)
@@ -102,10 +115,13 @@ def _close_at_the_end(batches: Generator[Any, None, None]) -> None:
     at_the_end(close)
 
 
-def _begun(call: TorchCall, settings: Settings, origin: Origin) -> tuple[LocalExperiment, Sample, int]:
-    """Return the experiment of a call, the sample of its one trial, and the batches of an epoch."""
+def _begun(
+    call: TorchCall, settings: Settings, origin: Origin
+) -> tuple[LocalExperiment, Sample, int, LocalSearch | None]:
+    """Return the experiment of a call, the sample of its one trial, the batches of an epoch, and its search if any."""
     note_trained(call)
-    config = config_of_one_trial(settings, call)
+    config = config_of_call(settings, call)
+    search = search_of(config, settings) if searches(config, settings) else None
     sample = sample_of_call(config, call)
     slots = 1 if config.resources.native_parallel else config.resources.slots_per_trial
     complete = replace(
@@ -113,6 +129,8 @@ def _begun(call: TorchCall, settings: Settings, origin: Origin) -> tuple[LocalEx
     )
     call.check(complete)
     call.context.begin_training(call.kind)
-    experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin, whole_epochs=True)
+    experiment = LocalExperiment(
+        call.kind, call, config, call.framework, settings, origin, whole_epochs=True, in_processes=search is not None
+    )
     call.context.experiment = experiment.handle
-    return experiment, sample, call.steps_per_epoch(complete)
+    return experiment, sample, call.steps_per_epoch(complete), search

@@ -24,8 +24,9 @@ from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.gpus import visible_gpus
-from det_native.schema.job import TrialJob
-from det_native.schema.manifests import Framework
+from det_native.schema.job import TrialJob, WarmStartSource
+from det_native.schema.lengths import Length
+from det_native.schema.manifests import CheckpointManifest, Framework
 from det_native.schema.roles import processes_of, role_title, roles_of
 from det_native.schema.states import ExitReason, TrialState
 from det_native.schema.testing import testing_config
@@ -63,6 +64,9 @@ def train_in_processes(
     log: LogWriter,
     *,
     test: bool,
+    stage: Length | None = None,
+    resume: CheckpointManifest | None = None,
+    warm_start: WarmStartSource | None = None,
 ) -> tuple[TrialState, int]:
     """Train one trial; return its state, which is CANCELED after Ctrl-C, and the batches done.
 
@@ -83,7 +87,14 @@ def train_in_processes(
     from det_harness.local.report import reporting
     from det_harness.local.run import interruptible
 
-    job = _job(store, trial, testing_config(config) if test else config, test=test)
+    job = _job(store, trial, testing_config(config) if test else config, test=test).model_copy(
+        update={
+            "stage": None if stage is None else stage.model_dump(),
+            "resume": resume,
+            "manifests": {manifest.uuid: manifest.sha256 for _, manifest in reporter.checkpoints},
+            "warm_start": warm_start,
+        }
+    )
     size = processes_of(job.config, config.resources.slots_per_trial)
     with interruptible() as interrupted, reporting(reporter, test=test) as told:
         end = run_in_processes(job, size, told, interrupted.is_set, partial(_keep, log, job.config))
@@ -136,6 +147,8 @@ def _job(store: LocalStore, trial: rest.Trial, config: ExperimentConfig, *, test
     if bundle is None:
         framework = store.experiment().framework
         own = f"The framework {framework}" if get_framework(framework).own_process else "This trial"
+        if config.searcher.name != "single":
+            own = f"searcher.name: {config.searcher.name}"
         what = f"resources.slots_per_trial: {slots}" if slots > 1 else own
         raise UnsupportedFeatureError(
             f"{what} trains in processes of its own, which need the code of this program. It could not be captured: "

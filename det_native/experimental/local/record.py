@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from det_native.experimental.local.retention import delete_superfluous
@@ -18,7 +19,7 @@ from det_native.schema.time_left import TimeLeft
 if TYPE_CHECKING:
     from det_harness.local.report import LocalReporter
 
-    from det_native.experimental.local.samples import Sample
+    from det_native.experimental.local.samples import Stage
 
 
 class Record:
@@ -48,7 +49,9 @@ class Record:
         self._store = store
         self._config = config
         self._whole_epochs = whole_epochs
-        self._planned = 1
+        self._planned: int | None = 1
+        self._share_done: Callable[[Mapping[int, float]], float] | None = None
+        self._at = -1
         self._time_left = TimeLeft()
         self._trials: list[rest.Trial] = []
         self._spool: Spool | None = None
@@ -72,44 +75,79 @@ class Record:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the last trial."""
-        return bool(self._trials) and self._trials[-1].state is TrialState.CANCELED
+        """Whether Ctrl-C ended the trial that ran last."""
+        return bool(self._trials) and self._trials[self._at].state is TrialState.CANCELED
 
     @property
-    def planned(self) -> int:
-        """How many trials there will be."""
+    def planned(self) -> int | None:
+        """How many trials there will be; None where what they come to decides it."""
         return self._planned
+
+    @property
+    def smaller_is_better(self) -> bool:
+        """Which values of the metric are better, which the first batch of a training may have told."""
+        return self._detail.smaller_is_better
+
+    @property
+    def metric(self) -> str:
+        """By what trials are compared."""
+        return self._detail.metric
+
+    @property
+    def config(self) -> ExperimentConfig:
+        """The configuration, with the metric."""
+        return self._config
+
+    def trial(self, number: int) -> rest.Trial:
+        """Return a trial as it is now."""
+        return self._trials[number - 1]
 
     @property
     def trained(self) -> bool:
         """Whether there is a batch done."""
         return any(trial.batches for trial in self._trials)
 
-    def begin(self, planned: int) -> None:
-        """Begin the experiment."""
-        self._planned = planned
+    def begin(self, planned: int | None, share_done: Callable[[Mapping[int, float]], float] | None = None) -> None:
+        """Begin the experiment.
+
+        Parameters
+        ----------
+        planned : int or None
+        share_done : callable, optional
+            How much of a search is done, of what share of its training the trial that runs has done, by its number.
+        """
+        self._planned, self._share_done = planned, share_done
         self._store.write_runner(this_process())
         self._store.write_experiment(self._detail)
 
-    def begin_trial(self, sample: Sample, target: int) -> rest.Trial:
-        """Begin the next trial, of so many batches."""
-        trial = trial_row(self._store, len(self._trials) + 1, sample.hparams, sample.seed, target)
-        self._trials.append(trial)
+    def begin_trial(self, stage: Stage, target: int, warm_start: str | None = None) -> rest.Trial:
+        """Begin the next trial, or go on with one, to so many batches; `warm_start` is where its weights are from."""
+        lengths = [] if stage.length is None else [stage.length.units]
+        if stage.goes_on:
+            self._at = stage.trial - 1
+            known = self._trials[self._at]
+            changes = {"state": TrialState.RUNNING, "ended": None, "stages": [*known.stages, *lengths]}
+            trial = known.model_copy(update=changes | {"target_batches": target})
+            self._trials[self._at] = trial
+        else:
+            self._at = len(self._trials)
+            trial = trial_row(self._store, self._at + 1, stage.sample.hparams, stage.sample.seed, target)
+            trial = trial.model_copy(update={"stages": lengths, "warm_start": warm_start})
+            self._trials.append(trial)
         self._store.write_trial(trial)
         self._update()
         return trial
 
     def follow(self, reporter: LocalReporter) -> None:
         """Write from now on what the trial that was begun last reports, until it ends."""
-        self._spool = Spool(self._store, self._trials[-1].id, reporter, self._tell)
+        self._spool = Spool(self._store, self._trials[self._at].id, reporter, self._tell)
 
     def _tell(self, reporter: LocalReporter, batches: int) -> None:
         """Write how far the trial is, and the experiment with it."""
         self._compare_by(reporter)
-        trial = self._trials[-1].model_copy(
-            update={"batches": batches, "best_validation": reporter.best_metric(), "warning": reporter.told}
-        )
-        self._trials[-1] = trial
+        changes = {"batches": batches, "best_validation": reporter.best_metric(), "warning": reporter.told}
+        trial = self._trials[self._at].model_copy(update=changes | self._target(reporter))
+        self._trials[self._at] = trial
         self._store.write_trial(trial)
         self._write_checkpoints(trial.id, reporter)
         part = min(batches / trial.target_batches, 1.0) if trial.target_batches else 0.0
@@ -124,14 +162,20 @@ class Record:
             self._config = self._config.model_copy(update={"searcher": searcher})
             self._detail = self._detail.model_copy(update={**said, "config": self._config.model_dump(mode="json")})
 
+    def _target(self, reporter: LocalReporter) -> dict[str, int]:
+        """Return the trial's length, if its process has told another one than was known here."""
+        return {} if reporter.length is None else {"target_batches": reporter.length}
+
     def _progress(self, part: float) -> float:
-        """Return how far the experiment is, by how far its last trial is."""
-        return min((len(self._trials) - 1 + part) / self._planned, 1.0)
+        """Return how far the experiment is, by how far the trial is that runs."""
+        if self._share_done is not None:
+            return self._share_done({self._trials[self._at].id: part})
+        return min((len(self._trials) - 1 + part) / (self._planned or 1), 1.0)
 
     def end_trial(
         self, reporter: LocalReporter, state: TrialState, error: rest.UserErrorInfo | None = None, batches: int = 0
     ) -> None:
-        """End the trial that was begun last.
+        """End the trial that was begun last, or its stage.
 
         Parameters
         ----------
@@ -145,26 +189,27 @@ class Record:
         if self._spool is not None:
             self._spool.close()
             self._spool = None
-        trial = self._trials[-1]
+        trial = self._trials[self._at]
         self._compare_by(reporter)
         self._write_reports(trial.id, reporter)
         reported = (*reporter.training_rows[-1:], *reporter.validation_rows[-1:])
         done = batches or max((row.batch for row in reported), default=0)
         changes: dict[str, Any] = {"state": state, "batches": done, "error": error, "ended": now()}
-        told = self._whole_epochs or not self._trials[-1].target_batches
+        changes |= self._target(reporter)
+        told = (self._whole_epochs and not trial.stages) or not trial.target_batches
         if state is TrialState.COMPLETED and told and batches:
             # fit() counts the smaller last batch of each epoch, which a length in records does not know; and a script
             # says by itself how long it trains.
             changes["target_batches"] = batches
         trial = trial.model_copy(update={"best_validation": reporter.best_metric(), "warning": reporter.told} | changes)
-        self._trials[-1] = trial
+        self._trials[self._at] = trial
         self._store.write_trial(trial)
         part = 1.0 if state is TrialState.COMPLETED else min(done / max(trial.target_batches, 1), 1.0)
         self._update(progress=self._progress(part))
 
     def why_interrupted(self) -> rest.UserErrorInfo:
         """Return why the trial under way was stopped: Jupyter interrupts a kernel too before it restarts it."""
-        trial = self._trials[-1]
+        trial = self._trials[self._at]
         message = (
             f"interrupted (by Ctrl-C, Stop, or a restart of its kernel) after batch {trial.batches} of "
             f"{trial.target_batches}."

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any, NamedTuple
 
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.sampling import grid_points, sample_hyperparameters, trial_seeds
+from det_native.schema.lengths import Length
+from det_native.schema.sampling import sample_hyperparameters
 
 
 class Sample(NamedTuple):
@@ -26,8 +25,48 @@ class Sample(NamedTuple):
     seed: int
 
 
+class Stage(NamedTuple):
+    """What a search asks of a trial: a new one, or one that goes on where it was.
+
+    Attributes
+    ----------
+    trial : int
+        Its number, from 1.
+    sample : Sample
+    length : Length or None
+        To where it trains, in total; None for the whole length.
+    goes_on : bool
+        Whether it has trained before.
+    parent : int or None
+        The trial whose weights a new one begins with.
+    """
+
+    trial: int
+    sample: Sample
+    length: Length | None = None
+    goes_on: bool = False
+    parent: int | None = None
+
+
 def config_of_one_trial(settings: Settings, call: Any) -> ExperimentConfig:
-    """Return the configuration of a call that trains here: one trial, with the sample that ``init()`` has drawn.
+    """Return the configuration of a call that trains here one trial, with the sample that ``init()`` has drawn.
+
+    Parameters
+    ----------
+    settings : Settings
+    call : EstimatorCall or UnchangedCall
+    """
+    config = config_of_call(settings, call)
+    if searches(config, settings):
+        print(
+            f"searcher.name is {config.searcher.name}: here, {call.kind}() trains the model as it was built, with one "
+            "sample of the hyperparameters. On the cluster it runs the search."
+        )
+    return config
+
+
+def config_of_call(settings: Settings, call: Any) -> ExperimentConfig:
+    """Return the configuration of a call that trains here.
 
     Parameters
     ----------
@@ -35,13 +74,13 @@ def config_of_one_trial(settings: Settings, call: Any) -> ExperimentConfig:
     call : FitCall or TorchCall
     """
     config = complete_for_fit(settings, call)
-    if config.searcher.name != "single" and not settings.place.test:
-        print(
-            f"searcher.name is {config.searcher.name}: here, {call.kind}() trains the model as it was built, with one "
-            "sample of the hyperparameters. On the cluster it runs the search."
-        )
     # init() has drawn the sample that the model was built with: its seed is the experiment's.
     return config.with_seed(call.context.env.config["reproducibility"]["experiment_seed"])
+
+
+def searches(config: ExperimentConfig, settings: Settings) -> bool:
+    """Return whether a run is more than the one trial of a quick check, or of the searcher ``single``."""
+    return config.searcher.name != "single" and not settings.place.test
 
 
 def sample_of_call(config: ExperimentConfig, call: Any) -> Sample:
@@ -49,17 +88,3 @@ def sample_of_call(config: ExperimentConfig, call: Any) -> Sample:
     environment: TrialEnvironment = call.context.env
     drawn = sample_hyperparameters(config.hyperparameters, environment.trial_seed)
     return Sample(drawn | environment.hparams, environment.trial_seed)
-
-
-def samples_of_search(config: ExperimentConfig, *, test: bool) -> Iterator[Sample]:
-    """Yield the sample of each trial of a search, the same that the master's searchers would give."""
-    searcher = config.searcher
-    seed = config.reproducibility.experiment_seed
-    assert seed is not None
-    seeds = trial_seeds(seed)
-    if searcher.name == "grid" and not test:
-        yield from map(Sample, grid_points(config.hyperparameters), seeds)
-        return
-    count = searcher.max_trials if searcher.name == "random" and not test else 1
-    for seed in islice(seeds, count):
-        yield Sample(sample_hyperparameters(config.hyperparameters, seed), seed)

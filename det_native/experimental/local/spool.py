@@ -39,8 +39,8 @@ class Spool:
         told: Callable[[LocalReporter, int], None],
     ) -> None:
         self._store, self._trial_id, self._reporter, self._told = store, trial_id, reporter, told
-        self._written = {"training": 0, "validation": 0}
-        self._checkpoints = 0
+        self._written = {"training": len(reporter.training_rows), "validation": len(reporter.validation_rows)}
+        self._checkpoints = len(reporter.checkpoints)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"det-spool-{store.id}", daemon=True)
         self._thread.start()

@@ -16,6 +16,8 @@ from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.lengths import Length
+from det_native.schema.stage_words import begins_with, trained_on
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.time_left import TimeLeft
 from det_native.search import (
@@ -261,10 +263,7 @@ class Experiments:
             warm_start=weights.uuid if weights is not None else None,
         )
         if weights is not None:
-            text = (
-                f"This trial begins with the weights of trial {weights.trial_id} after its batch {weights.batch:,} "
-                f"(checkpoint {weights.uuid})."
-            )
+            text = begins_with(weights.trial_id, weights.manifest)
             logs.add(transaction, trial_id, "", "system", [text])
         tell_trial(transaction, trial_id)
 
@@ -273,10 +272,7 @@ class Experiments:
         trial = trials.with_request(transaction.connection, experiment.id, request)
         target = target_batches(config, trial.hparams, experiment.framework, stage=stage_of(config, units))
         trials.extend(transaction, trial.id, units=units, target_batches=target)
-        unit = config.searcher.max_length.unit
-        text = (
-            f"The search trains this trial on, to {units:,} {unit}; it was among the best of those that came this far."
-        )
+        text = trained_on(Length(unit=config.searcher.max_length.unit, units=units))
         logs.add(transaction, trial.id, "", "system", [text])
         tell_trial(transaction, trial.id)
 

@@ -20,14 +20,21 @@ from types import TracebackType
 
 from pydantic import TypeAdapter
 
+from det_harness.local.report import LocalReporter, PrintingReporter
 from det_harness.trial.report import AnyReport
-from det_harness.trial.services import Reporter
 from det_native.schema.endings import Ended, describe
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.job import EXIT_RANK_FAILED, REPORTS_NAME, TrialJob
 from det_native.schema.memory_kills import MemoryKills
 from det_native.schema.ranks import rank_jobs
-from det_native.schema.rest import CheckpointReport, ComparisonReport, ExitReport, MetricsReport, Report
+from det_native.schema.rest import (
+    CheckpointReport,
+    ComparisonReport,
+    ExitReport,
+    MetricsReport,
+    Report,
+    StartedReport,
+)
 from det_native.schema.states import MetricKind
 
 OUTPUT_NAME = "output.log"
@@ -57,7 +64,7 @@ class RunEnd:
 def run_in_processes(
     job: TrialJob,
     size: int,
-    reporter: Reporter,
+    reporter: LocalReporter | PrintingReporter,
     stop_requested: Callable[[], bool],
     printed: Callable[[str, int | None], None] = lambda text, rank: None,
 ) -> RunEnd:
@@ -71,7 +78,7 @@ def run_in_processes(
     job : TrialJob
         Of all of them; without a master.
     size : int
-    reporter : Reporter
+    reporter : LocalReporter or PrintingReporter
         Is told what they report.
     stop_requested : callable
         Whether they are to end, with a checkpoint.
@@ -247,7 +254,7 @@ def _title(job: TrialJob, *, of_all: bool = False) -> str:
     return gang.role or (f"rank {gang.rank} of {gang.size}" if of_all else f"rank {gang.rank}")
 
 
-def _pass_on(line: bytes, reporter: Reporter) -> None:
+def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
     report = _REPORT.validate_json(line)
     if isinstance(report, CheckpointReport):
         reporter.checkpoint(report.location, report.manifest)
@@ -255,5 +262,7 @@ def _pass_on(line: bytes, reporter: Reporter) -> None:
         reporter.training(report.batches, report.metrics)
     elif isinstance(report, ComparisonReport):
         reporter.compare_by(report.name, smaller_is_better=report.smaller_is_better)
+    elif isinstance(report, StartedReport):
+        reporter.started(report.length)
     elif isinstance(report, MetricsReport):
         reporter.validation(report.batches[0], {name: column[0] for name, column in report.metrics.items()})

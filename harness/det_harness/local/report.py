@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,6 +37,8 @@ class LocalReporter(Reporter):
         By which trials are compared.
     smaller_is_better : bool
         Which of its values are better.
+    length : int or None
+        Batches of the trial, as its process has told; None if it has not.
     """
 
     def __init__(
@@ -56,6 +58,18 @@ class LocalReporter(Reporter):
         self.validation_rows: list[MetricRow] = []
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
         self.told: str | None = None
+        self.length: int | None = None
+
+    def take_up(
+        self,
+        training: Iterable[MetricRow],
+        validation: Iterable[MetricRow],
+        checkpoints: Iterable[tuple[str, CheckpointManifest]],
+    ) -> None:
+        """Begin with what the trial has reported before."""
+        self._training_rows += training
+        self.validation_rows += validation
+        self.checkpoints += checkpoints
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Keep rows of training metrics."""
@@ -97,6 +111,10 @@ class LocalReporter(Reporter):
         """Keep by which metric trials are compared."""
         self.metric, self.smaller_is_better = metric, smaller_is_better
 
+    def started(self, length: int | None) -> None:
+        """Keep how long the trial is."""
+        self.length = length
+
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""
         values = [row.metrics[self.metric] for row in self.validation_rows if self.metric in row.metrics]
@@ -111,16 +129,16 @@ def _row(metrics: Mapping[str, list[float | None]], index: int) -> dict[str, flo
 
 
 @contextmanager
-def reporting(reporter: LocalReporter, *, test: bool) -> Iterator[Reporter]:
+def reporting(reporter: LocalReporter, *, test: bool) -> Iterator[LocalReporter | PrintingReporter]:
     """Give what a trial in the block reports to: `reporter`, or for a quick check one that says it too."""
     if test:
         print("Quick check: training on one batch, validating on one batch, saving one checkpoint.")
-    yield _PrintingReporter(reporter) if test else reporter
+    yield PrintingReporter(reporter) if test else reporter
     if test:
         print("The quick check passed.")
 
 
-class _PrintingReporter(Reporter):
+class PrintingReporter(Reporter):
     """Says what happens while a quick check runs."""
 
     def __init__(self, reporter: LocalReporter) -> None:
@@ -152,6 +170,10 @@ class _PrintingReporter(Reporter):
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Pass on by which metric trials are compared."""
         self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
+
+    def started(self, length: int | None) -> None:
+        """Pass on how long the trial is."""
+        self._reporter.started(length)
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""

@@ -19,8 +19,10 @@ from det_harness.trial.divergence import LossWatch
 from det_harness.trial.lengths import one_of_each, periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Controller, Outcome, Services
+from det_harness.trial.warm_start import WarmStart
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import Framework
+from det_native.schema.job import WarmStartSource
+from det_native.schema.manifests import CheckpointManifest, Framework
 from det_native.schema.states import TrialState
 from det_native.storage.checkpoints import CheckpointStorage
 
@@ -42,6 +44,12 @@ class LocalTrial(TypedDict):
         One minimal loop only: one batch of training, one batch of validation, one checkpoint.
     reporter : LocalReporter, optional
         To see the reports while they come, or after an exception.
+    stage : dict, optional
+        To where it trains, in a search that decides in stages; see ``TrialEnvironment``.
+    resume : CheckpointManifest, optional
+        The checkpoint in `directory` to continue from.
+    warm_start : WarmStartSource, optional
+        The checkpoint of another trial whose weights it begins with, where it does not continue.
     """
 
     config: dict[str, Any]
@@ -51,6 +59,9 @@ class LocalTrial(TypedDict):
     framework: Framework
     test: NotRequired[bool]
     reporter: NotRequired[LocalReporter]
+    stage: NotRequired[dict[str, int] | None]
+    resume: NotRequired[CheckpointManifest | None]
+    warm_start: NotRequired[WarmStartSource | None]
 
 
 @dataclass
@@ -89,7 +100,8 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
     number generators, signal handlers and the working directory are afterwards what they were before.
     """
     config, hparams, seed, test = trial["config"], trial["hparams"], trial["trial_seed"], trial.get("test", False)
-    environment = TrialEnvironment(config=config, hparams=hparams, trial_seed=seed)
+    environment = TrialEnvironment(config=config, hparams=hparams, trial_seed=seed, stage=trial.get("stage"))
+    source = trial.get("warm_start")
     kept = trial.get("reporter") or LocalReporter(environment.metric, smaller_is_better=environment.smaller_is_better)
     with ExitStack() as stack:
         reporter = stack.enter_context(reporting(kept, test=test))
@@ -98,7 +110,7 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         interrupted = stack.enter_context(interruptible())
         owner = CheckpointOwner(trial["framework"], hparams)
         storage = CheckpointStorage(str(trial["directory"]))
-        checkpoints = TrialCheckpoints(storage, owner, reporter, stop=interrupted.is_set)
+        checkpoints = TrialCheckpoints(storage, owner, reporter, resume=trial.get("resume"), stop=interrupted.is_set)
         services = Services(
             environment=environment,
             schedule=Schedule(one_of_each() if test else periods_of(environment)),
@@ -108,6 +120,7 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
             validation_batches=1 if test else None,
             tensorboard=trial["directory"].parent / "tensorboard",
             users_process=True,
+            warm_start=None if source is None else WarmStart(source),
         )
         rng.seed_all(seed)
         try:

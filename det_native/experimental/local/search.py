@@ -1,0 +1,139 @@
+"""The trials of a search in this process, one at a time, as the same searcher decides that a master has."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from det_native.client.handles import Experiment
+from det_native.errors import DivergedError
+from det_native.experimental.local.experiment import LocalExperiment
+from det_native.experimental.local.samples import Sample, Stage
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.lengths import Length
+from det_native.schema.states import TrialState
+from det_native.search import (
+    Action,
+    CreateTrial,
+    Event,
+    Searcher,
+    Shutdown,
+    Started,
+    TrainTo,
+    TrialCompleted,
+    TrialFailed,
+    make_searcher,
+)
+from det_native.search.make import planned_trials
+
+
+@dataclass
+class _Request:
+    """What the searcher has asked for one trial, and whether it has begun."""
+
+    action: CreateTrial
+    units: int | None
+    begun: bool = False
+
+
+class LocalSearch:
+    """Runs what a searcher asks for, one stage of one trial at a time; of those that wait, the oldest trial first.
+
+    So a master with one slot would do it. Trials have the numbers of their requests, counted from 1.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        With its seed fixed.
+
+    Raises
+    ------
+    MissingDependencyError
+        If the searcher needs a package that is not installed.
+    """
+
+    def __init__(self, config: ExperimentConfig) -> None:
+        self._config = config
+        self._searcher: Searcher = make_searcher(config)
+        self._smaller_is_better = config.smaller_is_better
+        self._requests: list[_Request] = []
+        self._waiting: list[int] = []
+        self._failed = False
+
+    def run(self, experiment: LocalExperiment, steps: int | None = None) -> Experiment:
+        """Run the search to its end, or to Ctrl-C; return the handle.
+
+        A trial whose loss is no finite number any more ends, and the search goes on without it. What else the user's
+        code raises ends the search, as it ends a single trial.
+
+        Parameters
+        ----------
+        experiment : LocalExperiment
+        steps : int, optional
+            Batches of an epoch, where the data tell them.
+        """
+        with experiment.running(planned_trials(self._config), self._share_done):
+            self._tell(Started(), experiment)
+            while self._waiting:
+                request = heapq.heappop(self._waiting)
+                try:
+                    experiment.run_stage(self._stage(request), steps)
+                except DivergedError as error:
+                    self._tell(TrialFailed(request), experiment)
+                    if self._failed:
+                        raise
+                    print(f"Trial {request + 1} failed, and the search goes on: {error}")
+                    continue
+                if experiment.interrupted:
+                    break
+                self._tell(self._completed(request, experiment), experiment)
+        return experiment.handle
+
+    def _tell(self, event: Event, experiment: LocalExperiment) -> None:
+        record = experiment.record
+        if record.smaller_is_better != self._smaller_is_better:  # told by the first batch of a training
+            self._smaller_is_better = record.smaller_is_better
+            self._searcher = make_searcher(record.config, self._searcher.snapshot())
+        for action in self._searcher.handle(event):
+            self._take(action)
+
+    def _take(self, action: Action) -> None:
+        match action:
+            case CreateTrial(request, _, _, units):
+                self._requests.append(_Request(action, units))
+                heapq.heappush(self._waiting, request)
+            case TrainTo(request, units):
+                self._requests[request].units = units
+                heapq.heappush(self._waiting, request)
+            case Shutdown(failed):
+                self._failed = failed
+
+    def _stage(self, number: int) -> Stage:
+        """Return what a request asks of its trial now."""
+        request = self._requests[number]
+        action, goes_on = request.action, request.begun
+        request.begun = True
+        unit = self._config.searcher.max_length.unit
+        return Stage(
+            number + 1,
+            Sample(action.hparams, action.seed),
+            None if request.units is None else Length(unit=unit, units=request.units),
+            goes_on,
+            None if action.parent is None else action.parent + 1,
+        )
+
+    def _completed(self, number: int, experiment: LocalExperiment) -> Event:
+        """Return what the trial of a request has come to."""
+        trial = experiment.record.trial(number + 1)
+        if trial.state is TrialState.ERROR:
+            return TrialFailed(number)
+        return TrialCompleted(
+            number,
+            experiment.last_value(trial.id),
+            units=self._requests[number].units,
+            over=0 < trial.batches < trial.target_batches,
+        )
+
+    def _share_done(self, by_trial: Mapping[int, float]) -> float:
+        return self._searcher.progress({trial - 1: share for trial, share in by_trial.items()})
