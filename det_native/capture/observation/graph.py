@@ -66,6 +66,7 @@ _NOT_OF_A_CLASS = frozenset(
     {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl", "__slots__", "__slotnames__"}
 )
 _LONGEST = 20_000  # elements of a container of which the checksum of its plain data is taken
+_LARGE = 1 << 60  # from about here on, other integers have the same hash
 _MANY = 64  # numbers or texts in a container that are taken together
 
 
@@ -172,8 +173,11 @@ class Walk:
 
     def _one(self, one: Any) -> None:
         kind = type(one)
+        if kind is int:
+            self._tokens.append(one if 0 <= one < _LARGE else str(one))  # Python's hash of -1 is that of -2
+            return
         if kind in _SMALL or kind in _TEXTS:
-            self._tokens.append((kind, hash(one)) if kind in _TEXTS else one)
+            self._tokens.append((kind, hash(one)) if kind in _TEXTS else str(one))
             return
         if kind in _TOLD_BY_TEXT:
             self._tokens.append(str(one) if kind is not float else repr(one))
@@ -373,9 +377,9 @@ _own: dict[str, bool] = {}
 
 def _plain_key(part: Any) -> Hashable:
     kind = type(part)
-    if kind in _SMALL or kind in _TEXTS:
+    if kind in _TEXTS:
         return (kind, part)
-    return (kind, str(part)) if kind in _TOLD_BY_TEXT else None
+    return (kind, str(part)) if kind in _SMALL or kind in _TOLD_BY_TEXT else None
 
 
 def _contents(cell: Any) -> tuple[Any, ...]:
