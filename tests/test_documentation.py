@@ -248,7 +248,7 @@ def _everything_set(distributed: dict[str, Any]) -> ExperimentConfig:
             "slurm": {"gpu_type": "one"},
             "pbs": {"slots_per_node": 1},
             "preemption_timeout": 1,
-            "profiling": {"enabled": True},
+            "profiling": {"begin_on_batch": 1, "end_after_batch": 2, "sync_timings": False},
             "log_policies": [{"pattern": "one"}],
             "log_retention_days": 1,
             "retention_policy": {"log_retention_days": 1},

@@ -8,6 +8,10 @@ from typing import Literal, get_args
 from det_native.errors import ArgumentError
 from det_native.schema.states import MetricKind
 
+#: What can be measured of a trial on its way, and by the way what its processes use, which is no metric of training.
+SYSTEM = "system"
+KINDS = (*(kind.value for kind in MetricKind), SYSTEM)
+
 
 def checked_kind(kind: object) -> str:
     """Return the kind of metrics that is asked for.
@@ -15,11 +19,11 @@ def checked_kind(kind: object) -> str:
     Raises
     ------
     ArgumentError
-        If it is neither ``"training"`` nor ``"validation"``.
+        If it is none of :data:`KINDS`.
     """
-    if not isinstance(kind, str) or kind not in set(MetricKind):
-        raise ArgumentError(f'kind must be "training" or "validation", not {kind!r}.')
-    return str(MetricKind(kind))
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ArgumentError(f'kind must be "training", "validation" or "system", not {kind!r}.')
+    return str(kind)
 
 
 def checked_number(number: object, name: str) -> int:

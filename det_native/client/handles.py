@@ -128,7 +128,8 @@ class Experiment:
 
         Parameters
         ----------
-        kind : {"validation", "training"}
+        kind : {"validation", "training", "system"}
+            See ``Trial.metrics``; with ``"system"`` a row has ``time`` and ``rank`` in place of ``batch``.
         """
         return [{"trial": trial.id} | row for trial in self.trials for row in trial.metrics(kind)]
 

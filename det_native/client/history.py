@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from det_native.client.arguments import SYSTEM
+from det_native.client.source import Source
 from det_native.frameworks import find_framework
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.metric_names import companions
-from det_native.schema.rest import ExperimentDetail, MetricRow
+from det_native.schema.rest import ExperimentDetail, MetricRow, SystemSample
 
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -23,6 +25,18 @@ def as_dictionary(row: MetricRow) -> dict[str, Any]:
     """Return ``{"batch": n, "name": value, ...}``; a metric that is None, that is not measured there, is left out."""
     numbers = {name: as_number(value) for name, value in row.metrics.items() if value is not None}
     return {"batch": row.batch} | numbers
+
+
+def sample_as_dictionary(sample: SystemSample) -> dict[str, Any]:
+    """Return ``{"time": seconds, "rank": n, "name": value, ...}``; what was not measured is left out."""
+    return {"time": sample.time, "rank": sample.rank} | sample.metrics
+
+
+def rows_of(source: Source, trial_id: int, kind: str) -> list[dict[str, Any]]:
+    """Return all that was measured of a trial, a dictionary for each time; by time for ``"system"``, else by batch."""
+    if kind == SYSTEM:
+        return [sample_as_dictionary(sample) for sample in source.system(trial_id)]
+    return [as_dictionary(row) for row in source.metrics(trial_id, kind)]
 
 
 def history_of(

@@ -79,6 +79,11 @@ class HttpSource(Source):
                 return rows
             after = rows[-1].batch
 
+    def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
+        """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
+        found = self._session.get(f"/trials/{trial_id}/system", points=points)
+        return [rest.SystemSample.model_validate(sample) for sample in found]
+
     def curves(self, experiment_id: int | str, trial_id: int | None = None) -> list[rest.MetricCurve]:
         """Return the curves of an experiment or of one trial, reduced by the master."""
         owner = f"/experiments/{experiment_id}" if trial_id is None else f"/trials/{trial_id}"

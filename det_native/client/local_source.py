@@ -17,6 +17,7 @@ from det_native.local.log import read_log
 from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
+from det_native.schema.system_samples import MOST_SAMPLES, thin_by_rank
 
 Loader = Callable[[rest.Checkpoint, Path], Any]
 
@@ -67,6 +68,10 @@ class LocalSource(Source):
     def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
         """Return all rows of a kind after a batch."""
         return [row for row in self._store.rows(trial_id, kind) if row.batch > after_batch or not after_batch]
+
+    def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
+        """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
+        return thin_by_rank(self._store.samples(trial_id), points or MOST_SAMPLES)
 
     def checkpoints(
         self, *, experiment_id: int | str | None = None, trial_id: int | None = None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 import click
 
 from det_native.client import following
 from det_native.client.catalog import is_local, source_of
 from det_native.client.describing import description, trial_description, trials_table
-from det_native.client.history import as_dictionary
+from det_native.client.history import rows_of
 from det_native.client.json_output import print_json
 from det_native.client.log_options import LogOptions
 from det_native.client.selection import best_first
@@ -60,7 +63,7 @@ def list_trials(experiment_id: int | str, master: str | None, *, as_json: bool =
 def print_metrics(trial: tuple[str | None, int], kind: str, master: str | None, *, as_json: bool = False) -> None:
     """Print the rows of metrics of a trial."""
     local, number = trial
-    rows = [as_dictionary(row) for row in source_of(local or 0, master).metrics(number, kind)]
+    rows = rows_of(source_of(local or 0, master), number, kind)
     if as_json:
         print_json(rows)
         return
@@ -68,8 +71,14 @@ def print_metrics(trial: tuple[str | None, int], kind: str, master: str | None, 
         click.echo(f"Trial {number} has reported no {kind} metrics.")
         return
     names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [["" if row.get(name) is None else format_value(row[name]) for name in names] for row in rows]
+    cells = [["" if row.get(name) is None else _cell(name, row[name]) for name in names] for row in rows]
     click.echo(table(names, cells))
+
+
+def _cell(name: str, value: Any) -> str:
+    if name == "time":
+        return datetime.fromtimestamp(value).astimezone().isoformat(" ", "seconds")[:19]
+    return f"{value / 1e6:,.1f} MB" if "_bytes" in name else format_value(value)
 
 
 def describe_trial(trial: tuple[str | None, int], master: str | None, *, as_json: bool = False) -> None:

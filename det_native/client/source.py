@@ -48,6 +48,9 @@ class Source(Protocol):
     def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
         """Return all rows of a kind after a batch, in order of batches."""
 
+    def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
+        """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
+
     def curves(self, experiment_id: int | str, trial_id: int | None = None) -> list[rest.MetricCurve] | None:
         """Return the curves of an experiment or of one trial, reduced; None where the rows have to be read."""
         return None

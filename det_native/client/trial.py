@@ -8,7 +8,7 @@ from typing import Any
 from det_native.client import rendering, selection
 from det_native.client.arguments import checked_kind, metric_names
 from det_native.client.checkpoint import Checkpoint
-from det_native.client.history import as_dictionary, history_of
+from det_native.client.history import history_of, rows_of
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.short_forms import trial_short
@@ -84,19 +84,27 @@ class Trial:
 
         Parameters
         ----------
-        kind : {"training", "validation"}
+        kind : {"training", "validation", "system"}
+            With ``"system"``: what the processes of the trial used of their machine, as
+            ``{"time": t, "rank": n, "cpu_percent": ..., "memory_bytes": ..., ...}``.
 
         Returns
         -------
         list of dict
-            ``batch`` is the number of batches done, counted from 1.
+            ``batch`` is the number of batches done, counted from 1; ``time`` is in seconds since 1970.
 
         Notes
         -----
+        ``"system"`` rows cover the time since the row before of the same rank. A value that could not be measured is
+        not in its row. ``cpu_percent`` is 100 for one processor that is busy all the time, so it may be more;
+        ``memory_bytes`` is the resident memory of the process and of all that it has started; ``gpu0_percent`` and
+        ``gpu0_memory_bytes`` are of the first GPU that the process sees; then there are ``disk_read``, ``disk_write``,
+        ``network_received`` and ``network_sent``, each with ``_bytes_per_second``, the network's for the whole machine.
+
         Training metrics of Keras are Keras's own: means over the epoch so far, which begin anew with each epoch. Those
         of a ``PyTorchTrial`` are each batch's own.
         """
-        return [as_dictionary(row) for row in self._rows(kind)]
+        return rows_of(self._source, self.id, checked_kind(kind))
 
     @property
     def history(self) -> dict[str, list[float]]:
@@ -164,4 +172,4 @@ class Trial:
         return rendering.current().mimebundle(self)
 
     def _rows(self, kind: str) -> list[rest.MetricRow]:
-        return self._source.metrics(self.id, checked_kind(kind))
+        return self._source.metrics(self.id, kind)

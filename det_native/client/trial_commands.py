@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from det_native.client.arguments import KINDS
 from det_native.client.json_output import AS_JSON
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.run_names import EXPERIMENT, TRIAL
@@ -42,7 +43,11 @@ def list_trials(context: click.Context, experiment_id: int | str, *, as_json: bo
 @trial.command("metrics")
 @click.argument("trial_id", metavar="ID", type=TRIAL)
 @click.option(
-    "--kind", type=click.Choice(["training", "validation"]), default="validation", show_default=True, help="Which."
+    "--kind",
+    type=click.Choice(KINDS),
+    default="validation",
+    show_default=True,
+    help="Which; system: use of the machine.",
 )
 @AS_JSON
 @click.pass_context

@@ -23,6 +23,7 @@ _AnyReport = (
     | rest.CheckpointReport
     | rest.WarningReport
     | rest.ComparisonReport
+    | rest.SystemReport
     | rest.ExitReport
 )
 _REPORT: TypeAdapter[_AnyReport] = TypeAdapter(rest.Report)
@@ -38,10 +39,13 @@ class LeftReports:
         By their kind, in order of batches.
     checkpoints : list of (str, CheckpointManifest)
         Location and manifest of each.
+    samples : list of SystemSample
+        What the processes used.
     """
 
     rows: dict[str, list[rest.MetricRow]] = field(default_factory=lambda: {kind.value: [] for kind in MetricKind})
     checkpoints: list[tuple[str, CheckpointManifest]] = field(default_factory=list)
+    samples: list[rest.SystemSample] = field(default_factory=list)
 
     @property
     def batches(self) -> int:
@@ -65,6 +69,8 @@ def left_reports(trial_folder: Path) -> LeftReports | None:
         if isinstance(report, rest.CheckpointReport):
             if Path(report.location).is_dir():
                 left.checkpoints.append((report.location, report.manifest))
+        elif isinstance(report, rest.SystemReport):
+            left.samples += report.samples
         elif isinstance(report, rest.MetricsReport):
             left.rows[report.kind] += [
                 rest.MetricRow(

@@ -10,6 +10,7 @@
     local/3/process.json            Runner: the process that runs it, or ran it
     local/3/trials/1/trial.json     rest.Trial
     local/3/trials/1/training.jsonl, validation.jsonl    rest.MetricRow, one a line, added while it trains
+    local/3/trials/1/system.jsonl                        rest.SystemSample, one a line
     local/3/trials/1/checkpoints.jsonl                   rest.Checkpoint, one a line
     local/3/trials/1/log.jsonl, log.1.jsonl              rest.LogLine, one a line; the second has the older ones
     local/3/trials/1/files/<uuid>/  the checkpoints
@@ -42,6 +43,7 @@ from det_native.schema import rest
 from det_native.schema.home import Home
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
+from det_native.schema.system_samples import only_new
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -165,6 +167,19 @@ class LocalStore:
         """Add to a trial's rows of metrics, while it runs."""
         with (self.trial_folder(trial_id) / f"{kind}.jsonl").open("a") as file:
             file.write("".join(f"{row.model_dump_json()}\n" for row in rows))
+
+    def write_samples(self, trial_id: int, samples: Iterable[rest.SystemSample]) -> None:
+        """Replace what is known of what a trial's processes use."""
+        _write_lines(self.trial_folder(trial_id) / "system.jsonl", samples)
+
+    def samples(self, trial_id: int) -> list[rest.SystemSample]:
+        """Return what a trial's processes use, by time."""
+        kept = list(_read_lines(self._of_trial(trial_id, "system.jsonl"), rest.SystemSample))
+        left = self._left(trial_id)
+        if left is None:
+            return kept
+        last: dict[int, float] = {}
+        return only_new([*only_new(kept, last), *left.samples], last)
 
     def write_checkpoints(self, trial_id: int, checkpoints: Iterable[rest.Checkpoint]) -> None:
         """Replace what is known of a trial's checkpoints."""

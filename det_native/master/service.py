@@ -282,7 +282,9 @@ class Service:
 
     def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
         """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""
-        self._runs.watches.heard(run_id, reports=bool(batch.reports), counter=batch.progress)
+        # What its processes use is told by a run that hangs, too.
+        telling = any(not isinstance(report, rest.SystemReport) for report in batch.reports)
+        self._runs.watches.heard(run_id, reports=telling, counter=batch.progress)
         if not batch.reports and batch.waiting is None:
             with self.database.read() as connection:
                 accepted = reports.standing(connection, run_id)
@@ -296,7 +298,7 @@ class Service:
 
     def _accept(self, run_id: str, batch: rest.ReportBatch) -> reports.Accepted:
         """Store reports; on a full disk only those that decide something, in the room that is kept for that."""
-        small = not any(isinstance(report, rest.MetricsReport) for report in batch.reports)
+        small = not any(isinstance(report, rest.MetricsReport | rest.SystemReport) for report in batch.reports)
         if not small and not self._reserve.held and (free_bytes(self.places.home) or 0) < SIZE:
             raise RequestError(507, "The disk of the master is full: metrics wait with the worker until there is room.")
         try:

@@ -16,6 +16,7 @@ _CONTAINERS = "trials run as processes, not in containers"
 _MANAGERS = "there are no resource pools or workload managers"
 _HOROVOD = "it tunes Horovod, which distributed.backend: horovod uses on several slots"
 _AUTO_TUNED = "optimizations.auto_tune_tensor_fusion finds it out"
+_WHOLE_RUN = "a trial is measured from its begin to its end"
 _NO_EFFECT = {
     "environment.image": _CONTAINERS,
     "environment.force_pull_image": _CONTAINERS,
@@ -41,7 +42,9 @@ _NO_EFFECT = {
     "workspace": "there are no workspaces",
     "project": "there are no workspaces",
     "entrypoint": "the call says what is trained",
-    "profiling": "there is no profiler",
+    "profiling.begin_on_batch": _WHOLE_RUN,
+    "profiling.end_after_batch": _WHOLE_RUN,
+    "profiling.sync_timings": "the parts of a batch are not timed",
     "log_policies": "logs are kept as they are",
     "log_retention_days": "logs are kept as they are",
     "retention_policy": "logs are kept as they are",

@@ -1,11 +1,12 @@
-"""What NVIDIA's driver tells of GPUs by its own library (NVML): model, memory, and who uses it."""
+"""What NVIDIA's driver tells of GPUs by its own library (NVML): model, memory, who uses it, and how busy it is."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 _LIBRARY = "libnvidia-ml.so.1"
@@ -27,16 +28,24 @@ class Gpu:
         Bytes.
     processes : dict of int to int
         Bytes by the number of the process; 0 where the driver does not tell.
+    busy : float or None
+        Percent of the last moment, up to a second, in which it computed; None where the driver does not tell, as for a
+        part of a divided GPU.
     """
 
     name: str
     memory: int
     used: int
     processes: dict[int, int]
+    busy: float | None = None
 
 
 class _Memory(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+class _Utilization(ctypes.Structure):
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
 
 
 class _Process(ctypes.Structure):
@@ -58,6 +67,35 @@ def read_gpus(devices: Iterable[str]) -> dict[str, Gpu]:
             return {}
         found = {device: _read(library, device) for device in devices}
         return {device: gpu for device, gpu in found.items() if gpu is not None}
+
+
+def own_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the GPUs that this process may use, named as in ``CUDA_VISIBLE_DEVICES``; no other program is asked."""
+    restricted = environment.get("CUDA_VISIBLE_DEVICES")
+    if restricted is not None:
+        named = [item.strip() for item in restricted.split(",")]
+        # CUDA itself stops at the first entry that names no device.
+        return named[: next((index for index, item in enumerate(named) if item in ("", "-1")), len(named))]
+    with _lock, _library() as library:
+        count = ctypes.c_uint(0)
+        try:
+            failed = library is None or library.nvmlDeviceGetCount_v2(ctypes.byref(count))
+        except AttributeError:
+            return []
+        return [] if failed else [str(index) for index in range(count.value)]
+
+
+@contextmanager
+def begun_once() -> Iterator[None]:
+    """Have the driver's library begun as long as the block lasts: :func:`read_gpus` in it is quick."""
+    with ExitStack() as stack:
+        with _lock:
+            stack.enter_context(_library())
+        try:
+            yield
+        finally:
+            with _lock:
+                stack.close()
 
 
 @contextmanager
@@ -89,9 +127,19 @@ def _read(library: ctypes.CDLL, device: str) -> Gpu | None:
         failed = failed or library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory))
         if failed:
             return None
-        return Gpu(name.value.decode(errors="replace"), memory.total, memory.used, _processes(library, handle))
+        model, processes = name.value.decode(errors="replace"), _processes(library, handle)
+        return Gpu(model, memory.total, memory.used, processes, _busy(library, handle))
     except AttributeError:  # a library from before one of these functions
         return None
+
+
+def _busy(library: ctypes.CDLL, handle: ctypes.c_void_p) -> float | None:
+    rates = _Utilization()
+    try:
+        failed = library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(rates))
+    except AttributeError:
+        return None
+    return None if failed else float(rates.gpu)
 
 
 def _processes(library: ctypes.CDLL, handle: ctypes.c_void_p) -> dict[int, int]:

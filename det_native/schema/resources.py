@@ -175,9 +175,14 @@ class Reproducibility(Section):
 
 
 class Profiling(Section):
-    """Profiling of a stretch of batches."""
+    """What is measured of the processes of a trial, and how often.
 
-    enabled: bool = False
+    `begin_on_batch`, `end_after_batch` and `sync_timings` are of a profiler that times the parts of a batch: there is
+    none.
+    """
+
+    enabled: bool = True
+    period: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
     begin_on_batch: Whole | None = None
     end_after_batch: Whole | None = None
     sync_timings: bool = True

@@ -272,6 +272,20 @@ class MetricCurve(_Answer):
     last: float | None = None
 
 
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class SystemSample(_Answer):
+    """What a process of a trial, and all that it has started, used since the sample before; at `time`, seconds since
+    1970. `rank` is which process. What could not be measured is not in `metrics`. Their names and units are in
+    ``docs/cluster.md``.
+    """
+
+    time: Finite = Field(ge=0, lt=1e11)
+    rank: int = Field(default=0, ge=0, le=100_000)
+    metrics: dict[str, Finite] = Field(max_length=200)
+
+
 class Checkpoint(_Answer):
     """A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there."""
 
@@ -380,6 +394,14 @@ class ComparisonReport(_Model):
     smaller_is_better: bool = True
 
 
+class SystemReport(_Model):
+    """What the processes of the run have used. It says nothing of how far the training is."""
+
+    type: Literal["system"] = "system"
+    seq: int = Field(ge=1)
+    samples: list[SystemSample] = Field(max_length=10_000)
+
+
 class ExitReport(_Model):
     """The last report of a run.
 
@@ -397,7 +419,7 @@ class ExitReport(_Model):
 
 
 Report = Annotated[
-    StartedReport | MetricsReport | CheckpointReport | WarningReport | ComparisonReport | ExitReport,
+    StartedReport | MetricsReport | CheckpointReport | WarningReport | ComparisonReport | SystemReport | ExitReport,
     Field(discriminator="type"),
 ]
 
@@ -468,6 +490,8 @@ __all__ = [
     "ResourcesChange",
     "SlotInfo",
     "StartedReport",
+    "SystemReport",
+    "SystemSample",
     "Trial",
     "UserErrorInfo",
     "WarningReport",

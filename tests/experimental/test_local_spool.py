@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import det_native as det  # noqa: E402 (after the check for torch)
+from det_native.client.history import sample_as_dictionary  # noqa: E402
 from det_native.local.store import LocalStore  # noqa: E402
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext  # noqa: E402
 from det_native.schema.states import ExperimentState, TrialState  # noqa: E402
@@ -58,7 +59,7 @@ class Watched(PyTorchTrial):
     def _look(self) -> int:
         store = LocalStore.find("local-1")
         end = time.monotonic() + PATIENCE
-        while store.experiment().best_validation is None:
+        while store.experiment().best_validation is None or len(store.samples(1)) < 3:
             assert time.monotonic() < end, "nothing is told while it trains"
             time.sleep(0.02)
         detail, (trial,) = store.experiment(), store.trials()
@@ -70,10 +71,12 @@ class Watched(PyTorchTrial):
         assert 0 < detail.progress < 1
         errors = [row.metrics["error"] for row in store.rows(1, "validation")]
         assert detail.best_validation == trial.best_validation == min(errors)
+        seen_samples[:] = [sample_as_dictionary(sample) for sample in store.samples(1)]
         return len(rows)
 
 
 seen: list[int] = []
+seen_samples: list[dict[str, Any]] = []
 
 
 def test_it_is_told_while_it_trains_and_nothing_is_told_twice() -> None:
@@ -83,6 +86,7 @@ def test_it_is_told_while_it_trains_and_nothing_is_told_twice() -> None:
         "hyperparameters": {"global_batch_size": 4},
         "min_validation_period": {"batches": 4},
         "scheduling_unit": 2,
+        "profiling": {"period": 0.1},
     }
     experiment = det.experimental.create(Watched, config, local=True)
     assert seen
@@ -91,3 +95,9 @@ def test_it_is_told_while_it_trains_and_nothing_is_told_twice() -> None:
     assert [row.batch for row in store.rows(1, "validation")] == [4, 8, 12, 16, 20]
     assert experiment.state is ExperimentState.COMPLETED
     assert store.experiment().seconds_left is None
+    samples = experiment.trials[0].metrics("system")
+    assert len(samples) > len(seen_samples) >= 3
+    assert samples[: len(seen_samples)] == seen_samples
+    times = [sample["time"] for sample in samples]
+    assert times == sorted(set(times))
+    assert all(sample["memory_bytes"] > 1_000_000 for sample in samples)

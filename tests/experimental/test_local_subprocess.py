@@ -62,6 +62,7 @@ TRAIN = """
 experiment = det.experimental.create(Line, config(8), local=True)
 weights = experiment.top_checkpoint().load().model.weight
 print("done", experiment.id, weights.shape, len(experiment.history["loss"]))
+print("measured ranks", sorted({row["rank"] for row in experiment.trials[0].metrics("system")}))
 """
 
 SPREAD = """
@@ -284,6 +285,7 @@ def test_trains_on_two_slots_and_gives_the_handle(kernel: Kernel) -> None:
     printed = kernel.run(TRAIN)
     assert "\nrank 0 of 2, here: False" in f"\n{printed}", printed
     assert "[rank 1] rank 1 of 2, here: False" in printed
+    assert "measured ranks [0, 1]" in printed
     done = re.search(r"done (local-\d+) torch.Size\(\[1, 1\]\) (\d+)", printed)
     assert done, printed
     assert int(done[2]) > 0

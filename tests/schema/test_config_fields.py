@@ -87,7 +87,8 @@ DEFAULTS = {
     "environment.environment_variables": {"cpu": [], "cuda": [], "rocm": []},
     "reproducibility.experiment_seed": None,
     "data_layer.type": "shared_fs",
-    "profiling.enabled": False,
+    "profiling.enabled": True,
+    "profiling.period": 5.0,
 }
 
 
@@ -271,6 +272,7 @@ REFUSED = [
     ("reproducibility.experiment_seed", -1, "reproducibility.experiment_seed", "must be at least 0"),
     ("data_layer", {"type": "s3", "bucket": "b"}, "data_layer.bucket_directory_path", "is missing"),
     ("data_layer", {"host_storage_path": "a"}, "data_layer.host_storage_path", "absolute"),
+    ("profiling.period", 0, "profiling.period", "0.1"),
     ("profiling", {"begin_on_batch": 3, "end_after_batch": 2}, "profiling", "must not be above"),
     ("log_policies", [{"pattern": "("}], "log_policies[0].pattern", "must be a regular expression"),
     ("log_retention_days", 40000, "log_retention_days", "must be at most 32767"),

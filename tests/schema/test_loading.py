@@ -224,7 +224,7 @@ def test_fields_without_effect_are_listed_in_one_warning() -> None:
         "workspace": "w",
         "project": "p",
         "entrypoint": "model:Trial",
-        "profiling": {"enabled": True},
+        "profiling": {"enabled": False, "begin_on_batch": 5},
         "log_policies": [{"pattern": "x"}],
         "security": {},
     }
@@ -247,12 +247,12 @@ def test_fields_without_effect_are_listed_in_one_warning() -> None:
         "workspace",
         "project",
         "entrypoint",
-        "profiling",
+        "profiling.begin_on_batch",
         "log_policies",
         "security",
     ):
         assert path in text
-    for path in ("environment_variables", "weight", "priority", "host_path"):
+    for path in ("environment_variables", "weight", "priority", "host_path", "profiling.enabled"):
         assert path not in text
 
 

@@ -256,6 +256,7 @@ class LocalExperiment:
             checkpoints = [(one.location, one.manifest) for one in self._store.checkpoints(trial.id)]
             training, validation = (self._store.rows(trial.id, kind) for kind in ("training", "validation"))
             reporter.take_up(training, validation, checkpoints)
+            reporter.system(self._store.samples(trial.id))
         self._record.follow(reporter)
         try:
             with progress or nullcontext(), self._log(trial) as log:

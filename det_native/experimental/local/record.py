@@ -226,6 +226,7 @@ class Record:
         store = self._store
         store.write_rows(trial_id, "training", reporter.training_rows)
         store.write_rows(trial_id, "validation", reporter.validation_rows)
+        store.write_samples(trial_id, reporter.samples)
         self._write_checkpoints(trial_id, reporter)
 
     def _write_checkpoints(self, trial_id: int, reporter: LocalReporter) -> None:

@@ -13,6 +13,7 @@ from det_native.local.store import LocalStore
 if TYPE_CHECKING:
     from det_harness.local.report import LocalReporter
 
+
 # A row is there for others this long after it was reported.
 WRITE_SECONDS = 0.5
 # What is written may take this share of a processor from the training beside it.
@@ -41,6 +42,7 @@ class Spool:
         self._store, self._trial_id, self._reporter, self._told = store, trial_id, reporter, told
         self._written = {"training": len(reporter.training_rows), "validation": len(reporter.validation_rows)}
         self._checkpoints = len(reporter.checkpoints)
+        self._samples = reporter.samples
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"det-spool-{store.id}", daemon=True)
         self._thread.start()
@@ -69,6 +71,10 @@ class Spool:
                 self._written[kind] += len(new)
                 changed = True
             batches = max(batches, rows[-1].batch if rows else 0)
+        samples = reporter.samples
+        if samples is not self._samples:
+            self._store.write_samples(self._trial_id, samples)
+            self._samples = samples
         if changed:
             self._checkpoints = len(reporter.checkpoints)
             self._told(reporter, batches)

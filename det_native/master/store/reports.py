@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, bindparam, select
 
 from det_native.errors import FencedError, NotFoundError, RequestError
-from det_native.master.store import checkpoints, events, metrics, trials
+from det_native.master.store import checkpoints, events, metrics, system, trials
 from det_native.master.store import experiments as experiment_store
 from det_native.master.store import logs as log_store
 from det_native.master.store import runs as run_store
@@ -214,6 +214,8 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             _apply_warning(transaction, run, report)
         case rest.ComparisonReport():
             _apply_comparison(transaction, run, report)
+        case rest.SystemReport():
+            system.add(transaction, run.row.trial_id, run.row.number, report.samples)
         case rest.ExitReport():
             _apply_exit(transaction, run, report)
 

@@ -177,6 +177,21 @@ buckets = Table(
     sqlite_with_rowid=False,
 )
 
+# What processes of trials use; `time` in milliseconds since 1970. A row may be merged of `count` samples: there are at
+# most so many of each process of a trial, see system.py.
+system_samples = Table(
+    "system_samples",
+    metadata,
+    Column("trial_id", Id, primary_key=True, autoincrement=False),
+    Column("rank", Integer, primary_key=True, autoincrement=False),
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("count", BigInteger, nullable=False),
+    Column("values", Text, nullable=False),
+    ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
+    sqlite_with_rowid=False,
+)
+
 checkpoints = Table(
     "checkpoints",
     metadata,

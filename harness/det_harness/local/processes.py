@@ -34,8 +34,10 @@ from det_native.schema.rest import (
     MetricsReport,
     Report,
     StartedReport,
+    SystemReport,
 )
 from det_native.schema.states import MetricKind
+from det_native.schema.system_samples import left_samples
 
 OUTPUT_NAME = "output.log"
 
@@ -96,6 +98,7 @@ def run_in_processes(
                 for line in reports.new():
                     _pass_on(line, reporter)
                 if not alive:
+                    reporter.system(left_samples(folder, size))
                     return RunEnd(exit_report_of_run(folder, size), processes.first_failure)
                 if not stopped and stop_requested():
                     stopped = True
@@ -260,6 +263,8 @@ def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
         reporter.checkpoint(report.location, report.manifest)
     elif isinstance(report, MetricsReport) and report.kind is MetricKind.TRAINING:
         reporter.training(report.batches, report.metrics)
+    elif isinstance(report, SystemReport):
+        reporter.system(report.samples)
     elif isinstance(report, ComparisonReport):
         reporter.compare_by(report.name, smaller_is_better=report.smaller_is_better)
     elif isinstance(report, StartedReport):

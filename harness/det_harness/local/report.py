@@ -11,7 +11,8 @@ from typing import Any
 from det_harness.trial.services import Reporter
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.metric_names import companions
-from det_native.schema.rest import MetricRow
+from det_native.schema.rest import MetricRow, SystemSample
+from det_native.schema.system_samples import MOST_SAMPLES, only_new, thin_by_rank
 
 
 class LocalReporter(Reporter):
@@ -31,6 +32,8 @@ class LocalReporter(Reporter):
         In order of batches.
     checkpoints : list of (str, CheckpointManifest)
         Location and manifest of each, in the order in which they were completed.
+    samples : list of SystemSample
+        By time; a new list each time that there are more.
     told : str or None
         The last notice.
     metric : str or None
@@ -59,6 +62,8 @@ class LocalReporter(Reporter):
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
         self.told: str | None = None
         self.length: int | None = None
+        self._last_samples: dict[int, float] = {}
+        self.samples: list[SystemSample] = []
 
     def take_up(
         self,
@@ -114,6 +119,13 @@ class LocalReporter(Reporter):
     def started(self, length: int | None) -> None:
         """Keep how long the trial is."""
         self.length = length
+
+    def system(self, samples: list[SystemSample]) -> None:
+        """Keep what processes of the trial use; of very many samples neighbours are merged."""
+        kept = [*self.samples, *only_new(samples, self._last_samples)]
+        if len(kept) > MOST_SAMPLES * len(self._last_samples):
+            kept = thin_by_rank(kept, MOST_SAMPLES // 2)
+        self.samples = kept
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""
@@ -174,6 +186,10 @@ class PrintingReporter(Reporter):
     def started(self, length: int | None) -> None:
         """Pass on how long the trial is."""
         self._reporter.started(length)
+
+    def system(self, samples: list[SystemSample]) -> None:
+        """Pass on what processes of the trial use."""
+        self._reporter.system(samples)
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""

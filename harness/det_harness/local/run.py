@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, NotRequired, TypedDict, Unpack
 
 from det_harness.local.report import LocalReporter, reporting
+from det_harness.system.sampler import sampled
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
@@ -23,6 +24,7 @@ from det_harness.trial.warm_start import WarmStart
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import WarmStartSource
 from det_native.schema.manifests import CheckpointManifest, Framework
+from det_native.schema.nvml import own_gpus
 from det_native.schema.states import TrialState
 from det_native.storage.checkpoints import CheckpointStorage
 
@@ -122,6 +124,8 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
             users_process=True,
             warm_start=None if source is None else WarmStart(source),
         )
+        # Entered last: its last sample comes before all else of the trial is taken back.
+        stack.enter_context(sampled(config, own_gpus, kept.system))
         rng.seed_all(seed)
         try:
             yield LocalRun(services, kept, interrupted)

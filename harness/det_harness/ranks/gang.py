@@ -11,7 +11,7 @@ from det_native.errors import RankLostError
 from det_native.schema.environment import Ranks
 from det_native.schema.job import Gang
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.rest import ExitReport, UserErrorInfo
+from det_native.schema.rest import ExitReport, SystemSample, UserErrorInfo
 from det_native.schema.states import ExitReason
 
 _FAILED_SUFFIX = ".failed"
@@ -104,6 +104,9 @@ class SilentReporter:
 
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report nothing."""
+
+    def system(self, samples: list[SystemSample]) -> None:
+        """Report nothing: the first process reads what this one leaves in its folder."""
 
     def best_metric(self) -> float | None:
         """Return None."""

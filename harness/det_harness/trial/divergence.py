@@ -10,6 +10,7 @@ from det_harness.trial.services import Reporter
 from det_native.errors import DivergedError
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.rest import SystemSample
 
 logger = logging.getLogger("det_harness")
 
@@ -80,6 +81,10 @@ class LossWatch(Reporter):
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Pass on by which metric trials are compared."""
         self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
+
+    def system(self, samples: list[SystemSample]) -> None:
+        """Pass on what processes of the trial use."""
+        self._reporter.system(samples)
 
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric."""

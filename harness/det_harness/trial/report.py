@@ -24,6 +24,8 @@ from det_native.schema.rest import (
     MetricsReport,
     ReportsAccepted,
     StartedReport,
+    SystemReport,
+    SystemSample,
     UserErrorInfo,
     WarningReport,
 )
@@ -31,7 +33,9 @@ from det_native.schema.states import ExitReason, MetricKind
 
 logger = logging.getLogger("det_harness")
 
-AnyReport = StartedReport | MetricsReport | CheckpointReport | WarningReport | ComparisonReport | ExitReport
+AnyReport = (
+    StartedReport | MetricsReport | CheckpointReport | WarningReport | ComparisonReport | SystemReport | ExitReport
+)
 
 INTERVAL = 0.08
 HEARTBEAT = 2.0
@@ -181,6 +185,12 @@ class SpoolReporter:
             self._append_rows()
             self._metric, self._smaller_is_better = metric, smaller_is_better
             self._append(ComparisonReport(seq=self._next(), name=metric, smaller_is_better=smaller_is_better))
+
+    def system(self, samples: list[SystemSample]) -> None:
+        """Report what processes of the trial use; not while a full disk has the reports wait in memory."""
+        with self._wake:
+            if not self._held:
+                self._append(SystemReport(seq=self._next(), samples=samples))
 
     def exit(
         self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None, *, early: bool = False

@@ -15,6 +15,7 @@ from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.rest import SystemSample
 
 
 class OwnProcessNeededError(BaseException):
@@ -45,6 +46,10 @@ class Reporter(Protocol):
 
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report by which metric trials are compared, where nobody has said it and the training has shown it."""
+        return
+
+    def system(self, samples: list[SystemSample]) -> None:
+        """Report what processes of the trial use; a sample that was reported before changes nothing."""
         return
 
     def best_metric(self) -> float | None:

@@ -23,6 +23,7 @@ from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import advised, describe, raised_by_user
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.gang import Failures, SilentReporter, exit_report, ranks_of, run_folder
+from det_harness.system.gang import measured
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
@@ -116,7 +117,8 @@ class TrialRun:
         this_is_the_worker()
         with self._terminated_by_signal():
             try:
-                outcome = self._train()
+                with measured(self._job, self._environment.ranks, self._reporter.system):
+                    outcome = self._train()
             except BaseException as error:  # noqa: BLE001 (the exit report of this process; reported whatever it is)
                 return self._failed(error)
             return self._ended(outcome)

@@ -36,8 +36,8 @@ from det_native.errors import ProtocolMismatchError
 from det_native.frameworks import get_framework
 from det_native.imports import collector_waits, freeze
 
-# What a program's training call imports, and what checks it.
-_OF_PROGRAMS = ("det_harness.program.check", "det_native.experimental.creation", "det_native.display")
+# What a program's training call imports, what checks it, and what measures its process.
+_OF_PROGRAMS = ("det_harness.program.check", "det_native.experimental.creation", "det_native.display", "psutil")
 
 
 def main() -> None:

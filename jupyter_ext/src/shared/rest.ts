@@ -800,6 +800,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/trials/{trial_id}/system': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get System
+     * @description Return what the processes of a trial used of their machines, by time.
+     */
+    get: operations['get_system'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1753,6 +1773,7 @@ export interface components {
         | components['schemas']['CheckpointReport']
         | components['schemas']['WarningReport']
         | components['schemas']['ComparisonReport']
+        | components['schemas']['SystemReport']
         | components['schemas']['ExitReport']
       )[];
       /** Waiting */
@@ -1858,6 +1879,40 @@ export interface components {
       sha256: string;
       /** Size */
       size: number;
+    };
+    /**
+     * SystemReport
+     * @description What the processes of the run have used. It says nothing of how far the training is.
+     */
+    SystemReport: {
+      /** Samples */
+      samples: components['schemas']['SystemSample'][];
+      /** Seq */
+      seq: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      type: 'system';
+    };
+    /**
+     * SystemSample
+     * @description What a process of a trial, and all that it has started, used since the sample before; at `time`, seconds since
+     *     1970. `rank` is which process. What could not be measured is not in `metrics`. Their names and units are in
+     *     ``docs/cluster.md``.
+     */
+    SystemSample: {
+      /** Metrics */
+      metrics: {
+        [key: string]: number;
+      };
+      /**
+       * Rank
+       * @default 0
+       */
+      rank: number;
+      /** Time */
+      time: number;
     };
     /**
      * Trial
@@ -6089,6 +6144,104 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['MetricSeries'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_system: {
+    parameters: {
+      query?: {
+        /** @description Merge neighbours to about so many of each process. */
+        points?: number | null;
+      };
+      header?: never;
+      path: {
+        /** @description Id of a trial. */
+        trial_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['SystemSample'][];
         };
       };
       /** @description The token is missing or wrong. */

@@ -1,4 +1,5 @@
-/* Stands in for the driver's library: one GPU, of which FAKE_NVML_USED bytes are taken by process FAKE_NVML_PID. */
+/* Stands in for the driver's library: one GPU, of which FAKE_NVML_USED bytes are taken by process FAKE_NVML_PID, and
+   which is busy for FAKE_NVML_BUSY percent; without that it does not say. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,16 @@ static unsigned long long number(const char *name) {
 
 int nvmlInit_v2(void) { return 0; }
 int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned int *count) {
+    *count = 1;
+    return 0;
+}
+int nvmlDeviceGetUtilizationRates(void *handle, unsigned int *rates) {
+    if (!getenv("FAKE_NVML_BUSY")) return 3;
+    rates[0] = (unsigned int)number("FAKE_NVML_BUSY");
+    rates[1] = 0;
+    return 0;
+}
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
     *handle = (void *)1;
     return index == 0 ? 0 : 6;

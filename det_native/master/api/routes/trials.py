@@ -20,10 +20,11 @@ from det_native.master.api.answers import (
     reply_list,
     reply_text,
 )
-from det_native.master.store import checkpoints, experiments, logs, metrics, series, trials
+from det_native.master.store import checkpoints, experiments, logs, metrics, series, system, trials
 from det_native.schema.drawn import drawn
-from det_native.schema.rest import Checkpoint, LogLine, MetricCurve, MetricRow, MetricSeries, Trial
+from det_native.schema.rest import Checkpoint, LogLine, MetricCurve, MetricRow, MetricSeries, SystemSample, Trial
 from det_native.schema.states import MetricKind
+from det_native.schema.system_samples import MOST_SAMPLES
 
 router = APIRouter(prefix="/trials", tags=["trials"])
 
@@ -92,6 +93,20 @@ async def get_curves(
         return list_json(drawn(found, framework)).encode()
 
     return await shared.answer(("curves", owner, trial_id, kind, buckets), read)
+
+
+@router.get("/{trial_id}/system", response_model=list[SystemSample], responses=refusals(404))
+def get_system(
+    trial_id: TrialId,
+    service: TheService,
+    owner: TheOwner,
+    points: Annotated[
+        int | None, Query(ge=1, le=MOST_SAMPLES, description="Merge neighbours to about so many of each process.")
+    ] = None,
+) -> Response:
+    """Return what the processes of a trial used of their machines, by time."""
+    with service.database.read() as connection:
+        return reply_list(system.read(connection, trial_id, points=points, owner=owner))
 
 
 @router.get("/{trial_id}/logs", response_model=list[LogLine], responses=refusals(404))
