@@ -280,7 +280,24 @@ class InvalidDataError(TrialDefinitionError, TypeError):
 
 
 class InputDiffersError(TrialDefinitionError):
-    """A training call was given something else on the worker than in the notebook: data, weights, settings."""
+    """A training call was given something else on the worker than in the notebook: data, weights, settings.
+
+    Parameters
+    ----------
+    difference : str
+        What is other, a line each.
+    advice : str
+        Why that may be, and what to do.
+
+    Attributes
+    ----------
+    difference : str
+        As given.
+    """
+
+    def __init__(self, difference: str, advice: str = "") -> None:
+        super().__init__(f"{difference}\n{advice}" if advice else difference)
+        self.difference = difference
 
 
 class DivergedError(DetError):

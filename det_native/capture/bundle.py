@@ -23,7 +23,15 @@ from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, Captu
 from det_native.capture.secrets import is_key_file
 from det_native.capture.stored import Stored, leave_to_store, link_rows, sizes_of
 from det_native.errors import CaptureError, Problem
-from det_native.schema.manifests import BundleManifest, FileEntry, Program, Sha256, StreamsEntry, ValueEntry
+from det_native.schema.manifests import (
+    BundleManifest,
+    FileEntry,
+    Program,
+    Sha256,
+    StreamsEntry,
+    ValueEntry,
+    WiderProgram,
+)
 from det_native.schema.rest import CaptureRow
 
 _LOOSE_FILES = 12
@@ -94,11 +102,14 @@ def assemble(
     values = tuple(_value_entry(value) for value in capture.values)
     _check_limit(files, values, limit, context_dir)
     streams = tuple(_streams_entry(streams) for streams in capture.streams)
-    manifest = _manifest(protocol, capture, files, values, streams, links)
+    wider = _wider(capture, values)
+    manifest = _manifest(protocol, capture, files, values, streams, links, wider)
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
+    if wider is not None and capture.wider is not None:
+        contents |= {entry.sha256: one.content for entry, one in zip(wider.streams, capture.wider.streams, strict=True)}
     report = [*_rows(capture, inherited, explicit, values), *link_rows(links), *_rows_of_others(capture, scan)]
     states = inherited.states | _states(explicit)
     places = inherited.places | {placed.entry.path: placed.source.path for placed in explicit}
@@ -288,6 +299,15 @@ def _streams_entry(streams: CapturedStreams) -> StreamsEntry:
     )
 
 
+def _wider(capture: Capture, values: Sequence[ValueEntry]) -> WiderProgram | None:
+    """Return the wider program; without a proof nobody would ever take it."""
+    found = capture.wider
+    if found is None or capture.proof is None:
+        return None
+    moved = [values[place].model_copy(update={"before_cell": before}) for place, before in found.values]
+    return WiderProgram(cells=found.cells, values=tuple(moved), streams=tuple(map(_streams_entry, found.streams)))
+
+
 _last_manifest: BundleManifest | None = None
 
 
@@ -298,6 +318,7 @@ def _manifest(
     values: tuple[ValueEntry, ...],
     streams: tuple[StreamsEntry, ...],
     links: tuple[FileEntry, ...],
+    wider: WiderProgram | None,
 ) -> BundleManifest:
     """Make the manifest; an equal one gives the very object of last time, of which the id may be known already."""
     global _last_manifest
@@ -312,6 +333,7 @@ def _manifest(
         proof=capture.proof,
         links=links,
         reads=tuple(capture.reads),
+        wider=wider,
     )
     if _last_manifest is None or _last_manifest != manifest:
         _last_manifest = manifest

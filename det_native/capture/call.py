@@ -27,6 +27,7 @@ def capture_call(
     command: Sequence[str] | None = None,
     call: CallRecord | None = None,
     init: CallRecord | None = None,
+    wider: bool = False,
 ) -> Capture:
     """Return the program, values and files that the training call being made needs.
 
@@ -54,6 +55,8 @@ def capture_call(
         What ``note_call()`` returned for this call; by default the call is noted here.
     init : CallRecord, optional
         What ``note_call("init")`` returned for the ``init()`` that this call belongs to.
+    wider : bool
+        Whether the wider program is wanted: a worker compares what the call is given there.
 
     Raises
     ------
@@ -72,6 +75,7 @@ def capture_call(
         tuple(_existing(include)),
         _directory(context_dir),
         init,
+        wider,
     )
     log = current_log()
     if command or log is None or log.running is None:

@@ -22,6 +22,7 @@ from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
+from det_native.capture.names import PROVIDED
 from det_native.capture.packages import packages_of
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.sites import site_in_cells
@@ -30,6 +31,7 @@ from det_native.capture.stale import stale_modules
 from det_native.capture.stream_states import encoded
 from det_native.capture.transform import transform
 from det_native.capture.values import TOTAL_LIMIT, CannotSendError, Encoded, encode
+from det_native.capture.wider_capture import WiderCapture
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import CallSite, Cell, Program, ReadEntry
 
@@ -111,6 +113,10 @@ class CellCapture:
         capture.streams = self._streams(included)
         self._add_files(capture, found, included)
         self._explain(capture, found, included)
+        if not self.problems and self.request.wider:
+            init = max(self._init_executions(), default=self.calling)
+            parts = (self.log, self.request, self.executions, self.facts, self._roots(), self.cuts)
+            WiderCapture(*parts).add(capture, found, self.record.running_line, init)
         capture.warnings = list(dict.fromkeys(self.warnings))
         return capture
 
@@ -210,7 +216,7 @@ class CellCapture:
 
     def _check_missing(self, found: Slice) -> None:
         for missing, user in found.missing:
-            if missing.name in PROVIDED or not self._matters(missing, user, found):
+            if missing.name in PROVIDED | {"__session__"} or not self._matters(missing, user, found):
                 continue
             self.problems.append(
                 missing_problem(missing, user, self.namespace, self.executions, found.touched, is_local)
@@ -371,10 +377,6 @@ class CellCapture:
                 "long they "
                 "took is not known."
             )
-
-
-#: Names that the harness provides on a worker.
-PROVIDED = frozenset({"display", "get_ipython", "open", "exit", "quit", "__session__"})
 
 
 def _is_python(path: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import PrivateAttr
 
-from det_native.schema.manifests import BundleManifest, Codec, Program, ReadEntry, Sha256
+from det_native.schema.manifests import BundleManifest, Cell, Codec, Program, ReadEntry, Sha256
 from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow
 from det_native.schema.worker_environment import PackageUse
@@ -51,12 +51,24 @@ class CapturedStreams:
     in_every_trial: bool
 
 
+@dataclass(frozen=True)
+class CapturedWider:
+    """The wider program; see ``det_native.schema.manifests.WiderProgram``.
+
+    `values` are places in ``Capture.values``, each with the cell before which it is bound.
+    """
+
+    cells: tuple[int | Cell, ...]
+    values: tuple[tuple[int, int], ...] = ()
+    streams: tuple[CapturedStreams, ...] = ()
+
+
 @dataclass
 class Capture:
     """A program and what it needs.
 
     `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences,
-    and `reads` what it reads where it runs.
+    `reads` what it reads where it runs, and `wider` what is run if it gives other inputs than the notebook had.
     """
 
     program: Program
@@ -69,6 +81,7 @@ class Capture:
     streams: list[CapturedStreams] = field(default_factory=list)
     proof: CallProof | None = None
     reads: list[ReadEntry] = field(default_factory=list)
+    wider: CapturedWider | None = None
 
 
 class BundleRow(CaptureRow):

@@ -14,7 +14,7 @@ HEADLINE = "The call cannot be sent as it stands:"
 
 @dataclass(frozen=True)
 class Request:
-    """What a call asks of capture; see ``capture_call``."""
+    """What a call asks of capture; see ``capture_call``. `wider`: a wider program, too."""
 
     framework: Framework
     kind: CallKind
@@ -24,3 +24,4 @@ class Request:
     include: tuple[Path, ...] = ()
     context_dir: Path | None = None
     init: CallRecord | None = None
+    wider: bool = False

@@ -96,7 +96,8 @@ def submit(
         connect(settings.master_url)  # an address that is wrong is told before the work of capturing
     capture = document_place.captured(kind, framework, settings, origin)
     if capture is None:
-        capture = origin.capture(kind, payload, framework, settings)
+        compared = proof is not None and config.proof == "error"
+        capture = origin.capture(kind, payload, framework, settings, wider=compared)
         if capture.program.kind == "cells":  # of a script that submits itself nothing is used afterwards
             capture.proof = proof
     return send_capture(capture, config.with_variables(_variables_here(framework)), framework, settings)

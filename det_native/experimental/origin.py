@@ -44,7 +44,9 @@ class Origin:
             return f"the program that runs is a library's: {script}"
         return ""
 
-    def capture(self, kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
+    def capture(
+        self, kind: CallKind, payload: Any, framework: Framework, settings: Settings, *, wider: bool = False
+    ) -> Capture:
         """Capture the training call: what it needs of the user's program.
 
         Parameters
@@ -55,6 +57,8 @@ class Origin:
         framework : str
         settings : Settings
             The call's arguments.
+        wider : bool
+            Whether a worker compares what the call is given there: then the wider program travels, too.
 
         Raises
         ------
@@ -74,4 +78,5 @@ class Origin:
             command=settings.command,
             call=self.record,
             init=self.init,
+            wider=wider,
         )

@@ -2,7 +2,7 @@
 
 Two processes that run the same code do not always get the same bits: the order in which threads add up numbers, and the
 instructions of the processor, change the last digits. So there are two fingerprints, of all content and of all but the
-floating-point numbers, and samples of those.
+floating-point numbers, and of those samples, means, and the least and the greatest.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _STRETCHES = 64
 _STRETCH_BYTES = 64 << 10
 _SAMPLES = 64  # of an array
 _MOST_SAMPLES = 512  # of an input
+_PART = 1 << 10  # numbers of which there is one mean, at least
+_MOST_MEANS = 512
 _PARTS = 5_000
 _DEPTH = 12
 _ROWS_OF_TABLE = 100_000
@@ -43,6 +45,7 @@ class Content:
     exact: str
     loose: str
     samples: tuple[float, ...]
+    means: tuple[float, ...]
     text: str
 
 
@@ -53,7 +56,8 @@ def content_of(value: Any) -> Content:
     """
     reader = _Reader()
     reader.read(value, 0)
-    return Content(reader.exact.hexdigest(), reader.loose.hexdigest(), tuple(reader.samples), describe(value))
+    samples, means = tuple(reader.samples), tuple(reader.means)
+    return Content(reader.exact.hexdigest(), reader.loose.hexdigest(), samples, means, describe(value))
 
 
 class _Reader:
@@ -63,7 +67,9 @@ class _Reader:
         self.exact = hashlib.blake2b(digest_size=16)
         self.loose = hashlib.blake2b(digest_size=16)
         self.samples: list[float] = []
+        self.means: list[float] = []
         self._left = _PARTS
+        self._room = _MOST_SAMPLES
         self._inside: dict[int, int] = {}
 
     def read(self, value: Any, depth: int) -> None:
@@ -176,12 +182,28 @@ class _Reader:
             self.exact.update(found)
             if not floating:
                 self.loose.update(found)
+            elif array.dtype.kind == "f":
+                self._summarise(stretch)
         if array.dtype.kind in "fc" and array.size:
             flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
             few = flat[:: max(1, flat.size // _SAMPLES)][:_SAMPLES]
             self._sample(
                 numpy.abs(few).astype(float).tolist() if array.dtype.kind == "c" else few.astype(float).tolist()
             )
+
+    def _summarise(self, stretch: Any) -> None:
+        """Note mean, least and greatest of the parts of a stretch, so that no number of it is left out."""
+        numpy = sys.modules["numpy"]
+        flat = numpy.ravel(stretch, order="K")
+        count = min(max(flat.size // _PART, 1), _STRETCHES, (_MOST_MEANS - len(self.means)) if flat.size else 0)
+        if count <= 0:
+            return
+        starts = numpy.linspace(0, flat.size, count, endpoint=False).astype(numpy.intp)
+        sizes = numpy.diff(starts, append=flat.size)
+        with numpy.errstate(all="ignore"):
+            self.means += (numpy.add.reduceat(flat, starts, dtype=float) / sizes).tolist()
+            for reduce in (numpy.minimum.reduceat, numpy.maximum.reduceat):
+                self.samples += reduce(flat, starts).astype(float).tolist()
 
     def _torch_tensor(self, tensor: Any, depth: int) -> None:
         torch, numpy = sys.modules["torch"], sys.modules.get("numpy")
@@ -282,8 +304,9 @@ class _Reader:
         self.loose.update(found)
 
     def _sample(self, values: Iterable[float]) -> None:
-        room = _MOST_SAMPLES - len(self.samples)
-        self.samples += [float(value) for value in list(values)[: max(room, 0)]]
+        few = list(map(float, values))[: self._room]
+        self._room -= len(few)
+        self.samples += few
 
 
 def _stretches(array: Any) -> list[Any]:

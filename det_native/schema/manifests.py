@@ -116,6 +116,17 @@ class Program(_Model):
         return f"cell number {index + 1}" if number is None else cell_title(number, prompts=self.prompts)
 
 
+class WiderProgram(_Model):
+    """More cells for the same call: what is run if the program gives a worker other inputs than the notebook had.
+
+    A cell of the program is named by its index there. `values` and `streams` refer to the places among these cells.
+    """
+
+    cells: tuple[int | Cell, ...]
+    values: tuple[ValueEntry, ...] = ()
+    streams: tuple[StreamsEntry, ...] = ()
+
+
 class Interpreter(_Model):
     """The Python that the bundle was made with."""
 
@@ -136,7 +147,7 @@ class Interpreter(_Model):
 
 
 # Fields of a bundle that came later than others.
-_LATER = ("packages", "streams", "proof", "links", "reads")
+_LATER = ("packages", "streams", "proof", "links", "reads", "wider", "widened")
 
 
 class BundleManifest(_Model):
@@ -161,6 +172,9 @@ class BundleManifest(_Model):
     links: tuple[FileEntry, ...] = ()
     # Paths and URLs that the program reads and that only the workers have.
     reads: tuple[ReadEntry, ...] = ()
+    wider: WiderProgram | None = None
+    # What was another input with the program that this wider one has replaced; empty where it is the first.
+    widened: str = ""
 
     def canonical(self) -> bytes:
         """Return the bytes whose hash is the bundle's id; later fields that are not used leave it as it was."""
@@ -188,7 +202,7 @@ class BundleManifest(_Model):
         """
         content = json.loads(self.canonical())
         del content["program"]["prompts"]
-        for name in ("streams", "proof"):
+        for name in ("streams", "proof", "wider", "widened"):
             content.pop(name, None)
         for cell in content["program"]["cells"]:
             for name in ("number", "cell_id", "reason"):
@@ -199,7 +213,32 @@ class BundleManifest(_Model):
 
     def hashes(self) -> set[Sha256]:
         """Return the hashes of all blobs that the bundle refers to."""
-        return {entry.sha256 for entries in (self.files, self.values, self.streams) for entry in entries}
+        wider = self.wider or WiderProgram(cells=())
+        every = (self.files, self.values, self.streams, wider.values, wider.streams)
+        return {entry.sha256 for entries in every for entry in entries}
+
+    def with_wider(self, difference: str) -> BundleManifest:
+        """Return the bundle with its wider program instead of the first one, of which the inputs differed."""
+        assert self.wider is not None
+        cells = self.wider.cells
+        places = {cell: place for place, cell in enumerate(cells) if isinstance(cell, int)}
+        program = self.program.model_copy(
+            update={
+                "cells": tuple(self.program.cells[one] if isinstance(one, int) else one for one in cells),
+                "call": _moved(self.program.call, places),
+                "init": _moved(self.program.init, places),
+            }
+        )
+        changes = {"program": program, "values": self.wider.values, "streams": self.wider.streams}
+        return self.model_copy(update={**changes, "wider": None, "widened": difference})
+
+
+def _moved(site: CallSite | None, places: dict[int, int]) -> CallSite | None:
+    """Return the place of a call among cells that have other places."""
+    if site is None:
+        return None
+    cells = {"cell": site.cell, "running": site.running}
+    return site.model_copy(update={name: None if one is None else places[one] for name, one in cells.items()})
 
 
 class CheckpointFile(_Model):

@@ -23,7 +23,9 @@ class InputFact(BaseModel):
     loose : str
         Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
     samples : tuple of float
-        Some of those numbers, always from the same places.
+        Some of those numbers, always from the same places, and the least and the greatest of each part.
+    means : tuple of float
+        Of each part of those numbers, that of all of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
@@ -34,6 +36,7 @@ class InputFact(BaseModel):
     exact: str
     loose: str
     samples: tuple[float, ...] = ()
+    means: tuple[float, ...] = ()
 
 
 class CallProof(BaseModel):

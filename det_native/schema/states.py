@@ -118,7 +118,8 @@ class MetricKind(StrEnum):
 class ExitReason(StrEnum):
     """Why an attempt ended, as its harness says; a process that just vanishes says nothing.
 
-    PEER_FAILED is the end of a process that could not go on because another one of the same trial had failed.
+    PEER_FAILED is the end of a process that could not go on because another one of the same trial had failed. With
+    INPUTS_DIFFER nothing was trained: the program gave other inputs than the notebook, and there is a wider one.
     """
 
     COMPLETED = "COMPLETED"
@@ -127,6 +128,7 @@ class ExitReason(StrEnum):
     INVALID_HYPERPARAMETERS = "INVALID_HYPERPARAMETERS"
     HARNESS_ERROR = "HARNESS_ERROR"
     PEER_FAILED = "PEER_FAILED"
+    INPUTS_DIFFER = "INPUTS_DIFFER"
 
     @property
     def failed(self) -> bool:

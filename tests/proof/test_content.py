@@ -166,3 +166,23 @@ def test_equal_plain_values_and_only_they_are_equal(one: Any, other: Any) -> Non
     assert same or not equal
     absolute = '"/' in json.dumps([one, other])  # of which the folders do not count
     assert equal or not same or absolute
+
+
+@pytest.mark.parametrize("size", [2_000, 200_000, 4_000_000])
+@pytest.mark.parametrize("place", [0.0, 0.31, 0.777_777])
+def test_one_number_that_is_far_off_is_no_rounding(size: int, place: float) -> None:
+    rows = np.linspace(0, 1, size, dtype="float32")
+    other = rows.copy()
+    other[int(place * size)] = 30
+    [found] = differences(_proof({"x": rows}), {"x": other})
+    assert not found.rounding
+    [found] = differences(_proof({"x": rows}), {"x": rows * np.float32(1 + 1e-6)})
+    assert found.rounding
+
+
+def test_some_numbers_that_are_swapped_with_others_are_no_rounding() -> None:
+    rows = np.random.default_rng(3).normal(size=(5_000, 8)).astype("float32")
+    other = rows.copy()
+    other[1000:1500] = rows[2000:2500]
+    [found] = differences(_proof({"x": rows}), {"x": other})
+    assert not found.rounding

@@ -56,6 +56,8 @@ class Facts:
         A batch of the trial was done, by this run or an earlier one.
     begun : bool
         A worker of the run has taken its job, as far as the launcher knows.
+    outdated : bool
+        The run was ended because its experiment has another program now.
     """
 
     exit: ExitReport | None
@@ -74,6 +76,7 @@ class Facts:
     batch_size: int | None = None
     trained: bool = True
     begun: bool = True
+    outdated: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,17 @@ class Restart:
     reason: str
 
 
-Decision = Complete | Cancel | Suspend | Fail | Restart
+@dataclass(frozen=True)
+class Widen:
+    """The experiment's program gives other inputs than the notebook had: its wider one is run instead.
+
+    `difference` says which, a line each.
+    """
+
+    difference: str
+
+
+Decision = Complete | Cancel | Suspend | Fail | Restart | Widen
 
 
 def decide(facts: Facts) -> Decision:
@@ -125,8 +138,8 @@ def decide(facts: Facts) -> Decision:
     comes however often the program is run, or one of the user's code before anything was trained. A process that
     vanished is restarted as long as there are restarts left, and so is one that somebody else than the master had end
     (SIGTERM, when a machine shuts down): its trial has not done what it was to do. A run that was asked to end, and did
-    so or had to be killed, is no restart; nor is one that a full disk has ended. A run that says that it has done all
-    is not believed where fewer batches, or metrics of fewer batches, are here.
+    so or had to be killed, is no restart; nor is one that a full disk has ended, or whose program was replaced. A run
+    that says that it has done all is not believed where fewer batches, or metrics of fewer batches, are here.
     """
     reason = facts.exit.reason if facts.exit is not None else None
     missing = _missing(facts)
@@ -135,13 +148,9 @@ def decide(facts: Facts) -> Decision:
     if facts.killed:
         return Cancel()
     error = missing or _error_of(facts)
-    full = facts.full or (reason in _OWN_ERRORS and error.type == FULL)
-    if facts.paused and (reason in (None, ExitReason.STOPPED) or full):
-        return Suspend(_how_suspended(facts.exit, full=full))
-    if facts.exit is None and not facts.begun:
-        return Suspend("The master ended before the worker had begun. The trial is tried again; no restart is counted.")
-    if full:
-        return Suspend(f"{error.message.rstrip('.')}. It goes on when there is room; no restart is counted.", True)
+    goes_on = _goes_on(facts, error)
+    if goes_on is not None:
+        return goes_on
     if facts.hung and not facts.may_restart:
         return Fail(error, "The trial is not tried again (watchdog.action: end).")
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
@@ -157,6 +166,23 @@ def decide(facts: Facts) -> Decision:
     if facts.restarts >= facts.max_restarts:
         return Fail(error, f"The trial has no restarts left (max_restarts: {facts.max_restarts}).")
     return Restart(facts.restarts + 1, fingerprint or facts.fingerprint, error, _why(error, facts))
+
+
+def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | Widen | None:
+    """Return how the trial goes on where the end of the run is no failure, None if it is one."""
+    reason = facts.exit.reason if facts.exit is not None else None
+    if reason is ExitReason.INPUTS_DIFFER:
+        return Widen(error.message)
+    if facts.outdated:
+        return Suspend("Its program was replaced by the wider one. It begins anew; no restart is counted.")
+    full = facts.full or (reason in _OWN_ERRORS and error.type == FULL)
+    if facts.paused and (reason in (None, ExitReason.STOPPED) or full):
+        return Suspend(_how_suspended(facts.exit, full=full))
+    if facts.exit is None and not facts.begun:
+        return Suspend("The master ended before the worker had begun. The trial is tried again; no restart is counted.")
+    if full:
+        return Suspend(f"{error.message.rstrip('.')}. It goes on when there is room; no restart is counted.", True)
+    return None
 
 
 def _missing(facts: Facts) -> UserErrorInfo | None:

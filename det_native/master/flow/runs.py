@@ -11,7 +11,18 @@ from det_native.errors import DetError, RequestError
 from det_native.master.flow import spool
 from det_native.master.flow.active import Active
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
-from det_native.master.flow.decide import UNUSABLE, Cancel, Complete, Decision, Facts, Fail, Restart, Suspend, decide
+from det_native.master.flow.decide import (
+    UNUSABLE,
+    Cancel,
+    Complete,
+    Decision,
+    Facts,
+    Fail,
+    Restart,
+    Suspend,
+    Widen,
+    decide,
+)
 from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
 from det_native.master.flow.output import OutputStore
 from det_native.master.flow.resume import find_resume
@@ -20,6 +31,7 @@ from det_native.master.flow.spool import has_begun
 from det_native.master.flow.thread import Waiter
 from det_native.master.flow.warm_start import source_of
 from det_native.master.flow.watching import Watches
+from det_native.master.flow.widening import drop_outdated, take_wider_program
 from det_native.master.launch.base import Exit
 from det_native.master.store import bundles, checkpoints, experiments, logs, reports, system, trials
 from det_native.master.store import runs as run_store
@@ -197,7 +209,7 @@ class Runs:
         self._store_output(run)
         with self._context.database.write() as transaction:
             decision = self._decide(transaction, run, Exit(run_id, None))
-            if decision is None or isinstance(decision, Restart | Suspend):
+            if decision is None or isinstance(decision, Restart | Suspend | Widen):
                 return
             self._carry_out(transaction, run, decision)
         self._over(run, decision)
@@ -340,6 +352,7 @@ class Runs:
             last_row=stored.training_last if stored else -1,
             full=full,
             trained=trial.batches > 0,
+            outdated=run.outdated,
         )
         return decide(facts)
 
@@ -356,6 +369,11 @@ class Runs:
                 if for_room:
                     self._wait_for_room(transaction, run)
                 logs.add(transaction, run.trial_id, run.run_id, "system", [reason])
+                if run.outdated:
+                    drop_outdated(transaction, run.experiment_id)
+            case Widen(difference):
+                take_wider_program(transaction, run.experiment_id, run.trial_id, run.run_id, difference)
+                trials.set_state(transaction, run.trial_id, TrialState.QUEUED)
             case Fail(error, reason):
                 logs.add(transaction, run.trial_id, run.run_id, "system", [*error.message.splitlines()[:5], reason])
                 trials.set_state(transaction, run.trial_id, TrialState.ERROR, error)
@@ -387,8 +405,17 @@ class Runs:
 
     def _over(self, run: Active, decision: Decision) -> None:
         logger.info("trial %d of experiment %d: %s", run.trial_id, run.experiment_id, _summary(decision))
-        if not isinstance(decision, Restart | Suspend):
+        if isinstance(decision, Widen):
+            self._end_outdated(run)
+        if not isinstance(decision, Restart | Suspend | Widen):
             self._on_trial_over(run.experiment_id, run.trial_id)
+
+    def _end_outdated(self, widened: Active) -> None:
+        """End the other runs of an experiment that has another program now: they begin anew with it."""
+        for run in self.active.values():
+            if run.experiment_id == widened.experiment_id and run is not widened:
+                run.outdated = True
+                self._context.launcher.kill(run.run_id, grace=0.0)
 
 
 def _summary(decision: Decision) -> str:
@@ -404,3 +431,5 @@ def _summary(decision: Decision) -> str:
             return f"failed, {error.type}. {reason}"
         case Restart(reason=reason):
             return f"queued again. {reason}"
+        case Widen():
+            return "queued again, with the wider program"

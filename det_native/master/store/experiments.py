@@ -204,6 +204,13 @@ def compare_by(transaction: Transaction, experiment_id: int, metric: str, *, sma
     _update(transaction, experiment_id, **said, config={**config, "searcher": searcher})
 
 
+def set_bundle(transaction: Transaction, experiment_id: int, bundle_id: str, row: rest.CaptureRow) -> None:
+    """Have the experiment run another program from now on, and add what is to be known of that to its report."""
+    query = select(experiments.c.report).where(experiments.c.id == experiment_id)
+    report = [*(transaction.connection.execute(query).scalar() or ()), row.model_dump(mode="json")]
+    _update(transaction, experiment_id, bundle_id=bundle_id, report=report)
+
+
 def set_resources(transaction: Transaction, experiment_id: int, changes: dict[str, Any]) -> None:
     """Change fields of the resources in the configuration."""
     config = get(transaction.connection, experiment_id).config

@@ -21,6 +21,7 @@ _REMEDIES = (
     "or send the value itself, init(values=[...]); or keep a cell that changes it, with `# det-include` as its first "
     "line. `proof: warn` in the configuration trains all the same."
 )
+_WIDER = "It is so with all cells that can run again, too."
 
 
 def has_notebooks_seed(job: TrialJob) -> bool:
@@ -40,15 +41,23 @@ class InputCheck:
         What a difference is.
     title : callable
         Gives the name of a cell, by its index.
+    widened : str
+        What differed with the program that this one has replaced; empty if it is the first.
     """
 
     def __init__(
-        self, proof: CallProof, program: Program, mode: Literal["error", "warn"], title: Callable[[int], str]
+        self,
+        proof: CallProof,
+        program: Program,
+        mode: Literal["error", "warn"],
+        title: Callable[[int], str],
+        widened: str = "",
     ) -> None:
         self._proof = proof
         self._program = program
         self._mode = mode
         self._title = title
+        self._widened = widened
 
     def compare(self, payload: Any) -> None:
         """Compare.
@@ -72,7 +81,19 @@ class InputCheck:
         if self._mode == "warn":
             logger.warning("%s", text)
             return
-        raise InputDiffersError(f"{text}\n{_REMEDIES}")
+        if self._widened:
+            text = f"{text}\n{_WIDER}"
+        raise InputDiffersError(text, _REMEDIES)
+
+    def failed(self, error: Exception) -> InputDiffersError | None:
+        """Return what an error means that kept the program from the recorded call; None where it means itself.
+
+        The wider program is run only because the first one gave other inputs: that is what the user has to know.
+        """
+        if not self._widened:
+            return None
+        what = f"Running all cells that can run again was tried, too; it failed: {type(error).__name__}: {error}"
+        return InputDiffersError(f"{self._widened}\n{what}", _REMEDIES)
 
     def _line(self, difference: Difference) -> str:
         assert difference.found is not None
@@ -99,7 +120,7 @@ def input_check(job: TrialJob, title: Callable[[int], str]) -> InputCheck | None
     same = all(job.hparams.get(name) == value for name, value in proof.hparams.items())
     if rank or not same or not has_notebooks_seed(job):
         return None
-    return InputCheck(proof, job.bundle.program, mode, title)
+    return InputCheck(proof, job.bundle.program, mode, title, job.bundle.widened)
 
 
 def _title_of(difference: Difference) -> str:

@@ -42,6 +42,7 @@ from det_native.errors import (
     CheckpointError,
     DiskFullError,
     DivergedError,
+    InputDiffersError,
     MasterError,
     MissingDependencyError,
     RankLostError,
@@ -173,6 +174,11 @@ class TrialRun:
         try:
             with self._failures.noted():
                 return host.run(runner.run)
+        except Exception as error:
+            meant = check.failed(error) if check is not None and not runner.calls.taken else None
+            if meant is None:
+                raise
+            raise meant from error
         finally:
             services.checkpoints.wait()
 
@@ -236,8 +242,11 @@ class TrialRun:
                 info = UserErrorInfo(
                     type=info.type, message=error.without_batch, traceback="", batch=error.batch or done
                 )
-            print(info.traceback or f"{info.type} at batch {info.batch}: {info.message}", file=sys.stderr, flush=True)
             reason, code = ExitReason.USER_ERROR, EXIT_USER_ERROR
+            if isinstance(error, InputDiffersError) and self._job.bundle.wider is not None:
+                info = UserErrorInfo(type=info.type, message=error.difference, traceback="")
+                reason = ExitReason.INPUTS_DIFFER
+            print(info.traceback or f"{info.type} at batch {info.batch}: {info.message}", file=sys.stderr, flush=True)
         if not first:
             reason, code = ExitReason.PEER_FAILED, EXIT_RANK_FAILED
         return self._exit(reason, done, self._failures.name(info), code)

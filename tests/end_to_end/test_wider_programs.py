@@ -1,0 +1,135 @@
+"""A worker that is given other inputs than the notebook had runs all cells that can run again instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faults import Cluster, Kernel, ended, running_kernel
+
+from det_native.client.handles import Experiment
+from det_native.schema.states import ExperimentState
+
+pytestmark = pytest.mark.slow
+
+SETUP = """
+import ctypes, os, signal, sys
+from pathlib import Path
+import numpy as np
+import torch
+import det_native as det
+"""
+
+DATA = """
+x = np.arange(1_000_000, dtype="float32").reshape(-1, 2) / 1e6
+place = x.ctypes.data
+"""
+
+# It has an address only, and what it changes is not among the samples of an array that it does not name.
+BEHIND = """
+numbers = (ctypes.c_float * 1_000_000).from_address(place)
+numbers[777_777] = {value}
+"""
+
+UNRELATED = """
+table = [number ** 2 for number in range(9)]
+"""
+
+MODEL = """
+torch.manual_seed(5)
+model = torch.nn.Linear(2, 1)
+"""
+
+CONTEXT = """
+config = {"searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 6}, **searcher},
+    "min_checkpoint_period": {"batches": 2}, **settings}
+context = det.experimental.pytorch.init(config, show="none")
+"""
+
+LOOP = """
+wrapped = context.wrap_model(model)
+optimizer = context.wrap_optimizer(torch.optim.SGD(wrapped.parameters(), lr=1e-9))
+data = torch.utils.data.TensorDataset(torch.from_numpy(x))
+print("value", x.ravel()[777_777])
+for batch in context.train(torch.utils.data.DataLoader(data, batch_size=8)):
+    loss = wrapped(batch[0]).pow(2).mean()
+    context.backward(loss)
+    context.step_optimizer(optimizer)
+    context.report(loss=loss)
+    if context.batch_idx == 3 and died and not Path(died).exists():
+        Path(died).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def kernel(cluster: Cluster, tmp_path: Path) -> Iterator[Kernel]:
+    """A kernel with nothing but the imports."""
+    with running_kernel(cluster, tmp_path.name, SETUP) as kernel:
+        yield kernel
+
+
+def _submit(
+    kernel: Kernel, cluster: Cluster, *cells: str, died: str = "", searcher: str = "{}", settings: str = "{}"
+) -> Experiment:
+    kernel.run(f"searcher, settings, died = {searcher}, {settings}, {died!r}")
+    for cell in (DATA, *cells, MODEL, CONTEXT, LOOP):
+        kernel.run(cell)
+    return cluster.attach(kernel.value("context.experiment.id"))
+
+
+def _values(experiment: Experiment) -> list[list[str]]:
+    """Return what each trial has had in `x`, in the order of its attempts."""
+    every = [[line.text for line in trial.logs()] for trial in experiment.trials]
+    return [[text for text in texts if text.startswith("value")] for texts in every]
+
+
+def test_the_wider_program_has_what_nobody_saw(kernel: Kernel, cluster: Cluster, tmp_path: Path) -> None:
+    experiment = _submit(kernel, cluster, UNRELATED, BEHIND.format(value=1000.0), died=str(tmp_path / "died"))
+    trial = ended(experiment, ExperimentState.COMPLETED)
+    assert trial.restarts == 1  # of the worker that died; it then had the program that was proven
+    assert _values(experiment) == [["value 0.777777", "value 1000.0", "value 1000.0"]]
+    assert trial.warning is not None
+    assert "instead of" in trial.warning
+    assert "differed from the notebook" in trial.warning
+    assert trial.warning == experiment.detail().warning
+    [row] = [row for row in experiment.report if row.how == "run instead"]
+    assert "differed from the notebook" in row.note
+    written = json.loads(experiment.notebook(tmp_path / "ran.ipynb").read_text())
+    assert any("from_address" in cell["source"] for cell in written["cells"])
+    assert any("number ** 2" in cell["source"] for cell in written["cells"])
+
+
+def test_if_the_wider_one_differs_too_the_error_names_the_value(kernel: Kernel, cluster: Cluster) -> None:
+    trial = ended(_submit(kernel, cluster, BEHIND.format(value="os.getpid()")), ExperimentState.ERROR)
+    assert trial.error is not None
+    assert trial.error.type == "InputDiffersError"
+    assert "but with other content" in trial.error.message or "in the notebook" in trial.error.message
+    assert "with all cells that can run again, too" in trial.error.message
+    assert trial.restarts == 0
+
+
+def test_if_the_wider_one_fails_the_first_difference_is_told(kernel: Kernel, cluster: Cluster) -> None:
+    only_here = 'if "ipykernel" not in sys.modules:\n    raise RuntimeError("not here")'
+    trial = ended(_submit(kernel, cluster, BEHIND.format(value=1000.0), only_here), ExperimentState.ERROR)
+    assert trial.error is not None
+    assert trial.error.type == "InputDiffersError"
+    assert "in the notebook" in trial.error.message
+    assert "RuntimeError: not here" in trial.error.message
+
+
+def test_all_processes_of_a_trial_take_the_same_program(kernel: Kernel, cluster: Cluster) -> None:
+    settings = '{"resources": {"slots_per_trial": 2}}'
+    experiment = _submit(kernel, cluster, BEHIND.format(value=1000.0), settings=settings)
+    ended(experiment, ExperimentState.COMPLETED)
+    assert sorted(_values(experiment)[0]) == ["value 0.777777"] * 2 + ["value 1000.0"] * 2
+
+
+def test_the_other_trials_take_it_too(kernel: Kernel, cluster: Cluster) -> None:
+    settings = '{"hyperparameters": {"units": {"type": "categorical", "vals": [1, 2, 3]}}}'
+    experiment = _submit(kernel, cluster, BEHIND.format(value=1000.0), searcher='{"name": "grid"}', settings=settings)
+    ended(experiment, ExperimentState.COMPLETED)
+    assert [values[-1] for values in _values(experiment)] == ["value 1000.0"] * 3
+    assert all(trial.detail().restarts == 0 for trial in experiment.trials)
