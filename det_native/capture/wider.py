@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Mapping, Sequence
 
 from det_native.capture.names import PROVIDED
@@ -47,8 +48,13 @@ def wider_program(
 
 def _can_run(step: Step, known: Collection[str], other: Collection[str]) -> bool:
     execution = step.execution
-    if execution.skipped or execution.failed or execution.magics or execution.shell or not execution.source.strip():
+    if execution.skipped or execution.failed or execution.magics or execution.shell or _is_empty(execution.source):
         return False
     if any(name in other for name in step.reads):
         return False
     return all(name in known for name, use in step.reads.items() if use.certain)
+
+
+def _is_empty(source: str) -> bool:
+    """Whether nothing is left of a cell: it had shell lines and magics only."""
+    return all(isinstance(node, ast.Pass) for node in ast.parse(source).body)

@@ -18,7 +18,7 @@ from det_native.runtime import ProgramHost
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import Framework
-from det_native.schema.sampling import sample_hyperparameters, trial_seeds
+from det_native.schema.sampling import first_hyperparameters, trial_seeds
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,8 @@ def first_environment(settings: Settings, framework: Framework) -> TrialEnvironm
     complete = check_before_fit(settings, framework)
     if not settings.place.local and named_master(settings.master_url):
         connect(settings.master_url)  # a wrong address is told now, not when the model has been built
-    # Seed and sample are those of the experiment's first trial on the cluster.
-    seed = next(trial_seeds(complete["reproducibility"]["experiment_seed"] or 0))
-    hparams = sample_hyperparameters(complete["hyperparameters"], seed)
-    return TrialEnvironment(config=complete, hparams=hparams, trial_seed=seed)
+    # Seed and hyperparameters are those of the experiment's first trial on the cluster.
+    return _first_trial(complete)
 
 
 def replayed_environment(host: ProgramHost, config: ConfigInput) -> TrialEnvironment:
@@ -70,9 +68,13 @@ def replayed_environment(host: ProgramHost, config: ConfigInput) -> TrialEnviron
         return host.environment
     complete = load_config(config, local=True, warn=False).model_dump(mode="json")
     # The sample is the one that the notebook has seen. The seed of models to come stays the trial's.
-    seed = next(trial_seeds(complete["reproducibility"]["experiment_seed"] or 0))
-    hparams = sample_hyperparameters(complete["hyperparameters"], seed)
-    return TrialEnvironment(config=complete, hparams=hparams, trial_seed=host.environment.trial_seed)
+    return replace(_first_trial(complete), trial_seed=host.environment.trial_seed)
+
+
+def _first_trial(config: dict[str, Any]) -> TrialEnvironment:
+    seed = next(trial_seeds(config["reproducibility"]["experiment_seed"] or 0))
+    hparams = first_hyperparameters(config["hyperparameters"], config["searcher"]["name"], seed)
+    return TrialEnvironment(config=config, hparams=hparams, trial_seed=seed)
 
 
 def seed_streams(environment: TrialEnvironment) -> None:

@@ -445,6 +445,12 @@ class ReportsAccepted(_Answer):
     stop: bool = False
 
 
+class ProofState(_Answer):
+    """Whether the trial that has the notebook's inputs to compare with has not done so yet."""
+
+    pending: bool
+
+
 class BestMetric(_Answer):
     """Best value of the searcher's metric over the whole experiment so far, None before the first validation."""
 

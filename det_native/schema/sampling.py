@@ -98,6 +98,16 @@ def grid_points(hyperparameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [nested_values(zip(paths, point, strict=True)) for point in itertools.product(*axes)]
 
 
+def first_hyperparameters(hyperparameters: Mapping[str, Any], searcher: str, seed: int) -> dict[str, Any]:
+    """Return the hyperparameters of a search's first trial, of which `seed` is the seed.
+
+    What is searched otherwise than by a grid begins with a sample. A grid that is none is told by its searcher.
+    """
+    if searcher == "grid" and grid_problem(leaves(parse_space(hyperparameters))) is None:
+        return grid_points(hyperparameters)[0]
+    return sample_hyperparameters(hyperparameters, seed)
+
+
 def grid_problem(found: Iterable[tuple[tuple[str, ...], Leaf]]) -> Problem | None:
     """Return what keeps the hyperparameters (as ``leaves`` yields them) from being a grid, None if nothing does."""
     found = list(found)

@@ -60,6 +60,9 @@ def fit(*data, local=False, **options):
         "requirements": capture.requirements,
         "rows": [row.model_dump(mode="json") for row in capture.rows],
         "warnings": capture.warnings,
+        "wider": capture.wider and [
+            (capture.program.cells[one] if isinstance(one, int) else one).number for one in capture.wider.cells
+        ],
     })
     return None
 
@@ -210,6 +213,7 @@ class Found:
     requirements: list[str] = field(default_factory=list)
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    wider: list[int] | None = None
 
     @property
     def cells(self) -> list[int | None]:

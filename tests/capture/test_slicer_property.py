@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from det_native.capture.execution import Execution
+from det_native.capture.execution import Execution, Facts
 from det_native.capture.observation.watch import Effects, Watch
 from det_native.capture.slicer import slice_log
+from det_native.capture.steps import steps_of
+from det_native.capture.wider import wider_program
 
 NAMES = ["a", "b", "c", "d"]
 FUNCTIONS = ["f", "g"]
@@ -115,6 +118,27 @@ def test_running_the_slice_gives_the_values_of_the_kernel(drawn: tuple[list[str]
     assert unknown <= {"total"}
     fresh: dict[str, Any] = {"__name__": "__main__", "total": total}
     for index in sorted(found.included)[:-1]:
+        assert run(sources[index], fresh) is None, sources[index]
+    for wanted in NAMES:
+        assert repr(fresh[wanted]) == repr(live[wanted]), wanted
+
+
+@settings(max_examples=EXAMPLES if EXAMPLES <= QUICK else max(300, EXAMPLES))
+@given(drawn=program, staying=st.sets(st.integers(1, 10), max_size=3))
+def test_running_all_that_can_run_again_gives_the_values_of_the_kernel(
+    drawn: tuple[list[str], list[int]], staying: set[int]
+) -> None:
+    sources, log, live = runs(*drawn)
+    calling = len(log) - 1
+    found = slice_log(log, calling, 1)
+    if found.problems or not live.keys() >= set(NAMES):
+        return
+    known = Facts(fixed=frozenset({"total"}))
+    log[0] = replace(log[0], effects=log[0].effects._replace(bound=log[0].effects.bound | {"total"}))
+    taken = wider_program(steps_of(log, calling, 1, known), found.included, staying - found.included.keys(), {})
+    assert set(found.included) <= set(taken)
+    fresh: dict[str, Any] = {"__name__": "__main__", "total": total}
+    for index in taken[:-1]:
         assert run(sources[index], fresh) is None, sources[index]
     for wanted in NAMES:
         assert repr(fresh[wanted]) == repr(live[wanted]), wanted

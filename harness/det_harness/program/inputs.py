@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-from det_native.errors import InputDiffersError
+from det_native.errors import InputDiffersError, MasterError
 from det_native.proof.call import Difference, differences
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
 from det_native.schema.proof import CallProof
 
 logger = logging.getLogger("det_harness")
+
+_POLL_SECONDS = 0.1
+_SILENT_SECONDS = 60.0
 
 _REMEDIES = (
     "Why: data that have changed since, something that only the notebook's process has, or unseeded random numbers "
@@ -106,6 +110,51 @@ class InputCheck:
         """Return which cells of the program bind a name."""
         cells = [place for place, cell in enumerate(self._program.cells) if name and name in _bound_in(cell.source)]
         return ", ".join(dict.fromkeys(self._title(place) for place in cells))
+
+
+class ComparedElsewhere:
+    """Waits before the training until another trial has compared its inputs: then it is known which program is right.
+
+    Parameters
+    ----------
+    pending : callable
+        Says whether it has yet to; raises MasterError without an answer.
+    stop_requested : callable
+        Whether the trial is to end.
+    """
+
+    def __init__(self, pending: Callable[[], bool], stop_requested: Callable[[], bool]) -> None:
+        self._pending = pending
+        self._stop_requested = stop_requested
+
+    def compare(self, payload: Any) -> None:
+        """Wait; a master that has not answered for a minute is waited for no longer."""
+        silent_since: float | None = None
+        while not self._stop_requested():
+            try:
+                if not self._pending():
+                    return
+                silent_since = None
+            except MasterError:
+                silent_since = silent_since or time.monotonic()
+                if time.monotonic() - silent_since > _SILENT_SECONDS:
+                    logger.warning("The master does not say whether the program is the right one; the training begins.")
+                    return
+            time.sleep(_POLL_SECONDS)
+
+    def failed(self, error: Exception) -> None:
+        """Nothing is known of what an error means."""
+
+
+def waits_for_proof(job: TrialJob) -> bool:
+    """Whether another trial of the experiment compares what the training is given, and may have to change the program.
+
+    That trial has the notebook's seed; one that continues has waited when it began.
+    """
+    bundle = job.bundle
+    first = job.resume is None and job.warm_start is None and (job.gang is None or job.gang.rank == 0)
+    compared = bundle.proof is not None and bundle.wider is not None and job.config.get("proof", "error") == "error"
+    return first and compared and not has_notebooks_seed(job) and job.master_url is not None
 
 
 def input_check(job: TrialJob, title: Callable[[int], str]) -> InputCheck | None:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -17,7 +18,7 @@ from pydantic import BaseModel
 
 from det_harness.frameworks.base import harness_of
 from det_harness.program.host import WorkerHost
-from det_harness.program.inputs import has_notebooks_seed, input_check
+from det_harness.program.inputs import ComparedElsewhere, InputCheck, has_notebooks_seed, input_check, waits_for_proof
 from det_harness.program.reads import check_reads
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import advised, describe, raised_by_user
@@ -35,7 +36,7 @@ from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Outcome, Services
 from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
-from det_harness.worker.connection import connection_of
+from det_harness.worker.connection import MasterConnection, connection_of
 from det_native.errors import (
     BundleCheckError,
     BundleCorruptError,
@@ -168,7 +169,7 @@ class TrialRun:
             warm_start=None if job.warm_start is None else WarmStart(job.warm_start),
         )
         runner.own_seed = has_notebooks_seed(job)
-        check = input_check(job, runner.source.program.title)
+        check = self._check(runner)
         self._host = host = WorkerHost(self._environment, runner.calls, services, check)
         rng.seed_process(job.trial_seed)
         try:
@@ -181,6 +182,13 @@ class TrialRun:
             raise meant from error
         finally:
             services.checkpoints.wait()
+
+    def _check(self, runner: ProgramRunner) -> InputCheck | ComparedElsewhere | None:
+        job = self._job
+        if waits_for_proof(job) and job.master_url is not None:
+            pending = partial(MasterConnection(job.master_url, job.token, job.run_id).proof_pending, job.bundle_id)
+            return ComparedElsewhere(pending, self._must_stop)
+        return input_check(job, runner.source.program.title)
 
     def _checkpoints(self) -> TrialCheckpoints:
         job = self._job

@@ -10,7 +10,7 @@ from det_harness.trial.report import Connection
 from det_native.client.session import Session
 from det_native.errors import FencedError, MasterError
 from det_native.schema.job import REPORTS_NAME, TrialJob
-from det_native.schema.rest import BestMetric, ReportsAccepted
+from det_native.schema.rest import BestMetric, ProofState, ReportsAccepted
 
 _SEND_SECONDS = 30.0
 _BEST_SECONDS = 1.0
@@ -68,6 +68,17 @@ class MasterConnection:
         """
         with self._session.stream(f"{self._path}/best", timeout=_BEST_SECONDS) as response:
             return BestMetric.model_validate_json(response.content).value
+
+    def proof_pending(self, bundle_id: str) -> bool:
+        """Return whether the inputs of the training are still compared, by another trial, for this bundle.
+
+        Raises
+        ------
+        MasterError
+            If the master does not answer.
+        """
+        answer = self._session.get(f"{self._path}/proof", bundle_id=bundle_id)
+        return ProofState.model_validate(answer).pending
 
     def close(self) -> None:
         """Close the connections."""

@@ -660,6 +660,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/runs/{run_id}/proof': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Proof
+     * @description Return whether a run of this bundle has to wait with its training for what the first trial finds.
+     */
+    get: operations['get_proof'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/runs/{run_id}/reports': {
     parameters: {
       query?: never;
@@ -907,6 +927,12 @@ export interface components {
        * @default []
        */
       values: components['schemas']['ValueEntry'][];
+      /**
+       * Widened
+       * @default
+       */
+      widened: string;
+      wider?: components['schemas']['WiderProgram'] | null;
     };
     /**
      * CallProof
@@ -1206,7 +1232,8 @@ export interface components {
      * ExitReason
      * @description Why an attempt ended, as its harness says; a process that just vanishes says nothing.
      *
-     *     PEER_FAILED is the end of a process that could not go on because another one of the same trial had failed.
+     *     PEER_FAILED is the end of a process that could not go on because another one of the same trial had failed. With
+     *     INPUTS_DIFFER nothing was trained: the program gave other inputs than the notebook, and there is a wider one.
      * @enum {string}
      */
     ExitReason:
@@ -1215,7 +1242,8 @@ export interface components {
       | 'USER_ERROR'
       | 'INVALID_HYPERPARAMETERS'
       | 'HARNESS_ERROR'
-      | 'PEER_FAILED';
+      | 'PEER_FAILED'
+      | 'INPUTS_DIFFER';
     /**
      * ExitReport
      * @description The last report of a run.
@@ -1497,13 +1525,20 @@ export interface components {
      *     loose : str
      *         Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
      *     samples : tuple of float
-     *         Some of those numbers, always from the same places.
+     *         Some of those numbers, always from the same places, and the least and the greatest of each part.
+     *     means : tuple of float
+     *         Of each part of those numbers, that of all of them.
      */
     InputFact: {
       /** Exact */
       exact: string;
       /** Loose */
       loose: string;
+      /**
+       * Means
+       * @default []
+       */
+      means: number[];
       /**
        * Name
        * @default
@@ -1735,6 +1770,14 @@ export interface components {
        * @default true
        */
       prompts: boolean;
+    };
+    /**
+     * ProofState
+     * @description Whether the trial that has the notebook's inputs to compare with has not done so yet.
+     */
+    ProofState: {
+      /** Pending */
+      pending: boolean;
     };
     /**
      * ReadEntry
@@ -2064,6 +2107,26 @@ export interface components {
        * @enum {string}
        */
       type: 'warning';
+    };
+    /**
+     * WiderProgram
+     * @description More cells for the same call: what is run if the program gives a worker other inputs than the notebook had.
+     *
+     *     A cell of the program is named by its index there. `values` and `streams` refer to the places among these cells.
+     */
+    WiderProgram: {
+      /** Cells */
+      cells: (number | components['schemas']['Cell'])[];
+      /**
+       * Streams
+       * @default []
+       */
+      streams: components['schemas']['StreamsEntry'][];
+      /**
+       * Values
+       * @default []
+       */
+      values: components['schemas']['ValueEntry'][];
     };
   };
   responses: never;
@@ -5424,6 +5487,112 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['BestMetric'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_proof: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of a run. */
+        run_id: string;
+        /** @description SHA-256 in lower-case hexadecimal digits. */
+        bundle_id: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ProofState'];
         };
       };
       /** @description The token is missing or wrong. */
