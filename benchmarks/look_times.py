@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import looked_at
+
 from det_native.capture.observation.watch import Watch
 from det_native.capture.stream_states import current_streams
 

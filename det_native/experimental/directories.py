@@ -33,7 +33,9 @@ class DirectoryOrigin(Origin):
 
     entrypoint: str = ""
 
-    def capture(self, kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
+    def capture(
+        self, kind: CallKind, payload: Any, framework: Framework, settings: Settings, *, wider: bool = False
+    ) -> Capture:
         """Return the program; the files are those of the context directory."""
         from det_native.capture.model import Capture
 
