@@ -53,7 +53,7 @@ class SpokenFor:
 
 def main(home: Path) -> None:
     """Serve until standard input ends."""
-    slots = [SlotInfo(id=f"cpu:{number}", device="cpu") for number in range(4)]
+    slots = [SlotInfo(id=f"cpu:{number}", device="cpu") for number in range(32)]
     service, app = build(home, SpokenFor(), slots, "http://127.0.0.1:1")
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False))
     startup = server.startup

@@ -5,79 +5,24 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import statistics
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from ingest_peers import COLUMNS, MLFLOW_PYTHON, Mlflow, Sqlite, mlflow_server, values_of
+from ingest_server import Server, running_server
 
-from det_native import PROTOCOL
-from det_native.client.session import Session
-from det_native.schema.manifests import BundleManifest, Interpreter, Program
-
-ROWS, MLFLOW_ROWS, POINTS = 100_000, 5_000, 1000
-
-
-class Run:
-    """Reports one run's metrics, as a worker does."""
-
-    def __init__(self, url: str, run: dict[str, Any]) -> None:
-        self.trial_id = run["trial_id"]
-        self._path = f"/runs/{run['run_id']}/reports"
-        self._session = Session(url, run["token"])
-        self._seq = 0
-        self._send({"type": "started", "batch": 0})
-
-    def _send(self, report: dict[str, Any]) -> None:
-        self._seq += 1
-        body = json.dumps({"reports": [{"seq": self._seq, **report}]}).encode()
-        answer = self._session.post(self._path, data=body, headers={"Content-Type": "application/json"})
-        assert answer["through"] == self._seq
-
-    def log(self, batches: range) -> None:
-        """Report rows in one request."""
-        values = values_of(batches)
-        self._send({"type": "metrics", "kind": "training", "batches": list(batches), "metrics": values})
-
-
-class Server:
-    """The master under test."""
-
-    def __init__(self, answers: IO[str]) -> None:
-        self._answers = answers
-        address = json.loads(answers.readline())
-        self._url = address["url"]
-        self.session = Session(self._url, address["token"])
-
-    def run(self) -> Run:
-        """Begin an experiment of one trial."""
-        bundle = BundleManifest(
-            protocol=PROTOCOL,
-            interpreter=Interpreter(python="3.11", executable=""),
-            program=Program(kind="cells", framework="torch"),
-        )
-        created = self.session.post("/bundles", bundle.model_dump(mode="json"))
-        config = {
-            "hyperparameters": {"global_batch_size": 32},
-            "searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 10**8}},
-        }
-        body = {"protocol": PROTOCOL, "config": config, "bundle_id": created["id"]}
-        self.session.post("/experiments", body)
-        return Run(self._url, json.loads(self._answers.readline()))
+ROWS, MLFLOW_ROWS, ONE_BY_ONE, POINTS = 100_000, 5_000, 100, 1000
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    program = Path(__file__).with_name("bench_master.py")
-    command = [sys.executable, str(program), str(tmp_path_factory.mktemp("ingest") / "home")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield Server(process.stdout)
+    with running_server(tmp_path_factory.mktemp("ingest") / "home") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -95,34 +40,100 @@ def _in_batches(log: Callable[[range], None], first: int, rows: int, size: int) 
         log(range(start, start + size))
 
 
-@pytest.mark.parametrize("size", [1000, 250])
-def test_ingest(paired: Any, server: Server, mlflow: str | None, tmp_path: Path, size: int) -> None:
-    run = server.run()
+@pytest.mark.parametrize(("size", "goal"), [(1000, 1 / 25), (250, 0.1)])
+def test_ingest(paired: Any, server: Server, mlflow: str | None, size: int, goal: float) -> None:
+    if mlflow is None:
+        pytest.skip("no mlflow here")
+    run, peer = server.run(), Mlflow(mlflow)
     firsts, peer_firsts = iter(range(1, 10**9, ROWS)), iter(range(1, 10**9, ROWS))
 
     def ours() -> int:
         _in_batches(run.log, next(firsts), ROWS, size)
         return ROWS
 
-    what = f"one row of 4 values over HTTP, 100k rows in batches of {size},"
-    if mlflow is not None:
-        peer = Mlflow(mlflow)
+    def through_mlflow() -> int:
+        _in_batches(peer.log, next(peer_firsts), MLFLOW_ROWS, 250)
+        return MLFLOW_ROWS
 
-        def through_mlflow() -> int:
-            _in_batches(peer.log, next(peer_firsts), MLFLOW_ROWS, 250)
-            return MLFLOW_ROWS
+    row = f"one row of 4 values over HTTP, 100k rows in batches of {size}, over mlflow's server (batches of 250)"
+    paired(row, ours, through_mlflow, goal=goal, rounds=5, value=_per_row)
 
-        row = f"{what} over mlflow's server (batches of 250)"
-        paired(row, ours, through_mlflow, goal=0.1, rounds=3, value=_per_row)
-        return
+
+def test_ingest_over_sqlite(paired: Any, server: Server, tmp_path: Path) -> None:
+    run = server.run()
+    firsts, peer_firsts = iter(range(1, 10**9, ROWS)), iter(range(1, 10**9, ROWS))
+
+    def ours() -> int:
+        _in_batches(run.log, next(firsts), ROWS, 1000)
+        return ROWS
+
     with closing(Sqlite(tmp_path / "limit.db")) as limit:
 
         def into_sqlite() -> int:
-            _in_batches(limit.log, next(peer_firsts), ROWS, size)
+            _in_batches(limit.log, next(peer_firsts), ROWS, 1000)
             return ROWS
 
-        row = f"{what} over SQLite in process (no mlflow here; its limit: 0.3 of its rate)"
-        paired(row, ours, into_sqlite, goal=1 / 0.3, rounds=3, value=_per_row)
+        row = "one row of 4 values over HTTP, 100k rows in batches of 1000, over SQLite in process (0.3 of its rate)"
+        paired(row, ours, into_sqlite, goal=1 / 0.3, rounds=7, value=_per_row)
+
+
+def test_one_row_per_call(paired: Any, server: Server, mlflow: str | None) -> None:
+    if mlflow is None:
+        pytest.skip("no mlflow here")
+    trial_id, reporter = server.reporter()
+    peer = Mlflow(mlflow)
+    firsts, peer_firsts = iter(range(1, 10**9, ROWS)), iter(range(1, 10**9, ROWS))
+
+    def ours() -> int:
+        first = next(firsts)
+        for batch in range(first, first + ROWS):
+            reporter.training([batch], values_of(range(batch, batch + 1)))
+        while not _rows_after(server, trial_id, first + ROWS - 2):
+            time.sleep(0.001)
+        return ROWS
+
+    def through_mlflow() -> int:
+        _in_batches(peer.log, next(peer_firsts), ONE_BY_ONE, 1)
+        return ONE_BY_ONE
+
+    row = "one row of 4 values for each call, until the last is seen over HTTP, over mlflow's server"
+    paired(row, ours, through_mlflow, goal=1 / 20, rounds=5, value=_per_row)
+    reporter.close()
+
+
+def test_a_row_is_soon_seen(figure: Any, server: Server) -> None:
+    trial_id, reporter = server.reporter()
+    times = []
+    for batch in range(1, 202):
+        time.sleep(0.1 + 0.0007 * (batch % 100))  # at any moment between two requests of the reporter
+        begun = time.perf_counter()
+        reporter.training([batch], values_of(range(batch, batch + 1)))
+        while not _rows_after(server, trial_id, batch - 1):
+            pass
+        times.append(time.perf_counter() - begun)
+    reporter.close()
+    middle, late = statistics.median(times[1:]), statistics.quantiles(times[1:], n=20)[-1]
+    value = f"{middle * 1e3:.0f} ms, p95 {late * 1e3:.0f} ms"
+    figure("from the call that logs one row until it is seen over HTTP, 200 rows", value, "≤ 100 ms", middle <= 0.1)
+
+
+def test_what_a_logging_call_costs_the_training(figure: Any, server: Server) -> None:
+    _, reporter = server.reporter()
+    calls, times = 20_000, []
+    for first in range(1, 7 * calls, calls):
+        rows = [([batch], values_of(range(batch, batch + 1))) for batch in range(first, first + calls)]
+        begun = time.thread_time()
+        for batches, values in rows:
+            reporter.training(batches, values)
+        times.append((time.thread_time() - begun) / calls)
+    reporter.close()
+    seconds = statistics.median(times)
+    what = "processor time of the training thread for a call that logs one row of 4 values, a master receiving"
+    figure(what, f"{seconds * 1e6:.1f} us", "≤ 3 us", seconds <= 3e-6)
+
+
+def _rows_after(server: Server, trial_id: int, batch: int) -> Any:
+    return server.session.get(f"/trials/{trial_id}/metrics", after_batch=batch)
 
 
 def _per_row(rows: Any, seconds: float) -> float:
@@ -141,7 +152,13 @@ def test_read_sampled(paired: Any, server: Server, mlflow: str | None, tmp_path:
     if mlflow is not None:
         peer = Mlflow(mlflow)
         _in_batches(lambda batches: peer.log(batches, COLUMNS[:1]), 1, ROWS, 1000)
-        paired(f"{what} over mlflow's down-sampled read", ours, lambda: peer.sampled("loss", POINTS), goal=0.1)
+        paired(
+            f"{what} over mlflow's down-sampled read",
+            ours,
+            lambda: peer.sampled("loss", POINTS),
+            goal=1 / 35,
+            rounds=15,
+        )
         return
     with closing(Sqlite(tmp_path / "limit.db")) as limit:
         _in_batches(limit.log, 1, ROWS, 1000)

@@ -150,11 +150,15 @@ class SpoolReporter:
                 self._had_rows = self._urgent = True
             if self._batches and (metrics.keys() != self._columns.keys() or len(self._batches) + len(batches) > _ROWS):
                 self._append_rows()
-            self._batches.extend(batches)
+            if not self._batches:
+                self._columns = {name: [] for name in metrics}
+            if not self._batches or self._urgent:  # otherwise the thread waits for the end of the interval already
+                self._wake.notify()
+            self._batches += batches
+            columns = self._columns
             for name, column in metrics.items():
-                self._columns.setdefault(name, []).extend(column)
+                columns[name] += column
             self._last_row = max(self._last_row, *batches)
-            self._wake.notify()
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Report the metrics of one validation."""
