@@ -32,6 +32,13 @@ class SpokenFor:
     def kill(self, run_id: str, *, grace: float = 0.0) -> None:
         """There is nothing to end."""
 
+    def stopped(self, run_id: str) -> list[int]:
+        """Return that nothing is stopped."""
+        return []
+
+    def ask_for_stacks(self, run_id: str) -> None:
+        """There are none."""
+
     def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
         """Return no output."""
         return Output("", offset)

@@ -134,8 +134,13 @@ Hyperparameter = Annotated[
 ]
 HyperparameterGroup.model_rebuild()
 
-Space = dict[str, Hyperparameter]
-_SPACE: TypeAdapter[Space] = TypeAdapter(Space)
+
+
+class Space(dict[str, "Hyperparameter"]):
+    """A hyperparameter space in its validated form; it is not changed any more."""
+
+
+_SPACE: TypeAdapter[dict[str, Hyperparameter]] = TypeAdapter(dict[str, Hyperparameter])
 
 
 def parse_space(hyperparameters: Mapping[str, Any]) -> Space:
@@ -146,7 +151,9 @@ def parse_space(hyperparameters: Mapping[str, Any]) -> Space:
     pydantic.ValidationError
         If a hyperparameter is not valid.
     """
-    return _SPACE.validate_python(dict(hyperparameters))
+    if isinstance(hyperparameters, Space):  # a search draws from one space for each of its trials
+        return hyperparameters
+    return Space(_SPACE.validate_python(dict(hyperparameters)))
 
 
 def leaves(space: Mapping[str, Leaf | HyperparameterGroup]) -> Iterator[tuple[tuple[str, ...], Leaf]]:

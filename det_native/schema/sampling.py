@@ -6,6 +6,7 @@ import copy
 import itertools
 import math
 import random
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from det_native.schema.hyperparameters import (
 SEED_LIMIT = 2**31
 MAX_GRID_POINTS = 2_000
 
+_SCALARS = (float, int, str, bool, type(None))
 _NOT_PERTURBED = ConstHyperparameter | CategoricalHyperparameter
 
 
@@ -42,7 +44,7 @@ def sample_hyperparameters(hyperparameters: Mapping[str, Any], seed: int) -> dic
     dict
         Groups of hyperparameters are dictionaries in it.
     """
-    generator = random.Random(seed)
+    generator = _seeded(seed)
     return nested_values((path, _draw(leaf, generator)) for path, leaf in leaves(parse_space(hyperparameters)))
 
 
@@ -71,7 +73,7 @@ def explore_hyperparameters(
     resample_probability, perturb_factor : float
         0 to 1.
     """
-    generator = random.Random(seed)
+    generator = _seeded(seed)
     return nested_values(
         (path, _explored(leaf, _at(values, path), generator, resample_probability, perturb_factor))
         for path, leaf in leaves(parse_space(hyperparameters))
@@ -143,6 +145,22 @@ def trial_seeds(experiment_seed: int) -> Iterator[int]:
         if seed not in seen:
             seen.add(seed)
             yield seed
+
+
+class _Own(threading.local):
+    """A generator for each thread."""
+
+    def __init__(self) -> None:
+        self.generator = random.Random()
+
+
+_own = _Own()
+
+
+def _seeded(seed: int) -> random.Random:
+    """Return a generator that draws what ``random.Random(seed)`` would, until this thread asks for another."""
+    _own.generator.seed(seed)  # a new one would be seeded twice, which takes longer than all that is drawn
+    return _own.generator
 
 
 def _draw(leaf: Leaf, generator: random.Random) -> Any:
@@ -235,5 +253,5 @@ def nested_values(values: Iterable[tuple[tuple[str, ...], Any]]) -> dict[str, An
         group = result
         for name in path[:-1]:
             group = group.setdefault(name, {})
-        group[path[-1]] = copy.deepcopy(value)
+        group[path[-1]] = value if type(value) in _SCALARS else copy.deepcopy(value)
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,15 +57,16 @@ class AsyncHalving:
         number = self._rung_of[trial]
         rung = self._rungs[number]
         rung.awaited -= 1
-        insort(rung.values, (value, trial))
+        place = bisect(rung.values, (value, trial))
+        rung.values.insert(place, (value, trial))
         last = number == len(self._rungs) - 1
         moves: list[Move] = []
         if last:
             moves.append(End(trial))
         elif self._stop_once:
-            moves.append(self._stop_or_extend(number, trial, value))
+            moves.append(self._stop_or_extend(number, trial, place))
         else:
-            moves += self._promotions(number)
+            moves += self._promotions(number, place)
         if not any(isinstance(move, Extend) for move in moves) and len(self._rung_of) < self._max_trials:
             moves.append(self._begin())
         if not self._stop_once:
@@ -107,16 +108,22 @@ class AsyncHalving:
         self._rungs[number + 1].awaited += 1
         return Extend(trial, self._units[number + 1])
 
-    def _promotions(self, number: int) -> list[Move]:
-        """Promote whoever is among the best of a rung now, and was not; it is one trial at most, or none."""
+    def _promotions(self, number: int, place: int) -> list[Move]:
+        """Promote whoever is among the best of a rung now, and was not; it is one trial at most, or none.
+
+        All of the best were promoted before `place` was taken. So it can be the trial there, or where that is not among
+        them the last one of the best, of whom there may be one more than before.
+        """
         rung = self._rungs[number]
         best = int(len(rung.values) / self._divisor)
-        return [self._extend(trial, number) for _, trial in rung.values[:best] if trial not in rung.promoted]
+        if not best:
+            return []
+        _, trial = rung.values[min(place, best - 1)]
+        return [] if trial in rung.promoted else [self._extend(trial, number)]
 
-    def _stop_or_extend(self, number: int, trial: int, value: float) -> Move:
-        rung = self._rungs[number]
-        best = max(int(len(rung.values) / self._divisor), 1)
-        return self._extend(trial, number) if (value, trial) in rung.values[:best] else End(trial)
+    def _stop_or_extend(self, number: int, trial: int, place: int) -> Move:
+        best = max(int(len(self._rungs[number].values) / self._divisor), 1)
+        return self._extend(trial, number) if place < best else End(trial)
 
     def _left_behind(self) -> list[Move]:
         """End those that nobody will promote any more: all trials have begun, and come through their rung."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from det_native.errors import ArgumentError
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.hyperparameters import parse_space
 from det_native.schema.sampling import explore_hyperparameters, grid_points, sample_hyperparameters
 from det_native.schema.searcher import (
     AdaptiveAshaSearcher,
@@ -62,7 +63,7 @@ def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None =
     seed = config.reproducibility.experiment_seed
     if seed is None:
         raise ArgumentError("reproducibility.experiment_seed is not fixed; use config.with_seed(...) first.")
-    space = config.hyperparameters
+    space = parse_space(config.hyperparameters)
     match config.searcher:
         case SingleSearcher():
             return PlannedSearcher(sampled_plan("single", space, seed, trials=1, at_once=1), snapshot)

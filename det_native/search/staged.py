@@ -87,6 +87,7 @@ class StagedSearcher:
             self._seeds = list(itertools.islice(self._all_seeds, len(self._requests)))
             self._shut_down = snapshot["shut_down"]
             method.restore(snapshot["method"])
+        self._open = sum(not request.closed for request in self._requests)
 
     def handle(self, event: Event) -> list[Action]:
         """Take one event; return what is to be done now.
@@ -153,9 +154,10 @@ class StagedSearcher:
                         actions.append(TrainTo(trial, units))
                 case End(trial):
                     self._requests[trial].closed = True
+                    self._open -= 1
                     if not self._requests[trial].failed:
                         actions.append(Close(trial))
-        if not self._shut_down and all(request.closed for request in self._requests):
+        if not self._shut_down and not self._open:
             self._shut_down = True
             actions.append(Shutdown(failed=all(request.failed for request in self._requests)))
         return actions
@@ -163,6 +165,7 @@ class StagedSearcher:
     def _create(self, units: int, parent: int | None) -> CreateTrial:
         number = len(self._requests)
         self._requests.append(_Request(units, parent))
+        self._open += 1
         self._seeds.append(next(self._all_seeds))
         return CreateTrial(number, self._hparams(number), self._seeds[number], units, parent)
 
