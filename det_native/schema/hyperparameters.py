@@ -135,7 +135,6 @@ Hyperparameter = Annotated[
 HyperparameterGroup.model_rebuild()
 
 
-
 class Space(dict[str, "Hyperparameter"]):
     """A hyperparameter space in its validated form; it is not changed any more."""
 
