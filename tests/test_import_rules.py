@@ -80,6 +80,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.runtime",
         "det_native.callsite",
         "det_native.capture.names",
+        "det_native.capture.program_paths",
         "det_native.client.session",
         "det_native.compat",
     },

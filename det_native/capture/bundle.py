@@ -20,6 +20,7 @@ from det_native.capture.files import (
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
 from det_native.capture.interpreter import current_interpreter
 from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedStreams, CapturedValue, SourceFile
+from det_native.capture.outside import Outside, settle_outside
 from det_native.capture.secrets import is_key_file
 from det_native.capture.stored import Stored, leave_to_store, link_rows, sizes_of
 from det_native.errors import CaptureError, Problem
@@ -61,6 +62,7 @@ def assemble(
     limit: int = BUNDLE_LIMIT,
     cache: HashCache | None = None,
     stored: Stored | None = None,
+    elsewhere: bool = False,
 ) -> Bundle:
     """Make the bundle of a capture, with all files of a context directory.
 
@@ -77,8 +79,10 @@ def assemble(
     cache : HashCache, optional
         Where hashes of files are remembered; default the user's.
     stored : callable, optional
-        Says which contents of these sizes the cluster's store of data has; it is asked only if the limit is exceeded.
-        What is there does not travel.
+        Says which contents of these sizes the cluster's store of data has. It is asked if the limit is exceeded, and,
+        `elsewhere`, of what the program names outside of what is sent. What is there does not travel.
+    elsewhere : bool
+        Whether the workers may be on another machine: then what lies here outside of what is sent may not be there.
 
     Raises
     ------
@@ -89,6 +93,7 @@ def assemble(
     """
     scan = scan_tree(context_dir) if context_dir is not None else None
     hashes = cache or _shared_cache()
+    outside = settle_outside(capture, hashes, stored) if elsewhere else Outside(reads=capture.reads, rows=capture.rows)
     sizes = sizes_of(scan, capture.files)
     links: tuple[FileEntry, ...] = ()
     named: Sequence[SourceFile] = capture.files
@@ -103,14 +108,18 @@ def assemble(
     _check_limit(files, values, limit, context_dir)
     streams = tuple(_streams_entry(streams) for streams in capture.streams)
     wider = _wider(capture, values)
-    manifest = _manifest(protocol, capture, files, values, streams, links, wider)
+    manifest = _manifest(protocol, capture, files, values, streams, links, outside, wider)
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
     if wider is not None and capture.wider is not None:
         contents |= {entry.sha256: one.content for entry, one in zip(wider.streams, capture.wider.streams, strict=True)}
-    report = [*_rows(capture, inherited, explicit, values), *link_rows(links), *_rows_of_others(capture, scan)]
+    report = [
+        *_rows(capture, inherited, explicit, values),
+        *link_rows(links),
+        *_rows_of_others(capture, outside.rows, scan),
+    ]
     states = inherited.states | _states(explicit)
     places = inherited.places | {placed.entry.path: placed.source.path for placed in explicit}
     return Bundle(manifest, contents, report, [*capture.warnings, *_key_warnings(capture, scan)], states, places)
@@ -318,6 +327,7 @@ def _manifest(
     values: tuple[ValueEntry, ...],
     streams: tuple[StreamsEntry, ...],
     links: tuple[FileEntry, ...],
+    outside: Outside,
     wider: WiderProgram | None,
 ) -> BundleManifest:
     """Make the manifest; an equal one gives the very object of last time, of which the id may be known already."""
@@ -331,8 +341,9 @@ def _manifest(
         requirements=tuple(dict.fromkeys(capture.requirements)),
         streams=streams,
         proof=capture.proof,
-        links=links,
-        reads=tuple(capture.reads),
+        links=(*links, *outside.links),
+        reads=tuple(outside.reads),
+        places=tuple(outside.places),
         wider=wider,
     )
     if _last_manifest is None or _last_manifest != manifest:
@@ -343,11 +354,11 @@ def _manifest(
 # The report ---------------------------------------------------------------------------------------------------------
 
 
-def _rows_of_others(capture: Capture, scan: DirectoryScan | None) -> Iterator[CaptureRow]:
+def _rows_of_others(capture: Capture, rows: Sequence[CaptureRow], scan: DirectoryScan | None) -> Iterator[CaptureRow]:
     """Yield rows about what is not sent: of files left out for their name, those that the user did not ask for."""
     sent = {file.target for file in capture.files}
     reported: set[str] = set()
-    for row in (*capture.rows, *(scan.rows if scan else ())):
+    for row in (*rows, *(scan.rows if scan else ())):
         if row.how == ENVIRONMENT_FILE:
             if row.what in sent or row.what in reported:
                 continue

@@ -342,6 +342,7 @@ class CellCapture:
         self.warnings.extend(data.warnings)
         capture.files = [*modules.files, *data.files]
         capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
+        capture.outside = data.outside
         capture.rows.extend([*modules.rows, *data.rows])
         for file in modules.files:
             if _is_python(file.path) and file.path not in self.request.include:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from det_native.capture.facts import human_size
 from det_native.capture.files import environment_file_row
-from det_native.capture.missing_files import files_only_read, reads_elsewhere
-from det_native.capture.model import SourceFile
+from det_native.capture.missing_files import files_only_read, paths_elsewhere, reads_elsewhere
+from det_native.capture.model import OutsidePath, SourceFile
 from det_native.capture.path_texts import changed_folders, path_literals, path_patterns
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.schema.home import Home
@@ -37,6 +37,8 @@ class DataFiles:
     warnings: list[str] = field(default_factory=list)
     #: What is read where the program runs: path or URL, and the place in the program.
     reads: list[tuple[str, str]] = field(default_factory=list)
+    #: What lies here by an absolute path that leads out of what is sent.
+    outside: list[OutsidePath] = field(default_factory=list)
 
 
 def collect_data(
@@ -82,6 +84,8 @@ def collect_data(
         collector.look_for(text, label, line)
     for text, label, line in reads_elsewhere(sources):
         collector.note_read(text, label, line)
+    for text, label, line in paths_elsewhere(sources):
+        collector.note_outside(text, label, line)
     return collector.found
 
 
@@ -136,6 +140,15 @@ class _Collector:
         if not inside:
             title = self.titles.get(label, label)
             self.found.reads.append((text, f"{title}, line {line}"))
+
+    def note_outside(self, text: str, label: str, line: int) -> None:
+        """Note what lies here, and is not sent."""
+        path = Path(os.path.abspath(os.path.expanduser(text)))
+        known = any(one.text == text for one in self.found.outside)
+        if known or self.root in (path, *path.parents) or path in self.root.parents or not path.exists():
+            return
+        where = f"{self.titles.get(label, label)}, line {line}"
+        self.found.outside.append(OutsidePath(text, path, label, where))
 
     def add_folder(self, folder: str) -> None:
         """Look for relative paths in a folder too that the program makes its working directory."""

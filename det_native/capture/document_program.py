@@ -177,6 +177,7 @@ def _add_files(document: Document, request: Request, folder: Path, found: Collec
     capture.packages = packages_of([*sources, *modules.sources])
     capture.files = [*modules.files, *data.files]
     capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
+    capture.outside = data.outside
     capture.rows.extend([*modules.rows, *data.rows])
     capture.warnings.extend([*modules.warnings, *data.warnings])
     found.problems.extend(modules.problems)

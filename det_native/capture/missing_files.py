@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from det_native.capture.path_texts import call_name, joined_text, names_a_file, written_texts
+from det_native.capture.path_texts import Names, call_name, joined_text, names_a_file, written_texts
+from det_native.capture.program_paths import absolute_paths, constant_names
 
 _READERS = frozenset(
     {
@@ -25,8 +27,9 @@ _READERS = frozenset(
     }
 )
 _LONGEST = 400
-# What every machine has of its own, and temporary files.
-_OF_THE_SYSTEM = ("/dev", "/proc", "/sys", "/tmp", "/var/tmp", "/etc")
+#: What every machine has of its own, and temporary files.
+OF_THE_SYSTEM = ("/dev", "/proc", "/sys", "/tmp", "/var/tmp", "/etc")
+_OF_THE_KERNEL = ("/dev/", "/proc/", "/sys/")
 #: Calls of a program after which files may be there whose names stand nowhere else.
 _MAKES_FILES = re.compile(r"\b(extract|extractall|unpack_archive|get_file|urlretrieve|download\w*|load_dataset)\b")
 
@@ -57,6 +60,35 @@ def files_only_read(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, 
     return list(found.values())
 
 
+def paths_elsewhere(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    """Return the absolute paths that a program names and does not only write to: path, label, and first line.
+
+    Parameters
+    ----------
+    sources : sequence of (source, label)
+        Cells and modules of the program.
+    """
+    written = {text for source, _ in sources for text in written_texts(source)}
+    found: dict[str, tuple[str, str, int]] = {}
+    for tree, label, names in _parsed(sources):
+        for text, line in sorted(absolute_paths(tree, names), key=lambda one: one[1]):
+            if text not in written and not text.startswith(_OF_THE_KERNEL):
+                found.setdefault(text, (text, label, line))
+    return list(found.values())
+
+
+def _parsed(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[ast.Module, str, Names]]:
+    """Yield the pieces of a program, with what names stand for in them: cells share theirs, a module has its own."""
+    trees = [(ast.parse(source), label) for source, label in sources]
+    shared = constant_names([tree for tree, label in trees if not _is_module(label)])
+    for tree, label in trees:
+        yield tree, label, constant_names([tree]) if _is_module(label) else shared
+
+
+def _is_module(label: str) -> bool:
+    return label.endswith(".py")
+
+
 def reads_elsewhere(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, int]]:
     """Return the absolute paths and URLs that a program only reads: path, label, and line.
 
@@ -72,16 +104,33 @@ def reads_elsewhere(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, 
         (text, label, line) for source, label in sources for text, line in _reads(ast.parse(source), _is_elsewhere)
     ]
     written = {text for source, _ in sources for text in written_texts(source)}
+    by_name = _read_by_name(sources)
     found: dict[str, tuple[str, str, int]] = {}
-    for text, label, line in reads:
+    for text, label, line in [*reads, *by_name]:
         mentioned = sum(source.count(text) for source, _ in sources)
-        if text not in written and mentioned == sum(other == text for other, _, _ in reads):
+        if text not in written and mentioned == sum(other == text for other, _, _ in [*reads, *by_name]):
             found.setdefault(text, (text, label, line))
     return list(found.values())
 
 
+def _read_by_name(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    """Return what is read by a name that is used for nothing else, ``DATA = "/data/a.csv"``: once for each name."""
+    if any(_MAKES_FILES.search(source) for source, _ in sources):
+        return []
+    pieces = list(_parsed(sources))
+    nodes = [node for tree, _, _ in pieces for node in ast.walk(tree)]
+    loads = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    reads: dict[str, list[tuple[str, str, int]]] = {}
+    for tree, label, names in pieces:
+        for path, line in _read_paths(tree):
+            text = joined_text(names[path.id]) if isinstance(path, ast.Name) and path.id in names else None
+            if isinstance(path, ast.Name) and text is not None and _is_elsewhere(text):
+                reads.setdefault(path.id, []).append((text, label, line))
+    return [found[0] for name, found in reads.items() if loads[name] == len(found)]
+
+
 def _is_elsewhere(text: str) -> bool:
-    if len(text) > _LONGEST or any(mark in text for mark in "*?\n{}") or text.startswith(_OF_THE_SYSTEM):
+    if len(text) > _LONGEST or any(mark in text for mark in "*?\n{}") or text.startswith(OF_THE_SYSTEM):
         return False
     return text.startswith(("/", "~/", "http://", "https://"))
 
@@ -92,6 +141,14 @@ def _is_relative_file(text: str) -> bool:
 
 
 def _reads(tree: ast.Module, wanted: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
+    for path, line in _read_paths(tree):
+        text = joined_text(path)
+        if text is not None and wanted(text):
+            yield text, line
+
+
+def _read_paths(tree: ast.Module) -> Iterator[tuple[ast.expr, int]]:
+    """Yield the expressions for paths that calls read, but for those that are tried with a remedy at hand."""
     tried = {
         id(part)
         for node in ast.walk(tree)
@@ -100,12 +157,8 @@ def _reads(tree: ast.Module, wanted: Callable[[str], bool]) -> Iterator[tuple[st
         for part in ast.walk(statement)
     }
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or id(node) in tried:
-            continue
-        path = _read_path(node)
-        text = None if path is None else joined_text(path)
-        if text is not None and wanted(text):
-            yield text, node.lineno
+        if isinstance(node, ast.Call) and id(node) not in tried and (path := _read_path(node)) is not None:
+            yield path, node.lineno
 
 
 def _read_path(call: ast.Call) -> ast.expr | None:

@@ -28,6 +28,16 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
+class OutsidePath:
+    """A file or folder outside of what is sent that the program names: by which text, its path, and where."""
+
+    text: str
+    path: Path
+    cell: str
+    where: str
+
+
+@dataclass(frozen=True)
 class CapturedValue:
     """A value to send, encoded. It is bound just before cell number `before_cell` of the program runs."""
 
@@ -68,7 +78,8 @@ class Capture:
     """A program and what it needs.
 
     `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences,
-    `reads` what it reads where it runs, and `wider` what is run if it gives other inputs than the notebook had.
+    `reads` what it reads where it runs, `outside` what it names by a path that leads out of what is sent, and `wider`
+    what is run if it gives other inputs than the notebook had.
     """
 
     program: Program
@@ -81,6 +92,7 @@ class Capture:
     streams: list[CapturedStreams] = field(default_factory=list)
     proof: CallProof | None = None
     reads: list[ReadEntry] = field(default_factory=list)
+    outside: list[OutsidePath] = field(default_factory=list)
     wider: CapturedWider | None = None
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from string import Formatter
 
 #: Stands in a text for a part that only the running code knows; no path has it.
 HOLE = "\0"
 
+#: What names of a program stand for.
+Names = Mapping[str, ast.expr]
+_NO_NAMES: Names = {}
 _JOINING = frozenset({"os.path.join", "path.join", "join", "Path", "pathlib.Path", "PurePath"})
 #: Calls that write to a path which they are given, first or after what they write.
 _WRITERS = frozenset(
@@ -102,46 +105,66 @@ def joined_text(node: ast.expr) -> str | None:
     return None if text is None or HOLE in text else text
 
 
-def _text(node: ast.expr, used: set[int]) -> str | None:
+def known_text(node: ast.expr, names: Names) -> str | None:
+    """Return the text of an expression, with holes for what only the running code knows; None if it is none.
+
+    Parameters
+    ----------
+    node : ast.expr
+    names : mapping of str to ast.expr
+        What names stand for.
+    """
+    return _text(node, set(), names)
+
+
+def _text(node: ast.expr, used: set[int], names: Names = _NO_NAMES) -> str | None:
     """Return the text of an expression with holes in it, None if it is none; add what it is made of to `used`."""
     text = None
     if isinstance(node, ast.Constant):
         text = node.value if isinstance(node.value, str) else None
     elif isinstance(node, ast.JoinedStr):
         used.update(id(value.format_spec) for value in node.values if isinstance(value, ast.FormattedValue))
-        text = "".join(_text(value, used) or HOLE for value in node.values)
+        text = "".join(_text(_formatted(value), used, names) or HOLE for value in node.values)
     elif isinstance(node, ast.BinOp):
-        text = _text_of_operation(node, used)
+        text = _text_of_operation(node, used, names)
     elif isinstance(node, ast.Call):
-        text = _text_of_call(node, used)
+        text = _text_of_call(node, used, names)
+    elif isinstance(node, ast.Name) and node.id in names:
+        text = _text(names[node.id], set())
     if text is not None:
         used.add(id(node))
     return text
 
 
-def _text_of_operation(node: ast.BinOp, used: set[int]) -> str | None:
-    left = _text(node.left, used)
+def _formatted(value: ast.expr) -> ast.expr:
+    """Return a name that stands in a formatted string as it is."""
+    plain = isinstance(value, ast.FormattedValue) and value.format_spec is None and value.conversion == -1
+    return value.value if plain and isinstance(value.value, ast.Name) else value  # type: ignore[attr-defined]
+
+
+def _text_of_operation(node: ast.BinOp, used: set[int], names: Names) -> str | None:
+    left = _text(node.left, used, names)
     if isinstance(node.op, ast.Mod):
         return None if left is None else _with_percents(left)
     if isinstance(node.op, ast.Div):
         # What comes first says where to look; without it the rest says too little.
-        return None if left is None else f"{left}/{_known(_text(node.right, used))}"
+        return None if left is None else f"{left}/{_known(_text(node.right, used, names))}"
     if isinstance(node.op, ast.Add):
-        right = _text(node.right, used)
+        right = _text(node.right, used, names)
         return None if left is None and right is None else _known(left) + _known(right)
     return None
 
 
-def _text_of_call(call: ast.Call, used: set[int]) -> str | None:
+def _text_of_call(call: ast.Call, used: set[int], names: Names) -> str | None:
     if isinstance(call.func, ast.Attribute) and call.func.attr == "format":
-        template = _text(call.func.value, used)
+        template = _text(call.func.value, used, names)
         return None if template is None else _with_fields(template)
     if not call.args or call.keywords or ast.unparse(call.func) not in _JOINING:
         return None
-    first = _text(call.args[0], used)
+    first = _text(call.args[0], used, names)
     if first is None:
         return None
-    parts = [first, *(_known(_text(argument, used)) for argument in call.args[1:])]
+    parts = [first, *(_known(_text(argument, used, names)) for argument in call.args[1:])]
     return "/".join(part for part in parts if part)
 
 

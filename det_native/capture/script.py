@@ -76,6 +76,7 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
         files=[*own, *modules.files, *data.files],
         packages=packages_of([(source, target), *modules.sources]),
         reads=[ReadEntry(path=path, where=where) for path, where in data.reads],
+        outside=data.outside,
         rows=[*modules.rows, *data.rows, *rows],
         warnings=[*modules.warnings, *data.warnings],
     )

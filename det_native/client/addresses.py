@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
@@ -41,6 +42,9 @@ def normal_url(url: str) -> str:
         If it is no HTTP address, or plain HTTP to another machine.
     """
     text = url.strip()
+    if text.lower().startswith("ssh:") or ("://" not in text and "@" in text and ":" not in text.partition("@")[0]):
+        machine = re.sub(r"(?i)^ssh:/*", "", text)
+        raise ArgumentError(f'A machine that is reached by SSH is named "ssh://{machine}".')
     if "://" not in text:
         text = f"{'http' if is_loopback(f'http://{text}') else 'https'}://{text}"
     text = text.rstrip("/")

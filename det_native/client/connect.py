@@ -7,6 +7,7 @@ import threading
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client.addresses import Verb, is_loopback, normal_url
@@ -150,7 +151,8 @@ def _saying_who_names_it(error: DetError, named: str) -> DetError:
 def _named(url: str, home: Home) -> Address:
     token = os.environ.get("DET_TOKEN") or (read_token(home) if is_loopback(url) else None)
     if not token:
-        raise AuthenticationError(f"There is no token for the master at {url}: set DET_TOKEN.")
+        hint = "" if is_loopback(url) else f" If the machine is reached by SSH, write ssh://{urlsplit(url).hostname}."
+        raise AuthenticationError(f"There is no token for the master at {url}: set DET_TOKEN.{hint}")
     return Address(url, token)
 
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,12 @@ def files_to_bring(path: Path) -> list[LocalFile]:
     """
     if not path.exists():
         raise ArgumentError(f"There is no {path}.")
-    found = [path] if path.is_file() else sorted(_files_in(path))
+    found = [path] if path.is_file() else sorted(islice(_files_in(path), MOST_FILES + 1))
     root = path.parent if path.is_file() else path
     if not found:
         raise ArgumentError(f"There is no file in {path}.")
     if len(found) > MOST_FILES:
-        raise ArgumentError(f"{path} has {len(found):,} files, over {MOST_FILES:,}: pack them into a few archives.")
+        raise ArgumentError(f"{path} has more than {MOST_FILES:,} files: pack them into a few archives.")
     files = []
     for one in found:
         state = one.stat()

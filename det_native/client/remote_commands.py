@@ -56,7 +56,7 @@ def _connection(context: click.Context, address: str | None) -> Connection:
 
     named = address or context.obj
     if not named:
-        raise click.UsageError("which machine? `det remote check ssh://user@host`, or set DET_MASTER to it")
+        raise click.UsageError("which machine? Name it, ssh://user@host, or set DET_MASTER to it")
     if not is_ssh(named):
         raise click.UsageError(f"{named} is no address of the form ssh://user@host:port")
     return Connection(parse_target(named), Home.default())

@@ -113,7 +113,13 @@ def _variables_here(framework: Framework) -> dict[str, str]:
 def send_capture(capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings) -> Experiment:
     """Send what was captured, have it checked, and create its experiment; see :func:`submit`."""
     stored = stored_at(settings.master_url)
-    bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL, stored=stored)
+    bundle = assemble(
+        capture,
+        context_dir=settings.context_dir,
+        protocol=PROTOCOL,
+        stored=stored,
+        elsewhere=bool(named_master(settings.master_url)),
+    )
     bundle = for_master(bundle, settings.master_url)
     shown = show_report(bundle.report, bundle.warnings, contents=_contents(bundle))
     try:

@@ -16,7 +16,7 @@ from det_native.capture.document_program import Collected, collect_document
 from det_native.capture.model import Bundle, BundleRow
 from det_native.capture.request import HEADLINE
 from det_native.capture.script import capture_script
-from det_native.client.connect import connect, locate
+from det_native.client.connect import connect, locate, named_master
 from det_native.client.handles import Experiment
 from det_native.client.session import Session
 from det_native.errors import (
@@ -147,6 +147,7 @@ def _assembled(reading: Reading) -> tuple[Bundle | None, list[Problem]]:
             context_dir=settings.context_dir,
             protocol=PROTOCOL,
             stored=stored_at(settings.master_url),
+            elsewhere=bool(named_master(settings.master_url)),
         )
     except ProblemsError as error:
         return None, [*reading.problems, *error.problems]

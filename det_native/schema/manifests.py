@@ -55,10 +55,21 @@ class StreamsEntry(_Model):
 
 
 class ReadEntry(_Model):
-    """A path or URL that the program reads where it runs; `where` is the cell or file with the line."""
+    """A path or URL that the program reads where it runs; `where` is the cell or file with the line.
+
+    One that is not `certain` is named there, and may be read.
+    """
 
     path: str
     where: str
+    certain: bool = True
+
+
+class PlaceEntry(_Model):
+    """A path that the program names, by its text, and where the worker has it, relative to the working directory."""
+
+    text: str
+    target: str
 
 
 class Cell(_Model):
@@ -147,7 +158,7 @@ class Interpreter(_Model):
 
 
 # Fields of a bundle that came later than others.
-_LATER = ("packages", "streams", "proof", "links", "reads", "wider", "widened")
+_LATER = ("packages", "streams", "proof", "links", "reads", "places", "wider", "widened")
 
 
 class BundleManifest(_Model):
@@ -172,6 +183,8 @@ class BundleManifest(_Model):
     links: tuple[FileEntry, ...] = ()
     # Paths and URLs that the program reads and that only the workers have.
     reads: tuple[ReadEntry, ...] = ()
+    # Absolute paths that lead to files of `links`.
+    places: tuple[PlaceEntry, ...] = ()
     wider: WiderProgram | None = None
     # What was another input with the program that this wider one has replaced; empty where it is the first.
     widened: str = ""

@@ -188,7 +188,9 @@ class TestNamed:
         assert not list(home.path.iterdir())
 
     def test_without_a_token_nothing_is_asked(self) -> None:
-        with pytest.raises(AuthenticationError, match=r"DET_TOKEN\. The call names it .* the master of this machine"):
+        with pytest.raises(
+            AuthenticationError, match=r"DET_TOKEN\. .* SSH, write ssh://cluster.example\. The call names it"
+        ):
             connect("https://cluster.example")
         with pytest.raises(ArgumentError, match="in the clear"):
             connect("http://cluster.example")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,9 @@ class TestAddresses:
             ("ssh://me:secret@host", "must not hold a password"),
             ("ssh://host?pyhton=/x", "nothing is known"),
             ("ssh://host?python=x", "absolute path"),
+            ("me@host", 'is named "ssh://me@host"'),
+            ("ssh:/host", 'is named "ssh://host"'),
+            ("SSH:me@host:22", 'is named "ssh://me@host:22"'),
         ],
     )
     def test_what_is_none(self, address: str, says: str) -> None:
@@ -308,6 +312,31 @@ class TestRefused:
         assert f"is version 9.9.9 (protocol {protocol}), this client is {__version__}" in text
         assert remedy in text
         assert "has stopped" in det("-m", address, "down").stdout, "though the versions differ"
+
+    def test_two_laptops_with_other_versions(self, machine: SshMachine, tmp_path: Path) -> None:
+        connect(machine.address)
+        newer = tmp_path / "newer"
+        newer.mkdir()
+        (newer / "sitecustomize.py").write_text(
+            f"import det_native._version as v\nv.PROTOCOL = {PROTOCOL + 1}\nv.__version__ = '9.9.9'\n"
+        )
+        there = machine.folder / "newer"
+        shutil.copytree(newer, there)
+        here = os.pathsep.join([str(newer), os.environ.get("PYTHONPATH", "")]).rstrip(":")
+        try:
+            refused = det("-m", machine.address, "status", PYTHONPATH=here)
+            assert f"is version {__version__} (protocol {PROTOCOL}), this client is 9.9.9" in refused.stderr
+            assert f"`det remote setup {machine.address}` brings this version there" in refused.stderr
+            assert "running trials go on" in refused.stderr
+            assert det("-m", machine.address, "status").returncode == 0, "the first laptop works on"
+
+            address = machine.python_with("newer-python", PYTHONPATH=str(there))  # as the setup would have made it
+            assert "has stopped" in det("-m", address, "down", PYTHONPATH=here).stdout
+            assert "Started a master" in det("-m", address, "up", PYTHONPATH=here).stdout
+            text = refusal(machine.address, ProtocolMismatchError)
+            assert text.endswith("Upgrade here: pip install det-native==9.9.9")
+        finally:
+            assert "has stopped" in det("-m", machine.address, "down").stdout
 
     def test_the_home_of_another_user(self, machine: SshMachine) -> None:
         if not machine.other_user:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -160,6 +163,76 @@ class Elsewhere(ToyTrial):
     text = kernel.run(create, fails=True).error
     assert "line 4: reads '/nowhere/at/all.txt', which on the machine of the workers is not there" in text
     assert len(connect(laptop.machine.address).get("/experiments")) == before
+
+
+OUTSIDE = """
+import os
+FOLDER = {folder!r}
+
+class Outside(ToyTrial):
+    def train_batch(self, batch_idx):
+        with open({large!r}, "rb") as stream:
+            print("large", hashlib.file_digest(stream, "sha256").hexdigest())
+        print("small", open(os.path.join(FOLDER, "small.txt")).read())
+        import reading
+        print("module", reading.small())
+        return super().train_batch(batch_idx)
+"""
+MODULE = """
+from pathlib import Path
+
+def small():
+    return (Path({folder!r}) / "small.txt").read_text()
+"""
+
+
+@pytest.fixture
+def private(laptop: Laptop) -> Iterator[Path]:
+    """A folder of the laptop that its machine does not have: it is closed to the other user, and not of `/tmp`."""
+    if not laptop.machine.other_user:
+        pytest.skip("needs a second user")
+    folder = Path(tempfile.mkdtemp(prefix="det-laptop-", dir=Path.home()))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_files_outside_of_the_notebooks_folder_are_named_brought_and_read_by_the_same_line(
+    laptop: Laptop, kernel: Kernel, private: Path
+) -> None:
+    large, small = private / "large.bin", private / "small.txt"
+    large.write_bytes(os.urandom(3_000_000))
+    small.write_text("seven")
+    (kernel.folder / "reading.py").write_text(MODULE.format(folder=str(private)))
+    kernel.run("configuration['hyperparameters']['port'] = 0")
+    kernel.run(OUTSIDE.format(folder=str(private), large=str(large)))
+    create = "experiment = det.experimental.create(Outside, configuration)"
+    before = len(connect(laptop.machine.address).get("/experiments"))
+    refused = kernel.run(create, fails=True)
+    assert f"reads '{large}', which on the machine of the workers is not there" in refused.error
+    assert f"`det data put {large}`" in refused.error
+    assert "or name a path or URL that they see" in refused.error
+    assert len(connect(laptop.machine.address).get("/experiments")) == before, "it is not its first batch that says so"
+
+    assert det(laptop, "data", "put", str(large)).returncode == 0
+    told = kernel.run(create)
+    assert f"names '{small}', which on the machine of the workers is not there" in told.text, "it may be read"
+    lost = laptop.attach(kernel.value("experiment.id"))
+    assert "small.txt" in str(ended(lost, ExperimentState.ERROR).error)
+    rows = {row.what: row for row in lost.source.experiment(lost.id).report}
+    assert (rows[str(large)].how, rows[str(large)].size) == ("stored data", 3_000_000)
+    assert f"`det data put {small}`" in rows[str(small)].note
+
+    assert det(laptop, "data", "put", str(small)).returncode == 0
+    number = kernel.submit(create)
+    experiment = laptop.attach(number)
+    ended(experiment, ExperimentState.COMPLETED)
+    log = "\n".join(str(line) for line in experiment.trials[0].logs())
+    assert f"large {hashlib.sha256(large.read_bytes()).hexdigest()}" in log
+    assert "small seven" in log
+    assert "module seven" in log
+    assert kernel.value("experiment.trials[0].checkpoints[-1].load().count") > 0, "here it reads the files themselves"
+    large.write_bytes(os.urandom(3_000_000))
+    assert "is not there" in kernel.run(create, fails=True).error, "what is there is another content"
 
 
 def _cut_twice(laptop: Laptop, over: threading.Event, cuts: list[int]) -> None:

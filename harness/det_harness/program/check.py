@@ -7,12 +7,12 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from det_harness.frameworks.base import harness_of
-from det_harness.program.reads import unreadable
+from det_harness.program.reads import notices, unreadable
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import describe
 from det_harness.program.values import decode
@@ -52,12 +52,12 @@ def check_bundle(job: CheckJob) -> BundleChecked:
             problems += _import_modules(runner, job.bundle, work)
             problems += _decode_values(job.bundle, blobs)
             problems += check_bundle_names(job.bundle.program, {entry.name for entry in job.bundle.values})
-    return _result(problems)
+    return _result(problems, [*notices(job.bundle.reads)])
 
 
-def _result(problems: list[Problem] | tuple[Problem, ...]) -> BundleChecked:
+def _result(problems: Sequence[Problem], said: Sequence[str] = ()) -> BundleChecked:
     found = [ProblemInfo(where=one.where, what=one.what, remedy=one.remedy) for one in problems]
-    return BundleChecked(ok=not found, problems=found)
+    return BundleChecked(ok=not found, problems=found, notices=list(said))
 
 
 @contextlib.contextmanager

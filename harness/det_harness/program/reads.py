@@ -25,16 +25,35 @@ def unreadable(reads: Sequence[ReadEntry], *, urls: bool) -> Iterator[Problem]:
         Whether to ask for URLs, too. One whose server takes its time, or wants to know who asks, counts as there.
     """
     for one in reads:
-        if "://" in one.path:
-            fault = _fault_of_url(one.path) if urls else ""
-        else:
-            path = os.path.expanduser(one.path)
-            fault = (
-                "is not there" if not os.path.exists(path) else "" if os.access(path, os.R_OK) else "may not be read"
-            )
+        fault = _fault(one.path, urls=urls) if one.certain else ""
         if fault:
-            remedy = "Correct it, or bring the file to the cluster's store: `det data put`."
+            remedy = (
+                "Correct it, or name a path or URL that the workers see."
+                if "://" in one.path
+                else f"Correct it, bring it to the workers (`det data put {one.path}`, after which the same line reads "
+                "it there), or name a path or URL that they see."
+            )
             yield Problem(one.where, f"reads {one.path!r}, which on the machine of the workers {fault}.", remedy)
+
+
+def notices(reads: Sequence[ReadEntry]) -> Iterator[str]:
+    """Yield sentences on what is named and is not there, but may not be read."""
+    for one in reads:
+        fault = "" if one.certain else _fault(one.path, urls=False)
+        if fault:
+            yield (
+                f"{one.where}, names {one.path!r}, which on the machine of the workers {fault}. If it is read, bring "
+                f"it there (`det data put {one.path}`, after which the same line reads it)."
+            )
+
+
+def _fault(path: str, *, urls: bool) -> str:
+    if "://" in path:
+        return _fault_of_url(path) if urls else ""
+    path = os.path.expanduser(path)
+    if not os.path.exists(path):
+        return "is not there"
+    return "" if os.access(path, os.R_OK) else "may not be read"
 
 
 def check_reads(reads: Sequence[ReadEntry]) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.program.calls import CallMatcher, ProgramSource
+from det_harness.program.placed_paths import PlacedPaths
 from det_harness.program.values import decode
 from det_harness.trial import rng
 from det_native._version import PROTOCOL
@@ -102,6 +103,7 @@ class ProgramRunner:
         self._read_blob = read_blob
         self._directory = directory
         self.source = ProgramSource(bundle.program, directory)
+        self._places = PlacedPaths(bundle, directory)
         self.calls = CallMatcher(self.source)
         self.module = types.ModuleType("__main__")
         self.own_seed = False
@@ -130,6 +132,7 @@ class ProgramRunner:
         check_versions(self._bundle)
         with ExitStack() as stack:
             stack.enter_context(_working_directory(self._directory))
+            stack.enter_context(self._places.imported())
             stack.enter_context(_main_module(self.module))
             stack.enter_context(_notebook_names())
             self._private = private
@@ -210,6 +213,7 @@ class ProgramRunner:
         for node in tree.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 self._defined_in[node.name] = filename
+        self._places.put_into(tree)
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | self._flags
         code: types.CodeType = compile(tree, filename, "exec", flags, dont_inherit=True)
         self._flags |= code.co_flags & _FUTURES
@@ -234,8 +238,7 @@ class ProgramRunner:
         SyntaxError
         """
         path = self._directory / self._program.command[0]
-        code: types.CodeType = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
-        return code
+        return self._places.compiled(path.read_bytes(), str(path))
 
 
 class _NoShell:
