@@ -72,6 +72,6 @@ def for_json(values: Sequence[tuple[float, int]]) -> list[tuple[float | None, in
     return [(None if value == WORST else value, trial) for value, trial in values]
 
 
-def from_json(values: Sequence[tuple[float | None, int]]) -> list[tuple[float, int]]:
-    """Return what :func:`for_json` was given."""
-    return [(WORST if value is None else value, trial) for value, trial in values]
+def from_json(values: Sequence[tuple[float | str | None, int]]) -> list[tuple[float, int]]:
+    """Return what :func:`for_json` was given; the best value of all may have become a text on its way."""
+    return [(WORST if value is None else float(value), trial) for value, trial in values]

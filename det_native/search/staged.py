@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from det_native.schema import numbers
 from det_native.schema.sampling import trial_seeds
 from det_native.search.base import (
     Action,
@@ -83,7 +84,9 @@ class StagedSearcher:
         if snapshot is not None:
             if snapshot["searcher"] != name:
                 raise ValueError(f"the snapshot is of {snapshot['searcher']}, not of {name}")
-            self._requests = [_Request(**request) for request in snapshot["requests"]]
+            self._requests = [
+                _Request(**{**one, "value": numbers.number(one["value"])}) for one in snapshot["requests"]
+            ]
             self._seeds = list(itertools.islice(self._all_seeds, len(self._requests)))
             self._shut_down = snapshot["shut_down"]
             method.restore(snapshot["method"])
@@ -122,7 +125,7 @@ class StagedSearcher:
         """Return the state as data that JSON can hold."""
         return {
             "searcher": self._name,
-            "requests": [asdict(request) for request in self._requests],
+            "requests": [dict(vars(request)) for request in self._requests],
             "shut_down": self._shut_down,
             "method": self._method.snapshot(),
         }

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from det_native.errors import ArgumentError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import stage_of, target_batches
+from det_native.master.flow.searchers import Searchers
 from det_native.master.flow.warm_start import weights_for
 from det_native.master.store import experiments, logs, metrics, trials
 from det_native.master.store import runs as run_store
@@ -24,13 +25,11 @@ from det_native.search import (
     Close,
     CreateTrial,
     Event,
-    Searcher,
     Shutdown,
     Started,
     TrainTo,
     TrialCompleted,
     TrialFailed,
-    make_searcher,
 )
 from det_native.storage.backups import DamagedDatabaseError
 
@@ -45,7 +44,7 @@ class Experiments:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._searchers: dict[int, tuple[bool, Searcher]] = {}
+        self._searchers = Searchers(context.database)
         self._time_left: dict[int, TimeLeft] = {}
         self._touched: set[int] = set()
         self._progress_at = 0.0
@@ -183,7 +182,7 @@ class Experiments:
                 for request, trial in trials.by_request(connection, experiment_id).items()
                 if trial.target_batches and not trial.state.terminal
             }
-        progress = self._searcher(experiment).progress(done)
+        progress = self._searchers.of(experiment).progress(done)
         seconds_left = None
         if experiment.state is ExperimentState.ACTIVE:
             seconds_left = self._time_left.setdefault(experiment_id, TimeLeft()).observe(time.monotonic(), progress)
@@ -193,15 +192,6 @@ class Experiments:
             experiments.set_progress(transaction, experiment_id, progress, seconds_left)
             tell_experiment(transaction, experiment_id)
 
-    def _searcher(self, experiment: rest.Experiment) -> Searcher:
-        smaller, searcher = self._searchers.get(experiment.id, (True, None))
-        if searcher is None or smaller != experiment.smaller_is_better:  # told by the first batch of a training
-            with self._context.database.read() as connection:
-                snapshot = experiments.searcher(connection, experiment.id)
-            searcher = make_searcher(ExperimentConfig.model_validate(experiment.config), snapshot)
-            self._searchers[experiment.id] = experiment.smaller_is_better, searcher
-        return searcher
-
     @contextmanager
     def _deciding(self, experiment_id: int) -> Iterator[Transaction]:
         """Give a transaction; if it fails, the searcher goes back to what is stored."""
@@ -209,7 +199,7 @@ class Experiments:
             with self._context.database.write() as transaction:
                 yield transaction
         except BaseException:
-            self._searchers.pop(experiment_id, None)
+            self._searchers.forget(experiment_id)
             raise
 
     def _cancel(
@@ -233,8 +223,7 @@ class Experiments:
 
     def _tell(self, transaction: Transaction, experiment: rest.Experiment, event: Event) -> None:
         """Tell the searcher of an event, and do what it wants."""
-        searcher = self._searcher(experiment)
-        for action in searcher.handle(event):
+        for action in self._searchers.tell(transaction, experiment, event):
             match action:
                 case CreateTrial():
                     self._create_trial(transaction, experiment, action)
@@ -245,7 +234,6 @@ class Experiments:
                 case Shutdown(failed):
                     state = ExperimentState.STOPPING_ERROR if failed else ExperimentState.STOPPING_COMPLETED
                     experiments.set_state(transaction, experiment.id, state)
-        experiments.set_searcher(transaction, experiment.id, searcher.snapshot())
 
     def _create_trial(self, transaction: Transaction, experiment: rest.Experiment, action: CreateTrial) -> None:
         config = ExperimentConfig.model_validate(experiment.config)
@@ -313,7 +301,7 @@ class Experiments:
             )
         tell_experiment(transaction, experiment_id)
         logger.info("experiment %d ended: %s", experiment_id, ends[state])
-        self._searchers.pop(experiment_id, None)
+        self._searchers.forget(experiment_id)
         self._time_left.pop(experiment_id, None)
         return True
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, ScalarSelect, Select, func, insert, select, update
+from sqlalchemy import Connection, Row, ScalarSelect, Select, Update, bindparam, func, insert, select, update
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store.database import WAY_OUT, Transaction
@@ -160,19 +161,6 @@ def config_of(connection: Connection, experiment_id: int) -> dict[str, Any]:
         return {}
 
 
-def searcher(connection: Connection, experiment_id: int) -> dict[str, Any] | None:
-    """Return the snapshot of the experiment's searcher, None before its first event."""
-    snapshot: dict[str, Any] | None = connection.execute(
-        select(experiments.c.searcher).where(experiments.c.id == experiment_id)
-    ).scalar()
-    return snapshot
-
-
-def set_searcher(transaction: Transaction, experiment_id: int, snapshot: dict[str, Any]) -> None:
-    """Keep the snapshot of the experiment's searcher."""
-    _update(transaction, experiment_id, searcher=snapshot)
-
-
 def set_progress(
     transaction: Transaction, experiment_id: int, progress: float, seconds_left: float | None = None
 ) -> None:
@@ -259,7 +247,14 @@ def owner_of(connection: Connection, experiment_id: int) -> str:
 
 
 def _update(transaction: Transaction, experiment_id: int, **values: Any) -> None:
-    transaction.connection.execute(update(experiments).where(experiments.c.id == experiment_id).values(**values))
+    new = {f"new_{name}": value for name, value in values.items()}
+    transaction.connection.execute(_change(tuple(values)), {"experiment": experiment_id, **new})
+
+
+@lru_cache(maxsize=64)
+def _change(names: tuple[str, ...]) -> Update:
+    new = {name: bindparam(f"new_{name}", type_=experiments.c[name].type) for name in names}
+    return update(experiments).where(experiments.c.id == bindparam("experiment")).values(new)
 
 
 def _started() -> ScalarSelect[Any]:
@@ -298,9 +293,17 @@ def _query(owner: str | None) -> Select[Any]:
     return query if owner is None else query.where(experiments.c.owner == owner)
 
 
+@lru_cache(maxsize=2)
+def _statement(*, owned: bool) -> Select[Any]:
+    """Return the query of one experiment; made once, since making it takes longer than answering it."""
+    query = _query(None).where(experiments.c.id == bindparam("experiment"))
+    return query.where(experiments.c.owner == bindparam("owner_of_it")) if owned else query
+
+
 def _one(connection: Connection, experiment_id: int, owner: str | None) -> Row[Any]:
     try:
-        row = connection.execute(_query(owner).where(experiments.c.id == experiment_id)).first()
+        values = {"experiment": experiment_id, "owner_of_it": owner}
+        row = connection.execute(_statement(owned=owner is not None), values).first()
     except (ValueError, TypeError) as error:  # JSON that is none any more, say
         raise DamagedDatabaseError(
             f"The row of experiment {experiment_id} in the database of the master cannot be read ({error}). {WAY_OUT}"

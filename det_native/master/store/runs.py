@@ -112,7 +112,7 @@ def create(
 
 def get(connection: Connection, run_id: str) -> Run | None:
     """Return a run, None if there is no such one."""
-    row = connection.execute(_query().where(runs.c.run_id == run_id)).first()
+    row = connection.execute(_one(), {"the_run": run_id}).first()
     return None if row is None else _run(row)
 
 
@@ -168,6 +168,11 @@ def update_row(transaction: Transaction, run_id: str, **values: Any) -> None:
 def _update(names: tuple[str, ...]) -> Update:
     new = {name: bindparam(f"new_{name}", type_=runs.c[name].type) for name in names}
     return update(runs).where(runs.c.run_id == bindparam("the_run")).values(new)
+
+
+@lru_cache(maxsize=1)
+def _one() -> Select[Any]:
+    return _query().where(runs.c.run_id == bindparam("the_run"))
 
 
 def _query() -> Select[Any]:

@@ -84,6 +84,16 @@ experiments = Table(
     sqlite_autoincrement=True,
 )
 
+# Events that a searcher was told since the snapshot of it in `experiments`.
+search_events = Table(
+    "search_events",
+    metadata,
+    Column("experiment_id", Id, ForeignKey("experiments.id"), primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("event", JSON, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 # `waiting` says what the live run waits for, `notice` what else is to be known; empty or null where there is nothing.
 trials = Table(
     "trials",

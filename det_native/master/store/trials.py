@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, null, select, update
+from sqlalchemy import Connection, Row, Select, Update, bindparam, func, insert, null, select, update
 
 from det_native.errors import NotFoundError
 from det_native.master.store.database import Transaction
@@ -60,7 +61,7 @@ def get(connection: Connection, trial_id: int, owner: str | None = None) -> rest
     NotFoundError
         If there is no such trial.
     """
-    row = connection.execute(owned(owner).where(trials.c.id == trial_id)).first()
+    row = connection.execute(_one(of_owner=owner is not None), {"trial": trial_id, "owner_of_it": owner}).first()
     if row is None:
         raise NotFoundError(f"There is no trial {trial_id}.")
     return _trial(row)
@@ -174,7 +175,25 @@ def set_restarts(transaction: Transaction, trial_id: int, restarts: int, fingerp
 
 def update_row(transaction: Transaction, trial_id: int, **values: Any) -> None:
     """Set columns of a trial (for the modules of the store that keep its derived values)."""
-    transaction.connection.execute(update(trials).where(trials.c.id == trial_id).values(**values))
+    new = {f"new_{name}": value for name, value in values.items()}
+    transaction.connection.execute(_change(tuple(values)), {"trial": trial_id, **new})
+
+
+@lru_cache(maxsize=64)
+def _change(names: tuple[str, ...]) -> Update:
+    new = {name: bindparam(f"new_{name}", type_=trials.c[name].type) for name in names}
+    return update(trials).where(trials.c.id == bindparam("trial")).values(new)
+
+
+@lru_cache(maxsize=2)
+def _one(*, of_owner: bool) -> Select[Any]:
+    """Return the query of one trial; made once, since making it takes longer than answering it."""
+    query = owned(None).where(trials.c.id == bindparam("trial"))
+    if not of_owner:
+        return query
+    return query.join(experiments, experiments.c.id == trials.c.experiment_id).where(
+        experiments.c.owner == bindparam("owner_of_it")
+    )
 
 
 def owned(owner: str | None) -> Select[Any]:
