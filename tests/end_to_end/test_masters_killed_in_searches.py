@@ -56,6 +56,7 @@ def _kill_in_searches(kernel: Kernel, cluster: Cluster, kills: int) -> None:
             done += 1
         ended(experiment, ExperimentState.COMPLETED)
         _check(experiment)
+        print(f"{done} kills")
 
 
 def _check(experiment: Experiment) -> None:
