@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.client.tables import table
 from det_native.schema.loading import load_config
+from det_native.schema.searcher import OptunaSearcher
+from det_native.search.optuna_parts import check_searcher
 from det_native.search.simulation import simulate
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from det_native.schema.config import ExperimentConfig
 
 _SEED = 0
+# Where it cannot be told how often a trial validates.
+_SUPPOSED_VALIDATIONS = 9
 _DRAWN = (
     "Who is trained on depends on the metrics: this is one course, with metrics drawn at random and trials that take "
     "equally long."
@@ -108,6 +112,14 @@ class SearchPreview:
     __repr__ = __str__
 
 
+def _validations(config: ExperimentConfig) -> int:
+    """Return how often a trial validates before its end, as far as lengths of different units tell."""
+    length, period = config.searcher.max_length, config.min_validation_period
+    if period.units and period.unit is length.unit:
+        return max((length.units - 1) // period.units, 0)
+    return min(length.units - 1, _SUPPOSED_VALIDATIONS)
+
+
 def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) -> SearchPreview:
     """Tell what a configuration's search will run and cost, without a master and without training.
 
@@ -125,6 +137,8 @@ def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) ->
     ------
     ConfigurationError
         Listing every problem of the configuration.
+    MissingDependencyError
+        If the searcher is Optuna's, and Optuna is not installed here.
 
     Examples
     --------
@@ -135,10 +149,12 @@ def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) ->
          4  100
     """
     loaded = load_config(config, local=True, processes=True, warn=False)
+    if isinstance(loaded.searcher, OptunaSearcher):
+        check_searcher(loaded.searcher)
     if loaded.reproducibility.experiment_seed is None:
         loaded = loaded.with_seed(_SEED)
     values = random.Random(loaded.reproducibility.experiment_seed)
-    trials = simulate(loaded, lambda request, trial: values.random())
+    trials = simulate(loaded, lambda request, trial: values.random(), validations=_validations(loaded))
     searcher = loaded.searcher
     stages = [trial.units for trial in trials]
     return SearchPreview(searcher.name, str(searcher.max_length.unit.value), stages, searcher.max_length.units)

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from det_native.errors import Problem
+from det_native.schema.conditions import condition_problems
 from det_native.schema.hyperparameters import (
     CategoricalHyperparameter,
     ConstHyperparameter,
@@ -40,6 +41,7 @@ def consistency_problems(raw: Mapping[str, Any]) -> list[Problem]:
     """Return what contradicts itself in a configuration, wherever it is to run."""
     return [
         *_epochs(raw),
+        *_conditions(raw),
         *_grid(raw),
         *_batch_size(raw),
         *_project(raw),
@@ -80,7 +82,7 @@ def completeness_problems(raw: Mapping[str, Any], *, local: bool) -> list[Proble
 
 
 def _incomplete_searcher(searcher: Mapping[str, Any]) -> Iterator[Problem]:
-    if searcher.get("metric") is None:
+    if searcher.get("metric") is None and not searcher.get("metrics"):
         yield Problem(
             "searcher.metric",
             "is missing.",
@@ -128,6 +130,10 @@ def _space(raw: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Leaf]] | None:
         return list(leaves(parse_space(space)))
     except ValidationError:
         return None
+
+
+def _conditions(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    yield from condition_problems(_space(raw) or [])
 
 
 def _grid(raw: Mapping[str, Any]) -> Iterator[Problem]:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from det_native.errors import ArgumentError
 
+Condition: TypeAlias = Mapping[str, Any]
 
-def Constant(value: Any) -> dict[str, Any]:  # noqa: N802 (the documented name)
+
+def Constant(value: Any, when: Condition | None = None) -> dict[str, Any]:  # noqa: N802 (the documented name)
     """Return a hyperparameter that has the same value in every trial.
 
     Parameters
     ----------
     value
         Number, text, boolean, list or dictionary.
+    when : mapping, optional
+        It is there only in trials in which other hyperparameters have these values: ``{"optimizer": "sgd"}``, or a list
+        of values. This is so of all kinds of hyperparameters.
     """
-    return {"type": "const", "val": value}
+    return _conditional({"type": "const", "val": value}, when)
 
 
-def Integer(minval: int, maxval: int, count: int | None = None) -> dict[str, Any]:  # noqa: N802
+def Integer(  # noqa: N802
+    minval: int, maxval: int, count: int | None = None, when: Condition | None = None
+) -> dict[str, Any]:
     """Return a whole-number hyperparameter.
 
     Parameters
@@ -28,11 +35,15 @@ def Integer(minval: int, maxval: int, count: int | None = None) -> dict[str, Any
         Bounds, both included.
     count : int, optional
         Points of a grid search over it.
+    when : mapping, optional
+        See :func:`Constant`.
     """
-    return _range("int", minval, maxval, count)
+    return _conditional(_range("int", minval, maxval, count), when)
 
 
-def Double(minval: float, maxval: float, count: int | None = None) -> dict[str, Any]:  # noqa: N802
+def Double(  # noqa: N802
+    minval: float, maxval: float, count: int | None = None, when: Condition | None = None
+) -> dict[str, Any]:
     """Return a real-number hyperparameter.
 
     Parameters
@@ -41,12 +52,14 @@ def Double(minval: float, maxval: float, count: int | None = None) -> dict[str, 
         Bounds.
     count : int, optional
         Points of a grid search over it.
+    when : mapping, optional
+        See :func:`Constant`.
     """
-    return _range("double", minval, maxval, count)
+    return _conditional(_range("double", minval, maxval, count), when)
 
 
 def Log(  # noqa: N802
-    minval: float, maxval: float, base: float = 10.0, count: int | None = None
+    minval: float, maxval: float, base: float = 10.0, count: int | None = None, when: Condition | None = None
 ) -> dict[str, Any]:
     """Return a hyperparameter whose logarithm is uniform: ``base ** x`` with `x` between the bounds.
 
@@ -58,17 +71,22 @@ def Log(  # noqa: N802
         Base of the power, 10 by default.
     count : int, optional
         Points of a grid search over it, evenly spaced in the exponent.
+    when : mapping, optional
+        See :func:`Constant`.
     """
-    return {**_range("log", minval, maxval, None), "base": base, **({} if count is None else {"count": count})}
+    counted = {} if count is None else {"count": count}
+    return _conditional({**_range("log", minval, maxval, None), "base": base, **counted}, when)
 
 
-def Categorical(vals: Sequence[Any]) -> dict[str, Any]:  # noqa: N802
+def Categorical(vals: Sequence[Any], when: Condition | None = None) -> dict[str, Any]:  # noqa: N802
     """Return a hyperparameter that takes one of the given values.
 
     Parameters
     ----------
     vals : sequence
         The values, of any kind that JSON can hold.
+    when : mapping, optional
+        See :func:`Constant`.
 
     Raises
     ------
@@ -77,7 +95,11 @@ def Categorical(vals: Sequence[Any]) -> dict[str, Any]:  # noqa: N802
     """
     if isinstance(vals, str | bytes | Mapping) or not isinstance(vals, Iterable):
         raise ArgumentError(f"vals must be a list of the values to choose from, not {vals!r}.")
-    return {"type": "categorical", "vals": list(vals)}
+    return _conditional({"type": "categorical", "vals": list(vals)}, when)
+
+
+def _conditional(written: dict[str, Any], when: Condition | None) -> dict[str, Any]:
+    return written if when is None else {**written, "when": dict(when)}
 
 
 def _range(kind: str, minval: float, maxval: float, count: int | None) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     RootModel,
+    SerializerFunctionWrapHandler,
     Tag,
     TypeAdapter,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
@@ -22,7 +24,25 @@ from det_native.schema.section import Positive, Section
 KINDS = ("const", "int", "double", "log", "categorical")
 
 
-class ConstHyperparameter(BaseModel):
+class _Leaf(BaseModel):
+    """What has a value. With `when` it exists only in trials in which others have these values, by dotted path."""
+
+    when: dict[str, Any] | None = None
+
+    @field_validator("when")
+    @classmethod
+    def _some_condition(cls, when: dict[str, Any] | None) -> dict[str, Any] | None:
+        if when is not None and not when:
+            raise ValueError("must name another hyperparameter and its value, such as {optimizer: sgd}")
+        return when
+
+    @model_serializer(mode="wrap")
+    def _without_silence(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        return written if self.when is not None else {name: value for name, value in written.items() if name != "when"}
+
+
+class ConstHyperparameter(_Leaf):
     """The same value in every trial; also written as the bare value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -36,7 +56,7 @@ class ConstHyperparameter(BaseModel):
         return value if isinstance(value, dict) and value else {"type": "const", "val": value}
 
 
-class _Range(Section):
+class _Range(_Leaf, Section):
     minval: float
     maxval: float
     count: Positive | None = None
@@ -89,7 +109,7 @@ class LogHyperparameter(_Range):
         return float(self.base**exponent)
 
 
-class CategoricalHyperparameter(Section):
+class CategoricalHyperparameter(_Leaf, Section):
     """One of the given values."""
 
     type: Literal["categorical"]

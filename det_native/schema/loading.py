@@ -161,6 +161,8 @@ def _fill(raw: dict[str, Any], fills: Mapping[str, Any]) -> dict[str, tuple[Any,
     for path, value in fills.items():
         if value is None or (path == "searcher.max_length" and searcher_name(raw.get("searcher")) == "pbt"):
             continue
+        if path == _GUESSED and isinstance(raw.get("searcher"), dict) and raw["searcher"].get("metrics"):
+            continue
         owner: Any = raw
         *sections, name = path.split(".")
         for section in sections:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 import random
 import threading
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from det_native.errors import ConfigurationError, Problem
+from det_native.schema.conditions import active_values, in_order, is_active
 from det_native.schema.hyperparameters import (
     CategoricalHyperparameter,
     ConstHyperparameter,
@@ -26,6 +26,7 @@ SEED_LIMIT = 2**31
 MAX_GRID_POINTS = 2_000
 
 _SCALARS = (float, int, str, bool, type(None))
+_NOT_THERE = object()
 _NOT_PERTURBED = ConstHyperparameter | CategoricalHyperparameter
 
 
@@ -42,10 +43,12 @@ def sample_hyperparameters(hyperparameters: Mapping[str, Any], seed: int) -> dic
     Returns
     -------
     dict
-        Groups of hyperparameters are dictionaries in it.
+        Groups of hyperparameters are dictionaries in it; those whose condition does not hold are not in it.
     """
     generator = _seeded(seed)
-    return nested_values((path, _draw(leaf, generator)) for path, leaf in leaves(parse_space(hyperparameters)))
+    found = list(leaves(parse_space(hyperparameters)))
+    # A value is drawn for those too that do not exist then: so a condition changes no value of the others.
+    return _existing(found, {path: _draw(leaf, generator) for path, leaf in found})
 
 
 def explore_hyperparameters(
@@ -74,17 +77,20 @@ def explore_hyperparameters(
         0 to 1.
     """
     generator = _seeded(seed)
-    return nested_values(
-        (path, _explored(leaf, _at(values, path), generator, resample_probability, perturb_factor))
-        for path, leaf in leaves(parse_space(hyperparameters))
-    )
+    found = list(leaves(parse_space(hyperparameters)))
+    explored = {
+        path: _explored(leaf, _at(values, path), generator, resample_probability, perturb_factor)
+        for path, leaf in found
+    }
+    return _existing(found, explored)
 
 
 def grid_points(hyperparameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return every point of the grid, the first name (sorted) varying slowest.
 
     ``int`` takes `count` rounded points of its range (never more than the range has), ``double`` and ``log`` evenly
-    spaced ones, in the exponent for ``log``; a count of 1 is the middle. ``categorical`` takes all of its values.
+    spaced ones, in the exponent for ``log``; a count of 1 is the middle. ``categorical`` takes all of its values. One
+    with a condition has its values only in the points in which that holds.
 
     Raises
     ------
@@ -95,9 +101,7 @@ def grid_points(hyperparameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     problem = grid_problem(found)
     if problem is not None:
         raise ConfigurationError("This is not a grid that can be searched:", [problem])
-    axes = [_axis(leaf) for _, leaf in found]
-    paths = [path for path, _ in found]
-    return [nested_values(zip(paths, point, strict=True)) for point in itertools.product(*axes)]
+    return [nested_values((path, point[path]) for path, _ in found if path in point) for point in _points(found)]
 
 
 def first_hyperparameters(hyperparameters: Mapping[str, Any], searcher: str, seed: int) -> dict[str, Any]:
@@ -120,11 +124,13 @@ def grid_problem(found: Iterable[tuple[tuple[str, ...], Leaf]]) -> Problem | Non
             f"these have no count, which a grid search needs: {', '.join(uncounted)}.",
             "Add count: the number of points to try.",
         )
-    points = math.prod(_count(leaf) or 1 for _, leaf in found)
+    conditional = any(leaf.when is not None for _, leaf in found)
+    points = len(_points(found)) if conditional else math.prod(_count(leaf) or 1 for _, leaf in found)
     if points > MAX_GRID_POINTS:
+        has = f"at least {points:,}" if conditional else f"{points:,}"
         return Problem(
             "hyperparameters",
-            f"the grid has {points:,} points, more than the {MAX_GRID_POINTS:,} trials an experiment may have.",
+            f"the grid has {has} points, more than the {MAX_GRID_POINTS:,} trials an experiment may have.",
             "Lower the counts, or use the random searcher with max_trials.",
         )
     return None
@@ -179,7 +185,7 @@ def _draw(leaf: Leaf, generator: random.Random) -> Any:
 
 def _explored(leaf: Leaf, value: Any, generator: random.Random, resample: float, factor: float) -> Any:
     chance, up = generator.random(), generator.random() < 0.5
-    if chance < resample:
+    if chance < resample or value is _NOT_THERE:
         return _draw(leaf, generator)
     changed = value * (1 + factor if up else 1 - factor) if not isinstance(leaf, _NOT_PERTURBED) else value
     match leaf:
@@ -195,10 +201,35 @@ def _explored(leaf: Leaf, value: Any, generator: random.Random, resample: float,
 
 
 def _at(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """Return the value at a path, `_NOT_THERE` where its condition did not hold."""
     found: Any = values
     for name in path:
+        if name not in found:
+            return _NOT_THERE
         found = found[name]
     return found
+
+
+def _existing(found: list[tuple[tuple[str, ...], Leaf]], values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
+    """Return the values of those whose conditions hold, nested."""
+    if all(leaf.when is None for _, leaf in found):
+        return nested_values(values.items())
+    kept = active_values(in_order(found), values)
+    return nested_values((path, kept[path]) for path, _ in found if path in kept)
+
+
+def _points(found: list[tuple[tuple[str, ...], Leaf]]) -> list[dict[tuple[str, ...], Any]]:
+    """Return the points of a grid; of one that has too many, more than there may be."""
+    points: list[dict[tuple[str, ...], Any]] = [{}]
+    for path, leaf in in_order(found):
+        points = [
+            more
+            for point in points
+            for more in ([{**point, path: value} for value in _axis(leaf)] if is_active(leaf, point) else [point])
+        ]
+        if len(points) > MAX_GRID_POINTS:
+            break
+    return points
 
 
 def _count(leaf: Leaf) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.section import Name, Positive, PositiveLength, Section, Whole
@@ -63,17 +63,84 @@ class GridSearcher(_Searcher):
     max_concurrent_trials: Whole = 0
 
 
+def _has_name(part: str | dict[str, Any]) -> str | dict[str, Any]:
+    name = part.get("name") if isinstance(part, dict) else part
+    if not isinstance(name, str) or not name:
+        raise ValueError("needs the name of what is chosen: a word, or {name: ..., and its options}")
+    return part
+
+
+#: A sampler or pruner of Optuna's, by its name or with options; which there are, Optuna knows.
+Part = Annotated[str | dict[str, Any], AfterValidator(_has_name)]
+
+
+class ComparedMetric(Section):
+    """A validation metric, and which of its values are better."""
+
+    name: Name
+    smaller_is_better: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+
 class OptunaSearcher(_Searcher):
     """`max_trials` trials whose hyperparameters a sampler of Optuna chooses, from what earlier ones have come to.
 
-    It learns only from trials that have ended: at most `max_concurrent_trials` are open at the same time.
+    It learns only from trials that have ended: at most `max_concurrent_trials` are open at the same time. A `pruner`
+    stops trials early, by what they come to while they train. With several `metrics` trials are compared by all of
+    them, and `metric` is the first.
     """
 
     name: Literal["optuna"]
     max_length: PositiveLength = DEFAULT_MAX_LENGTH
     max_trials: Annotated[int, Field(ge=1, le=2_000)]
-    sampler: Literal["tpe", "gp", "cmaes", "nsga2", "random"] = "tpe"
+    sampler: Part = "tpe"
+    pruner: Part | None = None
+    metrics: list[ComparedMetric] = Field(default_factory=list)
     max_concurrent_trials: Positive = 4
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_metric(cls, value: Any) -> Any:
+        """Take `metric` and `smaller_is_better` from the first of several."""
+        if not isinstance(value, dict) or not isinstance(value.get("metrics"), list) or not value["metrics"]:
+            return value
+        first = value["metrics"][0]
+        first = {"name": first} if isinstance(first, str) else first
+        if not isinstance(first, dict) or not isinstance(first.get("name"), str):
+            return value
+        said = {"metric": first["name"], "smaller_is_better": first.get("smaller_is_better", True)}
+        return {**said, **{name: given for name, given in value.items() if given is not None}}
+
+    @model_validator(mode="after")
+    def _metrics_agree(self) -> Self:
+        names = [metric.name for metric in self.metrics]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise ValueError(f"metrics names {sorted(twice)[0]!r} twice")
+        if names and self.metric != names[0]:
+            raise ValueError(f"metric ({self.metric!r}) must be the first of metrics ({names[0]!r}); leave it out")
+        if names and self.smaller_is_better != self.metrics[0].smaller_is_better:
+            raise ValueError("smaller_is_better is told by metrics where there are several; leave it out")
+        if self.prunes and len(names) > 1:
+            raise ValueError("pruner compares trials by one metric, and metrics has several; leave one of them out")
+        return self
+
+    @property
+    def prunes(self) -> bool:
+        """Whether trials may be stopped early."""
+        name = self.pruner.get("name") if isinstance(self.pruner, dict) else self.pruner
+        return name not in (None, "none")
+
+    @property
+    def compared(self) -> list[ComparedMetric]:
+        """The metrics that trials are compared by."""
+        return self.metrics or [
+            ComparedMetric(name=self.metric or "the metric", smaller_is_better=self.smaller_is_better)
+        ]
 
 
 class _Halving(_Searcher):

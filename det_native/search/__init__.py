@@ -8,9 +8,11 @@ from det_native.search.base import (
     Searcher,
     Shutdown,
     Started,
+    Stop,
     TrainTo,
     TrialCompleted,
     TrialFailed,
+    TrialValidated,
 )
 from det_native.search.make import make_searcher
 
@@ -22,8 +24,10 @@ __all__ = [
     "Searcher",
     "Shutdown",
     "Started",
+    "Stop",
     "TrainTo",
     "TrialCompleted",
     "TrialFailed",
+    "TrialValidated",
     "make_searcher",
 ]

@@ -1,13 +1,12 @@
-"""The searcher that has Optuna's samplers choose hyperparameters, from what earlier trials have come to."""
+"""The searcher that has Optuna choose hyperparameters, from what earlier trials have come to, and stop trials early."""
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from det_native.errors import MissingDependencyError
+from det_native.schema.conditions import in_order, is_active
 from det_native.schema.hyperparameters import (
     CategoricalHyperparameter,
     ConstHyperparameter,
@@ -19,45 +18,33 @@ from det_native.schema.hyperparameters import (
     parse_space,
 )
 from det_native.schema.sampling import nested_values, trial_seeds
-from det_native.search.base import Action, CreateTrial, Event, Shutdown, Started, TrialCompleted
-
-Sampler = Literal["tpe", "gp", "cmaes", "nsga2", "random"]
-
-# What else a sampler imports.
-_MORE: dict[str, tuple[str, ...]] = {"gp": ("scipy", "torch"), "cmaes": ("cmaes",)}
-
-
-def check_installed(sampler: Sampler) -> None:
-    """Refuse a sampler that cannot run here.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Optuna, or what this sampler needs beside it, is not installed.
-    """
-    missing = [name for name in ("optuna", *_MORE.get(sampler, ())) if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingDependencyError(
-            f"searcher.sampler: {sampler} needs {' and '.join(missing)}, which the master's environment does not have: "
-            "pip install 'det-native[optuna]' there, or choose another searcher."
-        )
+from det_native.schema.searcher import OptunaSearcher
+from det_native.search.base import (
+    Action,
+    CreateTrial,
+    Event,
+    Shutdown,
+    Started,
+    Stop,
+    TrialCompleted,
+    TrialValidated,
+)
+from det_native.search.optuna_parts import check_installed, make_study
 
 
 class AskTellSearcher:
-    """Asks a sampler for each trial, and tells it what has become of it; satisfies ``Searcher``.
+    """Asks Optuna for each trial, and tells it what has become of it; satisfies ``Searcher``.
 
-    The state is the events in their order: told again to a new sampler of the same seed, they give the same trials.
+    The state is what it was told, in its order: told again to a new sampler and pruner of the same seed, it gives the
+    same trials, of which the same are stopped.
 
     Parameters
     ----------
     space : mapping
         The hyperparameters of the configuration.
-    sampler : str
+    searcher : OptunaSearcher
     seed : int
         The experiment's.
-    trials, at_once : int
-        How many trials there are, and how many are open at the same time.
-    smaller_is_better : bool
     snapshot : mapping, optional
         Where to continue, from ``snapshot()``.
 
@@ -65,6 +52,8 @@ class AskTellSearcher:
     ------
     MissingDependencyError
         If the sampler cannot run here.
+    ConfigurationError
+        If Optuna has no such sampler or pruner.
     ValueError
         If the snapshot is of another searcher.
     """
@@ -72,30 +61,28 @@ class AskTellSearcher:
     def __init__(
         self,
         space: Mapping[str, Any],
+        searcher: OptunaSearcher,
         *,
-        sampler: Sampler,
         seed: int,
-        trials: int,
-        at_once: int,
-        smaller_is_better: bool,
         snapshot: Mapping[str, Any] | None = None,
     ) -> None:
-        check_installed(sampler)
-        self._leaves = dict(leaves(parse_space(space)))
-        self._at_once = at_once
-        self._sampler = sampler
-        self._seeds = tuple(itertools.islice(trial_seeds(seed), trials))
-        self._study = _study(sampler, seed, smaller_is_better=smaller_is_better)
+        check_installed(searcher.sampler)
+        self._leaves = dict(in_order(leaves(parse_space(space))))
+        self._searcher = searcher
+        self._seeds = tuple(itertools.islice(trial_seeds(seed), searcher.max_trials))
+        self._study = make_study(searcher, seed)
         self._asked: list[Any] = []
-        self._ended: list[tuple[int, float | None]] = []
+        self._told: list[list[Any]] = []
+        self._ended: dict[int, bool] = {}  # whether it has come to something, by request
+        self._reached: dict[int, int] = {}  # the units at the last validation, by request
+        self._pruned: set[int] = set()
         if snapshot is not None:
-            if (snapshot["searcher"], snapshot["sampler"]) != ("optuna", sampler):
-                raise ValueError(f"the snapshot is of {snapshot['searcher']}, not of optuna with {sampler}")
-            if snapshot["begun"]:
-                self._ask()
-            for request, metric in snapshot["ended"]:
-                self._end(request, metric)
-                self._ask()
+            self._restore(snapshot)
+
+    @property
+    def watches_validations(self) -> bool:
+        """Whether it is to be told of validations of trials that train on."""
+        return self._searcher.prunes
 
     def handle(self, event: Event) -> list[Action]:
         """Take one event; return what is to be done now.
@@ -107,89 +94,117 @@ class AskTellSearcher:
         """
         if isinstance(event, Started):
             return [] if self._asked else self._ask()
-        if not 0 <= event.request < len(self._asked):
-            raise ValueError(f"no trial was requested as {event.request}; requests so far: {len(self._asked)}")
-        if any(request == event.request for request, _ in self._ended):
+        request = event.request
+        if not 0 <= request < len(self._asked):
+            raise ValueError(f"no trial was requested as {request}; requests so far: {len(self._asked)}")
+        if request in self._ended:
             return []
-        self._end(event.request, event.metric if isinstance(event, TrialCompleted) else None)
+        if isinstance(event, TrialValidated):
+            return self._validated(event)
+        self._end(request, self._values(event) if isinstance(event, TrialCompleted) else None)
         if len(self._ended) == len(self._seeds):
-            return [Shutdown(failed=all(metric is None for _, metric in self._ended))]
+            return [Shutdown(failed=not any(self._ended.values()))]
         return self._ask()
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as data that JSON can hold."""
-        ended = [list(each) for each in self._ended]
-        return {"searcher": "optuna", "sampler": self._sampler, "begun": bool(self._asked), "ended": ended}
+        return {
+            "searcher": "optuna",
+            "sampler": self._searcher.sampler,
+            "begun": bool(self._asked),
+            "told": [list(each) for each in self._told],
+        }
 
     def progress(self, completed_fraction: Mapping[int, float]) -> float:
         """Return how much of the experiment is done, 0 to 1."""
-        running = set(range(len(self._asked))) - {request for request, _ in self._ended}
+        running = set(range(len(self._asked))) - set(self._ended)
         parts = sum(min(max(completed_fraction.get(request, 0.0), 0.0), 1.0) for request in running)
         return min((len(self._ended) + parts) / len(self._seeds), 1.0)
 
-    def _end(self, request: int, metric: float | None) -> None:
-        usable = metric is not None and abs(metric) < float("inf")  # not a number is neither
-        self._ended.append((request, metric if usable else None))
-        if usable:
-            self._study.tell(self._asked[request], metric)
-        else:
-            import optuna
+    def _restore(self, snapshot: Mapping[str, Any]) -> None:
+        if (snapshot["searcher"], snapshot["sampler"]) != ("optuna", self._searcher.sampler):
+            raise ValueError(f"the snapshot is of {snapshot['searcher']}, not of optuna with {self._searcher.sampler}")
+        if snapshot["begun"]:
+            self._ask()
+        # Those of before pruners have the ends only, with one metric.
+        earlier = ((request, metric) for request, metric in snapshot.get("ended", ()))
+        only_ends = [["ended", request, None if metric is None else [metric]] for request, metric in earlier]
+        for what, request, *rest in snapshot.get("told", only_ends):
+            if what == "validated":
+                self._report(request, *rest)
+            else:
+                self._end(request, *rest)
+                self._ask()
 
-            self._study.tell(self._asked[request], state=optuna.trial.TrialState.FAIL)
+    def _validated(self, event: TrialValidated) -> list[Action]:
+        """Ask the pruner, once for each unit of the length, and until it has stopped the trial."""
+        known = self._reached.get(event.request, 0)
+        if not self.watches_validations or event.request in self._pruned or event.units <= known:
+            return []
+        if not _usable(event.metric):
+            return []
+        return [Stop(event.request)] if self._report(event.request, event.units, event.metric) else []
+
+    def _report(self, request: int, units: int, metric: Any) -> bool:
+        """Tell the pruner of a value; return whether it stops the trial. It may note by this who has come how far."""
+        self._told.append(["validated", request, units, metric])
+        self._reached[request] = units
+        trial = self._asked[request]
+        trial.report(metric, units)
+        if trial.should_prune():
+            self._pruned.add(request)
+            return True
+        return False
+
+    def _values(self, event: TrialCompleted) -> list[float] | None:
+        """Return what a trial has come to, in the order of the metrics; None if one of them is no number."""
+        values = event.metrics if len(self._searcher.compared) > 1 else (event.metric,)
+        usable = [value for value in values if value is not None and _usable(value)]
+        return usable if len(usable) == len(self._searcher.compared) else None
+
+    def _end(self, request: int, values: Sequence[float] | None) -> None:
+        import optuna
+
+        self._told.append(["ended", request, None if values is None else list(values)])
+        self._ended[request] = values is not None or request in self._pruned
+        trial = self._asked[request]
+        if request in self._pruned:
+            self._study.tell(trial, state=optuna.trial.TrialState.PRUNED)  # with the last value that it has reported
+        elif values is not None:
+            self._study.tell(trial, list(values))
+        else:
+            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
 
     def _ask(self) -> list[Action]:
         """Begin as many trials as may be open."""
-        until = min(len(self._seeds), len(self._ended) + self._at_once)
+        until = min(len(self._seeds), len(self._ended) + self._searcher.max_concurrent_trials)
         return [self._ask_one(request) for request in range(len(self._asked), until)]
 
     def _ask_one(self, request: int) -> CreateTrial:
-        searched = {path: leaf for path, leaf in self._leaves.items() if not isinstance(leaf, ConstHyperparameter)}
-        asked = self._study.ask({".".join(path): _distribution(leaf) for path, leaf in searched.items()})
-        self._asked.append(asked)
-        values = (
-            (path, _value(leaf, asked.params[".".join(path)]) if path in searched else leaf.val)  # type: ignore[union-attr]
-            for path, leaf in self._leaves.items()
-        )
-        return CreateTrial(request, nested_values(values), self._seeds[request])
+        trial = self._study.ask()
+        self._asked.append(trial)
+        values: dict[tuple[str, ...], Any] = {}
+        for path, leaf in self._leaves.items():
+            if is_active(leaf, values):
+                values[path] = _suggested(trial, ".".join(path), leaf)
+        ordered = ((path, values[path]) for path in sorted(values))
+        return CreateTrial(request, nested_values(ordered), self._seeds[request])
 
 
-def _study(sampler: Sampler, seed: int, *, smaller_is_better: bool) -> Any:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    match sampler:
-        case "tpe":
-            made: Any = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-        case "gp":
-            made = optuna.samplers.GPSampler(seed=seed)
-        case "cmaes":
-            made = optuna.samplers.CmaEsSampler(seed=seed)
-        case "nsga2":
-            made = optuna.samplers.NSGAIISampler(seed=seed)
-        case "random":
-            made = optuna.samplers.RandomSampler(seed=seed)
-    return optuna.create_study(sampler=made, direction="minimize" if smaller_is_better else "maximize")
+def _usable(metric: float | None) -> bool:
+    return metric is not None and abs(metric) < float("inf")  # not a number is neither
 
 
-def _distribution(leaf: Leaf) -> Any:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
+def _suggested(trial: Any, name: str, leaf: Leaf) -> Any:
+    """Return the value that a trial of Optuna's has for a hyperparameter."""
     match leaf:
+        case ConstHyperparameter():
+            return leaf.val
         case IntHyperparameter():
-            return IntDistribution(leaf.minval, leaf.maxval)
-        case DoubleHyperparameter() | LogHyperparameter():  # of a logarithmic one, the exponent is drawn
-            return FloatDistribution(leaf.minval, leaf.maxval)
+            return trial.suggest_int(name, leaf.minval, leaf.maxval)
+        case DoubleHyperparameter():
+            return trial.suggest_float(name, leaf.minval, leaf.maxval)
+        case LogHyperparameter():  # the exponent is drawn
+            return leaf.value(trial.suggest_float(name, leaf.minval, leaf.maxval))
         case CategoricalHyperparameter():  # by its place, since a value may be a list
-            return CategoricalDistribution(range(len(leaf.vals)))
-        case _:
-            raise TypeError(f"{leaf} is not searched")
-
-
-def _value(leaf: Leaf, drawn: Any) -> Any:
-    match leaf:
-        case LogHyperparameter():
-            return leaf.value(drawn)
-        case CategoricalHyperparameter():
-            return leaf.vals[drawn]
-        case _:
-            return drawn
+            return leaf.vals[trial.suggest_categorical(name, range(len(leaf.vals)))]

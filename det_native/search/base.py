@@ -18,13 +18,26 @@ class TrialCompleted:
 
     `metric` is the searcher's metric at its last validation, None if it ended without one. `units` is how long it was
     asked to train, None where that is the whole length. `over` tells that the trial has ended by itself: it cannot
-    train on, and keeps this metric.
+    train on, and keeps this metric. Where the searcher compares by several metrics, `metrics` has them all.
     """
 
     request: int
     metric: float | None
     units: int | None = None
     over: bool = False
+    metrics: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class TrialValidated:
+    """The trial made for `request` has validated while it trains, `units` of its length being done.
+
+    Told only to searchers that watch validations; of one trial in order of `units`.
+    """
+
+    request: int
+    units: int
+    metric: float | None
 
 
 @dataclass(frozen=True)
@@ -34,7 +47,7 @@ class TrialFailed:
     request: int
 
 
-Event = Started | TrialCompleted | TrialFailed
+Event = Started | TrialCompleted | TrialFailed | TrialValidated
 
 
 @dataclass(frozen=True)
@@ -68,13 +81,20 @@ class Close:
 
 
 @dataclass(frozen=True)
+class Stop:
+    """Have the trial of `request` end early, as completed; it is told as completed once it has."""
+
+    request: int
+
+
+@dataclass(frozen=True)
 class Shutdown:
     """The experiment is over; `failed` if it has nothing to show."""
 
     failed: bool
 
 
-Action = CreateTrial | TrainTo | Close | Shutdown
+Action = CreateTrial | TrainTo | Close | Stop | Shutdown
 
 
 class Searcher(Protocol):
@@ -83,6 +103,10 @@ class Searcher(Protocol):
     The same events give the same actions, also when they are told to a searcher made from a snapshot in between. An
     event told twice, or after the shutdown, is answered with no action.
     """
+
+    @property
+    def watches_validations(self) -> bool:
+        """Whether it is to be told of validations of trials that train on."""
 
     def handle(self, event: Event) -> list[Action]:
         """Take one event; return what is to be done now."""

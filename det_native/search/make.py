@@ -72,15 +72,7 @@ def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None =
         case GridSearcher(max_concurrent_trials=at_once):
             return PlannedSearcher(grid_plan(space, seed, at_once=at_once), snapshot)
         case OptunaSearcher() as searcher:
-            return AskTellSearcher(
-                space,
-                sampler=searcher.sampler,
-                seed=seed,
-                trials=searcher.max_trials,
-                at_once=searcher.max_concurrent_trials,
-                smaller_is_better=searcher.smaller_is_better,
-                snapshot=snapshot,
-            )
+            return AskTellSearcher(space, searcher, seed=seed, snapshot=snapshot)
         case searcher:
             return StagedSearcher(
                 searcher.name,

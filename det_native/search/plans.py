@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from det_native.schema.sampling import grid_points, sample_hyperparameters, trial_seeds
-from det_native.search.base import Action, CreateTrial, Event, Shutdown, Started, TrialCompleted
+from det_native.search.base import Action, CreateTrial, Event, Shutdown, Started, TrialCompleted, TrialValidated
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def step(plan: Plan, state: PlanState, event: Event) -> tuple[PlanState, list[Ac
     else:
         if not 0 <= event.request < state.created:
             raise ValueError(f"no trial was requested as {event.request}; requests so far: {state.created}")
-        if event.request in state.ended:
+        if event.request in state.ended or isinstance(event, TrialValidated):
             return state, []
         if isinstance(event, TrialCompleted):
             state = replace(state, completed=state.completed | {event.request})
@@ -112,6 +112,8 @@ class PlannedSearcher:
                 completed=frozenset(snapshot["completed"]),
                 failed=frozenset(snapshot["failed"]),
             )
+
+    watches_validations = False
 
     def handle(self, event: Event) -> list[Action]:
         """Take one event; return what is to be done now."""

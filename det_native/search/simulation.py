@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from det_native.schema.config import ExperimentConfig
-from det_native.search.base import Action, CreateTrial, Started, TrainTo, TrialCompleted
+from det_native.search.base import Action, CreateTrial, Started, Stop, TrainTo, TrialCompleted, TrialValidated
 from det_native.search.make import make_searcher
 
 
@@ -38,6 +38,7 @@ def simulate(
     config: ExperimentConfig,
     value: Callable[[int, SimulatedTrial], float | None],
     *,
+    validations: int = 0,
     workers: int = 0,
     seconds: Callable[[int, int], float] = lambda request, units: float(units),
     until: Callable[[int, SimulatedTrial], bool] = lambda request, trial: False,
@@ -49,7 +50,10 @@ def simulate(
     config : ExperimentConfig
         With its seed fixed.
     value : callable
-        Of a trial at the end of a stage: its metric.
+        Of a trial at the end of a stage, or where it validates: its metric. `units` has then where it is.
+    validations : int
+        How often trials validate while they train, for searches that watch it; one that is stopped has taken as long
+        as the others here.
     workers : int
         0 for as many as there are trials.
     seconds : callable
@@ -79,6 +83,20 @@ def simulate(
                     trials[request].units.append(units)
                     waiting.append(request)
 
+    def stopped(request: int, trial: SimulatedTrial) -> bool:
+        """Let a trial validate on its way; whether it is stopped there, `units` then being how far it came."""
+        length = trial.units[-1]
+        places = {length * number // (validations + 1) for number in range(1, validations + 1)} - {0}
+        for units in sorted(places) if searcher.watches_validations else ():
+            trial.units[-1] = units
+            told = TrialValidated(request, units, value(request, trial))
+            if any(isinstance(action, Stop) for action in searcher.handle(told)):
+                return True
+        trial.units[-1] = length
+        return False
+
+    metrics = len(getattr(config.searcher, "metrics", ())) or 1
+
     take(searcher.handle(Started()))
     while waiting or running:
         while waiting and (not workers or len(running) < workers):
@@ -88,8 +106,10 @@ def simulate(
             heapq.heappush(running, (now + seconds(request, trained[-1] - trained[-2]), begun, request))
         now, _, request = heapq.heappop(running)
         trial = trials[request]
+        over = stopped(request, trial)
         trial.ends.append(now)
         if until(request, trial):
             break
-        take(searcher.handle(TrialCompleted(request, value(request, trial), trial.units[-1])))
+        values = tuple(value(request, trial) for _ in range(metrics))
+        take(searcher.handle(TrialCompleted(request, values[0], trial.units[-1], over, values)))
     return trials

@@ -19,6 +19,7 @@ from det_native.search.base import (
     Started,
     TrainTo,
     TrialCompleted,
+    TrialValidated,
 )
 from det_native.search.method import WORST, Begin, End, Extend, Method, Move, value_of
 
@@ -92,6 +93,8 @@ class StagedSearcher:
             method.restore(snapshot["method"])
         self._open = sum(not request.closed for request in self._requests)
 
+    watches_validations = False
+
     def handle(self, event: Event) -> list[Action]:
         """Take one event; return what is to be done now.
 
@@ -102,6 +105,8 @@ class StagedSearcher:
         """
         if isinstance(event, Started):
             return [] if self._requests else self._do(self._method.start())
+        if isinstance(event, TrialValidated):
+            return []
         if not 0 <= event.request < len(self._requests):
             raise ValueError(f"no trial was requested as {event.request}; requests so far: {len(self._requests)}")
         request = self._requests[event.request]

@@ -11,8 +11,18 @@ from det_native.errors import ConfigurationError, MissingDependencyError
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.helpers import Categorical, Double, Integer, Log
 from det_native.schema.loading import load_config
-from det_native.search import CreateTrial, Shutdown, Started, TrialCompleted, TrialFailed, make_searcher
-from det_native.search.ask_tell import check_installed
+from det_native.schema.searcher import OptunaSearcher
+from det_native.search import (
+    CreateTrial,
+    Shutdown,
+    Started,
+    Stop,
+    TrialCompleted,
+    TrialFailed,
+    TrialValidated,
+    make_searcher,
+)
+from det_native.search.optuna_parts import check_installed, check_searcher
 
 SPACE = {
     "global_batch_size": 32,
@@ -82,6 +92,171 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         check_installed("cmaes")
 
 
-def test_an_unknown_sampler_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="sampler"):
-        configuration(sampler="magic")
+def test_a_snapshot_of_before_pruners_goes_on() -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    config = configuration(max_concurrent_trials=1)
+    searcher = make_searcher(config)
+    [first] = searcher.handle(Started())
+    [second] = searcher.handle(TrialCompleted(0, 0.5))
+    [third] = searcher.handle(TrialFailed(1))
+    older = {"searcher": "optuna", "sampler": "tpe", "begun": True, "ended": [[0, 0.5]]}
+    assert make_searcher(config, older).handle(TrialFailed(1)) == [third]
+    assert (first, second) != (second, third)
+
+
+@pytest.mark.parametrize(
+    ("searcher", "where", "what"),
+    [
+        ({"sampler": "xyzzy"}, "searcher.sampler", "no sampler of Optuna. There are "),
+        ({"sampler": "tpee"}, "searcher.sampler", "Did you mean tpe?"),
+        ({"sampler": {"name": "tpe", "n_startup": 3}}, "searcher.sampler.n_startup", "Did you mean n_startup_trials?"),
+        ({"sampler": {"name": "tpe", "seed": 3}}, "searcher.sampler.seed", "reproducibility.experiment_seed"),
+        ({"sampler": {"name": "tpe", "gamma": 3}}, "searcher.sampler.gamma", "object of Python's"),
+        ({"sampler": {"name": "tpe", "n_startup_trials": "3"}}, "searcher.sampler.n_startup_trials", "must be int"),
+        ({"sampler": {"name": "nsga2", "population_size": 1}}, "searcher.sampler", "refused by Optuna"),
+        ({"pruner": "medium"}, "searcher.pruner", "Did you mean median?"),
+        ({"pruner": "percentile"}, "searcher.pruner.percentile", "is missing, which percentile needs"),
+        ({"pruner": {"name": "hyperband", "min": 2}}, "searcher.pruner.min", "no option of hyperband"),
+        ({"metrics": ["m", "n"], "sampler": "cmaes"}, "searcher.metrics", "the sampler cmaes looks at one"),
+    ],
+)
+def test_what_optuna_has_not_is_said_with_its_place(searcher: dict[str, Any], where: str, what: str) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    loaded = configuration(**searcher).searcher
+    assert isinstance(loaded, OptunaSearcher)
+    with pytest.raises(ConfigurationError) as caught:
+        check_searcher(loaded)
+    [problem] = caught.value.problems
+    assert problem.where == where
+    assert what in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("searcher", "what"),
+    [
+        ({"sampler": 3}, "searcher.sampler"),
+        ({"pruner": {"percentile": 25}}, "needs the name of what is chosen"),
+        ({"pruner": "median", "metrics": ["m", "n"]}, "compares trials by one metric"),
+        ({"metrics": ["m", "m"]}, "names 'm' twice"),
+        ({"metrics": ["n", "m"]}, r"metric \('m'\) must be the first of metrics"),
+        ({"metrics": [{"name": "m", "smaller": True}]}, r"searcher.metrics\[0\].smaller"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(searcher: dict[str, Any], what: str) -> None:
+    with pytest.raises(ConfigurationError, match=what):
+        configuration(**searcher)
+
+
+def curve(x: float, units: int) -> float:
+    """Return what a trial has come to after so many units: the better ones are the better ones all the way."""
+    return x * x + 1 / units
+
+
+def run_with_pruner(config: ExperimentConfig, *, restarts: bool) -> list[tuple[dict[str, Any], int]]:
+    """Run trials beside each other, one unit at a time; return each with the units at which it ended."""
+    searcher = make_searcher(config)
+    found: list[list[Any]] = []
+    running: list[int] = []
+
+    def take(actions: list[Any]) -> bool:
+        stopped = False
+        for action in actions:
+            match action:
+                case CreateTrial(request, hparams):
+                    found.append([hparams, 0])
+                    running.append(request)
+                case Stop():
+                    stopped = True
+        return stopped
+
+    take(searcher.handle(Started()))
+    while running:
+        request = running.pop(0)
+        found[request][1] += 1
+        units = found[request][1]
+        value = curve(found[request][0]["x"], units)
+        if restarts:
+            searcher = make_searcher(config, json.loads(json.dumps(searcher.snapshot())))
+        stopped = False
+        if units < 9:
+            told = TrialValidated(request, units, value)
+            stopped = take(searcher.handle(told))
+            assert searcher.handle(told) == [], "told twice"
+        if stopped or units == 9:
+            take(searcher.handle(TrialCompleted(request, value, 9, stopped)))
+        else:
+            running.append(request)
+    return [(hparams, units) for hparams, units in found]
+
+
+PRUNERS: list[Any] = [
+    {"name": "median", "n_startup_trials": 3},
+    {"name": "percentile", "percentile": 40, "n_startup_trials": 2},
+    "hyperband",
+    {"name": "successive_halving", "min_resource": 1},
+    {"name": "threshold", "upper": 1.5},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pruner", PRUNERS, ids=str)
+def test_a_pruner_stops_the_worse_and_a_restart_changes_nothing(pruner: Any) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    config = configuration(max_trials=20, max_length=9, pruner=pruner)
+    found = run_with_pruner(config, restarts=False)
+    assert len(found) == 20
+    assert run_with_pruner(config, restarts=True) == found
+    stopped = [abs(hparams["x"]) for hparams, units in found if units < 9]
+    whole = [abs(hparams["x"]) for hparams, units in found if units == 9]
+    assert stopped, "nobody is stopped"
+    assert min(whole) < min(stopped), "the best is not stopped"
+
+
+def test_a_pruner_may_be_made_of_another_one() -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    wrapped = {"name": "median", "n_startup_trials": 2}
+    config = configuration(pruner={"name": "patient", "wrapped_pruner": wrapped, "patience": 0})
+    assert make_searcher(config).watches_validations
+    wrapped["n_startup"] = 2
+    with pytest.raises(ConfigurationError, match=r"wrapped_pruner\.n_startup: is no option of median"):
+        make_searcher(configuration(pruner={"name": "patient", "wrapped_pruner": wrapped, "patience": 0}))
+
+
+def test_without_a_pruner_nobody_is_stopped() -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    for pruner in (None, "none"):
+        config = configuration(max_trials=4, max_length=9, pruner=pruner)
+        searcher = make_searcher(config)
+        assert not searcher.watches_validations
+        searcher.handle(Started())
+        assert searcher.handle(TrialValidated(0, 1, 1.0)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "nsga3", "random"])
+def test_several_metrics_are_weighed_against_each_other(sampler: str) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    metrics = ["near", {"name": "far", "smaller_is_better": False}]
+    config = configuration(metric=None, metrics=metrics, sampler=sampler, max_trials=30)
+    assert (config.metric, config.smaller_is_better) == ("near", True)
+
+    def run(*, restarts: bool) -> list[dict[str, Any]]:
+        searcher = make_searcher(config)
+        waiting, made = searcher.handle(Started()), []
+        while waiting:
+            action = waiting.pop(0)
+            if isinstance(action, Shutdown):
+                assert not action.failed
+                return made
+            assert isinstance(action, CreateTrial)
+            made.append(action.hparams)
+            if restarts:
+                searcher = make_searcher(config, json.loads(json.dumps(searcher.snapshot())))
+            x = action.hparams["x"]
+            values = (x * x, None) if action.request == 3 else (x * x, -((x - 1) ** 2))
+            waiting += searcher.handle(TrialCompleted(action.request, values[0], metrics=values))
+        raise AssertionError("the search has not ended")
+
+    found = run(restarts=False)
+    assert len(found) == 30
+    assert run(restarts=True) == found

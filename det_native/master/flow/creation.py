@@ -19,7 +19,7 @@ from det_native.schema.manifests import Framework
 from det_native.schema.own_network import check_network
 from det_native.schema.searcher import OptunaSearcher
 from det_native.schema.testing import testing_config
-from det_native.search.ask_tell import check_installed
+from det_native.search.optuna_parts import check_searcher
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def create(
     check_network(config)
     checkpoint_uri(config, context.places)
     if isinstance(config.searcher, OptunaSearcher):
-        check_installed(config.searcher.sampler)
+        check_searcher(config.searcher)
     with context.database.write() as transaction:
         if idempotency is not None:
             known = experiments.created_with(transaction.connection, owner, idempotency.key, idempotency.digest)
