@@ -112,7 +112,7 @@ class Service:
         self._thread = DecisionThread(self._tick, self._busy, waiter, self._reserve.give_up)
         self._context = Context(self.database, launcher, places, self._thread.post)
         self._experiments = Experiments(self._context)
-        self._runs = Runs(self._context, self._trial_over)
+        self._runs = Runs(self._context, self._trial_over, lambda *ids: self._experiments.has_stopped(*ids))
         self._scheduling = Scheduling(self.database, places.slots, policy, self._runs)
         self._checks = Checks(self._context)
         self._collector = ThreadPoolExecutor(1, thread_name_prefix="det-collect")
@@ -417,5 +417,8 @@ class Service:
             run = self._runs.active.get(run_id)
             if run is not None:
                 self._experiments.touch(run.experiment_id)
+                if has_metrics and self._experiments.watches(run.experiment_id):
+                    self._experiments.validated(run.experiment_id, run.trial_id)
+                    self._runs.end_stopped(run.experiment_id)
             if has_metrics:
                 self._runs.settled(run_id)

@@ -11,6 +11,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.manifests import Framework
 from det_native.schema.roles import STRATEGY
+from det_native.schema.searcher import OptunaSearcher
 
 _CONTAINERS = "trials run as processes, not in containers"
 _MANAGERS = "there are no resource pools or workload managers"
@@ -147,6 +148,12 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
     if described is not None and described.one_slot and config.resources.slots_per_trial > 1:
         slots = config.resources.slots_per_trial
         raise UnsupportedFeatureError(f"resources.slots_per_trial: {slots} is refused: {described.one_slot}.")
+    prunes = isinstance(config.searcher, OptunaSearcher) and config.searcher.prunes
+    if prunes and config.searcher.max_length == UNTOLD:
+        raise UnsupportedFeatureError(
+            "searcher.pruner compares trials that have come equally far, and nothing says how long they train: give "
+            "it, for example searcher.max_length: {batches: 1000}."
+        )
     if config.searcher.in_parts and config.searcher.max_length == UNTOLD:
         raise UnsupportedFeatureError(
             f"searcher.name: {config.searcher.name} trains parts of a length, and nothing says how long: give it, for "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from det_native.schema.metric_names import metric_names
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -59,6 +61,11 @@ class TrialEnvironment:
     def smaller_is_better(self) -> bool:
         """Whether a smaller value of that metric is the better one."""
         return bool((self.config.get("searcher") or {}).get("smaller_is_better", True))
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics that trials are compared by, where there are several."""
+        return metric_names(self.config)
 
     @property
     def stops_at_nan(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 PREFIXES = ("val_", "validation_")
 
@@ -57,3 +58,15 @@ def suggestion(name: str, known: Sequence[str]) -> str:
 def _parts(base: str) -> list[str]:
     """Return the name and its words: ``acc`` is short for ``accuracy``, and for ``categorical_accuracy``."""
     return [base, *base.split("_")]
+
+
+def metric_names(config: Mapping[str, Any]) -> list[str]:
+    """Return the metrics that trials are compared by where there are several; empty else.
+
+    Parameters
+    ----------
+    config : mapping
+        The experiment configuration, or what of it is there.
+    """
+    searcher = config.get("searcher") or {}
+    return [metric["name"] for metric in searcher.get("metrics") or ()]

@@ -1,4 +1,4 @@
-"""What the log of a trial says of the stages of its search, the same on a master and in a local run."""
+"""What the log of a trial says of what its search decides, the same on a master and in a local run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ def trained_on(length: Length) -> str:
         f"The search trains this trial on, to {length.units:,} {length.unit}; it was among the best of those that came "
         "this far."
     )
+
+
+def units_done(length: Length, batches: int, target_batches: int) -> int:
+    """Return how much of a trial's length its batches are, in the unit of the length and rounded down."""
+    return length.units * batches // target_batches if target_batches else 0
+
+
+def stopped_early(done: Length) -> str:
+    """Return what is to be known of a trial that its search has stopped."""
+    return f"stopped early by the search, after {done.units:,} {done.unit}: others had come to more by then"
 
 
 def begins_with(trial: int | None, source: CheckpointManifest) -> str:

@@ -84,6 +84,10 @@ class AskTellSearcher:
         """Whether it is to be told of validations of trials that train on."""
         return self._searcher.prunes
 
+    def has_stopped(self, request: int) -> bool:
+        """Return whether it has had the trial of a request end early."""
+        return request in self._pruned
+
     def handle(self, event: Event) -> list[Action]:
         """Take one event; return what is to be done now.
 

@@ -108,6 +108,9 @@ class Searcher(Protocol):
     def watches_validations(self) -> bool:
         """Whether it is to be told of validations of trials that train on."""
 
+    def has_stopped(self, request: int) -> bool:
+        """Return whether it has had the trial of a request end early."""
+
     def handle(self, event: Event) -> list[Action]:
         """Take one event; return what is to be done now."""
 

@@ -115,6 +115,10 @@ class PlannedSearcher:
 
     watches_validations = False
 
+    def has_stopped(self, request: int) -> bool:
+        """Return whether it has had the trial of a request end early: never."""
+        return False
+
     def handle(self, event: Event) -> list[Action]:
         """Take one event; return what is to be done now."""
         self._state, actions = step(self._plan, self._state, event)

@@ -17,9 +17,11 @@ from det_native.schema.states import ExperimentState, TrialState  # noqa: E402
 from det_native.search import (  # noqa: E402
     CreateTrial,
     Started,
+    Stop,
     TrainTo,
     TrialCompleted,
     TrialFailed,
+    TrialValidated,
     make_searcher,
 )
 
@@ -180,3 +182,45 @@ def test_an_interrupt_ends_the_search_with_a_checkpoint() -> None:
     assert stopped.checkpoints[-1].batch == 6
     assert f"after batch 6 of {stopped.detail().target_batches}" in str(detail.error)
     assert 0 < detail.progress < 1
+
+
+def pruned_decisions(config: dict[str, Any], every: int) -> list[tuple[dict[str, Any], int]]:
+    """Return the hyperparameters of every trial and where it ends, as the pure searcher has it one trial at a time."""
+    searcher = make_searcher(ExperimentConfig.model_validate(config))
+    found: list[tuple[dict[str, Any], int]] = []
+    waiting = searcher.handle(Started())
+    while waiting:
+        action = waiting.pop(0)
+        if not isinstance(action, CreateTrial):
+            continue
+        x, done = action.hparams["x"], 16
+        for units in range(every, 16, every) if x <= 0.95 else ():
+            told = searcher.handle(TrialValidated(action.request, units, error(x, units)))
+            if any(isinstance(each, Stop) for each in told):
+                done = units
+                break
+        found.append((action.hparams, done))
+        ended = TrialCompleted(action.request, error(x, done), over=done < 16)
+        waiting += searcher.handle(TrialFailed(action.request) if x > 0.95 else ended)
+    return found
+
+
+def test_a_pruner_stops_trials_here_as_the_pure_searcher_says() -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    pruner = {"name": "median", "n_startup_trials": 2}
+    searcher = {"name": "optuna", "sampler": "tpe", "max_trials": 8, "max_concurrent_trials": 1, "pruner": pruner}
+    config = configuration("adaptive_asha")
+    config["searcher"] = {**searcher, "metric": "error", "max_length": {"batches": 16}}
+    config["min_validation_period"] = {"batches": 4}
+    experiment = det.experimental.create(Counting, config, local=True)
+    assert experiment.state is ExperimentState.COMPLETED
+    expected = pruned_decisions(experiment.config, 4)
+    found = [(trial.hparams, trial.detail().batches) for trial in experiment.trials]
+    assert [hparams for hparams, _ in found] == [hparams for hparams, _ in expected]
+    for trial, (hparams, done) in zip(experiment.trials, expected, strict=True):
+        if hparams["x"] <= 0.95:
+            detail = trial.detail()
+            assert (trial.state, detail.batches) == (TrialState.COMPLETED, done)
+            assert ("stopped early by the search, after" in detail.notice) == (done < 16)
+            assert trial.checkpoints[-1].batch == done
+    assert any(done < 16 for _, done in expected)

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from master_parts import Master, MemoryLauncher, Worker, running_master
+from master_parts import Master, MemoryLauncher, Worker, configuration, running_master
+
+from det_native import PROTOCOL
+from det_native.schema.states import ExitReason
 
 pytestmark = pytest.mark.slow
 
@@ -47,3 +50,119 @@ def test_a_restarted_master_goes_on_with_the_same_trials(tmp_path: Path) -> None
             complete(second, number)
         second.until_state(1, "COMPLETED")
         assert found(second) == expected
+
+
+THRESHOLD = {"name": "optuna", "sampler": "random", "max_trials": 3, "max_concurrent_trials": 1}
+PRUNED = {**CONFIG, "searcher": THRESHOLD | {"pruner": {"name": "threshold", "upper": 2.0}}}
+
+
+def job_of(master: Master, number: int) -> Any:
+    return master.world.wait_for_jobs(number)[number - 1]
+
+
+def stopped_run(master: Master, number: int) -> Worker:
+    """Have a trial come to a bad value half way; return its worker, which has been told to end."""
+    worker = Worker(master, job_of(master, number))
+    worker.start()
+    worker.train(1, 50)
+    worker.validate(50, loss=3.0)
+    master.until(f"/trials/{worker.job.trial_id}", lambda trial: bool(trial["notice"]))
+    assert worker.send().stop
+    return worker
+
+
+def test_a_trial_that_the_pruner_stops_is_completed_and_the_next_begins(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    with running_master(tmp_path, slots=1) as master:
+        master.create(PRUNED)
+        worker = Worker(master, job_of(master, 1))
+        worker.start()
+        worker.train(1, 30)
+        worker.validate(30, loss=1.0)
+        worker.train(31, 100)
+        worker.validate(100, loss=5.0)  # at its end: there is nothing to stop
+        worker.exit(batch=100)
+        worker = stopped_run(master, 2)
+        worker.checkpoint(51)
+        worker.exit(ExitReason.STOPPED, batch=51)
+        trial = master.until("/trials/2", lambda trial: trial["state"] == "COMPLETED")
+        assert trial["notice"] == "stopped early by the search, after 50 batches: others had come to more by then"
+        assert (trial["batches"], trial["restarts"], trial["error"]) == (51, 0, None)
+        lines = [line["text"] for line in master.get("/trials/2/logs")]
+        assert any("This trial is stopped early by the search" in line for line in lines)
+        Worker(master, job_of(master, 3)).complete(loss=1.0)
+        found = master.until_state(1, "COMPLETED")
+        assert (found["failed_trials"], found["progress"]) == (0, 1.0)
+
+
+@pytest.mark.parametrize("left", ["worker lives", "worker is gone"])
+def test_a_master_that_restarts_knows_whom_the_pruner_has_stopped(tmp_path: Path, left: str) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    with running_master(tmp_path, slots=1) as first:
+        first.create(PRUNED)
+        worker = stopped_run(first, 1)
+        world = first.world
+    if left == "worker is gone":
+        world.alive.clear()
+    with running_master(tmp_path, slots=1, launcher=MemoryLauncher(world)) as second:
+        worker.master = second
+        if left == "worker lives":
+            assert worker.send().stop
+            worker.exit(ExitReason.STOPPED, batch=50)
+        second.until("/trials/1", lambda trial: trial["state"] == "COMPLETED")
+        for number in (2, 3):
+            Worker(second, job_of(second, number)).complete(loss=1.0)
+        assert second.until_state(1, "COMPLETED")["trials"] == 3
+
+
+def test_a_validation_that_no_master_has_told_the_pruner_is_told_by_the_next(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    with running_master(tmp_path, slots=1) as first:
+        first.create(PRUNED)
+        worker = Worker(first, job_of(first, 1))
+        worker.start()
+        worker.train(1, 50)
+        world = first.world
+        first.service._experiments.watches = lambda experiment_id: False  # type: ignore[method-assign]
+        worker.validate(50, loss=3.0)
+    with running_master(tmp_path, slots=1, launcher=MemoryLauncher(world)) as second:
+        second.until("/trials/1", lambda trial: bool(trial["notice"]))
+        worker.master = second
+        assert worker.send().stop
+        worker.exit(ExitReason.STOPPED, batch=50)
+        second.until("/trials/1", lambda trial: trial["state"] == "COMPLETED")
+
+
+def test_several_metrics_are_told_and_the_first_is_the_experiments(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    metrics = ["loss", {"name": "speed", "smaller_is_better": False}]
+    searcher = {"name": "optuna", "sampler": "nsga2", "max_trials": 3, "max_concurrent_trials": 1, "metrics": metrics}
+    with running_master(tmp_path, slots=1) as master:
+        created = master.create({**CONFIG, "searcher": searcher})
+        assert (created["metric"], created["smaller_is_better"]) == ("loss", True)
+        for number, values in enumerate(({"loss": 0.5, "speed": 3.0}, {"loss": 0.2, "speed": 1.0}, {"loss": 0.9}), 1):
+            worker = Worker(master, job_of(master, number))
+            worker.start()
+            worker.train(1, 100)
+            worker.validate(100, **values)
+            worker.exit(batch=100)
+        found = master.until_state(1, "COMPLETED")
+        assert found["best_validation"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("searcher", "what"),
+    [
+        ({"pruner": "medium"}, "searcher.pruner: is 'medium', which is no pruner of Optuna. Did you mean median?"),
+        ({"sampler": {"name": "tpe", "n": 1}}, "searcher.sampler.n: is no option of tpe."),
+        ({"sampler": "cmaes", "metrics": ["loss", "speed"]}, "the sampler cmaes looks at one"),
+    ],
+)
+def test_what_optuna_cannot_run_is_refused_at_submit(tmp_path: Path, searcher: dict[str, Any], what: str) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    with running_master(tmp_path, slots=1) as master:
+        config = configuration(**{**CONFIG, "searcher": SEARCH | searcher})
+        body = {"protocol": PROTOCOL, "config": config, "bundle_id": master.bundle()}
+        response = master.client.post("/api/v1/experiments", json=body)
+        assert response.status_code in (400, 422)
+        assert what in response.text

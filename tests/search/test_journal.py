@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from det_native.master.store.encoding import dumps
 from det_native.schema.loading import load_config
-from det_native.search.base import Event, Started, TrialCompleted, TrialFailed
+from det_native.search.base import Event, Started, TrialCompleted, TrialFailed, TrialValidated
 from det_native.search.journal import event_data, event_of
 from det_native.search.make import make_searcher
 
@@ -20,7 +20,15 @@ metrics = st.one_of(st.none(), st.floats(), st.integers(-5, 5).map(float))
 events = st.one_of(
     st.just(Started()),
     st.builds(TrialFailed, st.integers(0, 9)),
-    st.builds(TrialCompleted, st.integers(0, 9), metrics, st.one_of(st.none(), st.integers(1, 99)), st.booleans()),
+    st.builds(
+        TrialCompleted,
+        st.integers(0, 9),
+        metrics,
+        st.one_of(st.none(), st.integers(1, 99)),
+        st.booleans(),
+        st.lists(metrics, max_size=3).map(tuple),
+    ),
+    st.builds(TrialValidated, st.integers(0, 9), st.integers(1, 99), metrics),
 )
 
 

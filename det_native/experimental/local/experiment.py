@@ -158,16 +158,30 @@ class LocalExperiment:
         """
         return self.run_stage(Stage(1, sample), steps, alone=True)
 
-    def run_stage(self, stage: Stage, steps: int | None = None, *, alone: bool = False) -> Any:
+    def run_stage(
+        self,
+        stage: Stage,
+        steps: int | None = None,
+        *,
+        alone: bool = False,
+        watch: Callable[[int, Mapping[str, float]], bool] | None = None,
+    ) -> Any:
         """Run one trial to the end of what is asked of it now; see :meth:`run_trial`.
 
-        One that is `alone` is the training of the objects that the user has here, wherever it is done.
+        Parameters
+        ----------
+        stage : Stage
+        steps : int, optional
+        alone : bool
+            Whether it is the training of the objects that the user has here, wherever it is done.
+        watch : callable, optional
+            Is told of each validation, batch and metrics, and says whether the trial is to end early.
         """
         from det_harness.frameworks.base import harness_of
         from det_harness.trial.services import OwnProcessNeededError
 
         harness = harness_of(self._framework)
-        with self._recorded(stage, steps) as begun:
+        with self._recorded(stage, steps, watch) as begun:
             if not self.in_processes:
                 try:
                     return self._run_here(begun, harness)
@@ -234,7 +248,12 @@ class LocalExperiment:
         self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
 
     @contextmanager
-    def _recorded(self, stage: Stage, steps: int | None) -> Iterator[_Begun]:
+    def _recorded(
+        self,
+        stage: Stage,
+        steps: int | None,
+        watch: Callable[[int, Mapping[str, float]], bool] | None = None,
+    ) -> Iterator[_Begun]:
         """Begin a trial and show how far it is; an exception of the block ends it, else the block does."""
         from det_harness.local.report import LocalReporter
 
@@ -257,6 +276,7 @@ class LocalExperiment:
             training, validation = (self._store.rows(trial.id, kind) for kind in ("training", "validation"))
             reporter.take_up(training, validation, checkpoints)
             reporter.system(self._store.samples(trial.id))
+        reporter.watch = watch
         self._record.follow(reporter)
         try:
             with progress or nullcontext(), self._log(trial) as log:
@@ -315,9 +335,8 @@ class LocalExperiment:
         hparams, seed = stage.sample
         return TrialEnvironment(config=self._config, hparams=hparams, trial_seed=seed, stage=_written(stage))
 
-    def last_value(self, trial_id: int) -> float | None:
-        """Return the metric that trials are compared by at a trial's last validation; None if it has none."""
-        metric = self._record.metric
+    def last_value(self, trial_id: int, metric: str) -> float | None:
+        """Return a metric of a trial at its last validation that has it; None if there is none."""
         found = [row.metrics[metric] for row in self._store.rows(trial_id, "validation") if metric in row.metrics]
         return float(found[-1]) if found else None
 

@@ -97,10 +97,12 @@ def train_in_processes(
     )
     size = processes_of(job.config, config.resources.slots_per_trial)
     with interruptible() as interrupted, reporting(reporter, test=test) as told:
-        end = run_in_processes(job, size, told, interrupted.is_set, partial(_keep, log, job.config))
+        end = run_in_processes(
+            job, size, told, lambda: interrupted.is_set() or reporter.stop_asked, partial(_keep, log, job.config)
+        )
     report = end.report
     if report is not None and not report.reason.failed:
-        stopped = report.reason is ExitReason.STOPPED
+        stopped = report.reason is ExitReason.STOPPED and not reporter.stop_asked
         return TrialState.CANCELED if stopped or interrupted.is_set() else TrialState.COMPLETED, report.batch
     if report is not None and report.error is not None and report.error.traceback:
         raise own_error(report.error, trial.id) or ProcessFailedError(error_text(report.error, trial.id), report.error)

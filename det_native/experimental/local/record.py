@@ -55,6 +55,8 @@ class Record:
         self._time_left = TimeLeft()
         self._trials: list[rest.Trial] = []
         self._spool: Spool | None = None
+        self._reporter: LocalReporter | None = None
+        self._notices: dict[int, str] = {}
         self._detail = rest.ExperimentDetail(
             id=store.number,
             name=config.name or config.description or f"local {framework} experiment",
@@ -107,6 +109,16 @@ class Record:
         """Whether there is a batch done."""
         return any(trial.batches for trial in self._trials)
 
+    def target_of(self, number: int) -> int:
+        """Return how many batches a trial has, as far as that is known."""
+        trial = self._trials[number - 1]
+        told = self._reporter.length if self._reporter is not None else None
+        return trial.target_batches if told is None else told
+
+    def note(self, number: int, text: str) -> None:
+        """Keep what is to be known of a trial beside its state; it is written with what the trial reports next."""
+        self._notices[number] = text
+
     def begin(self, planned: int | None, share_done: Callable[[Mapping[int, float]], float] | None = None) -> None:
         """Begin the experiment.
 
@@ -140,13 +152,14 @@ class Record:
 
     def follow(self, reporter: LocalReporter) -> None:
         """Write from now on what the trial that was begun last reports, until it ends."""
+        self._reporter = reporter
         self._spool = Spool(self._store, self._trials[self._at].id, reporter, self._tell)
 
     def _tell(self, reporter: LocalReporter, batches: int) -> None:
         """Write how far the trial is, and the experiment with it."""
         self._compare_by(reporter)
         changes = {"batches": batches, "best_validation": reporter.best_metric(), "warning": reporter.told}
-        trial = self._trials[self._at].model_copy(update=changes | self._target(reporter))
+        trial = self._trials[self._at].model_copy(update=changes | self._told(reporter))
         self._trials[self._at] = trial
         self._store.write_trial(trial)
         self._write_checkpoints(trial.id, reporter)
@@ -162,9 +175,11 @@ class Record:
             self._config = self._config.model_copy(update={"searcher": searcher})
             self._detail = self._detail.model_copy(update={**said, "config": self._config.model_dump(mode="json")})
 
-    def _target(self, reporter: LocalReporter) -> dict[str, int]:
-        """Return the trial's length, if its process has told another one than was known here."""
-        return {} if reporter.length is None else {"target_batches": reporter.length}
+    def _told(self, reporter: LocalReporter) -> dict[str, Any]:
+        """Return the trial's length, if its process has told another one than was known here, and its notice."""
+        notice = self._notices.get(self._at + 1)
+        length = {} if reporter.length is None else {"target_batches": reporter.length}
+        return length if notice is None else {**length, "notice": notice}
 
     def _progress(self, part: float) -> float:
         """Return how far the experiment is, by how far the trial is that runs."""
@@ -195,7 +210,7 @@ class Record:
         reported = (*reporter.training_rows[-1:], *reporter.validation_rows[-1:])
         done = batches or max((row.batch for row in reported), default=0)
         changes: dict[str, Any] = {"state": state, "batches": done, "error": error, "ended": now()}
-        changes |= self._target(reporter)
+        changes |= self._told(reporter)
         told = (self._whole_epochs and not trial.stages) or not trial.target_batches
         if state is TrialState.COMPLETED and told and batches:
             # fit() counts the smaller last batch of each epoch, which a length in records does not know; and a script

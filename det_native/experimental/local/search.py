@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from det_native.client.handles import Experiment
 from det_native.errors import DivergedError
@@ -12,6 +13,8 @@ from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import Sample, Stage
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.lengths import Length
+from det_native.schema.metric_names import metric_names
+from det_native.schema.stage_words import stopped_early, units_done
 from det_native.schema.states import TrialState
 from det_native.search import (
     Action,
@@ -20,9 +23,11 @@ from det_native.search import (
     Searcher,
     Shutdown,
     Started,
+    Stop,
     TrainTo,
     TrialCompleted,
     TrialFailed,
+    TrialValidated,
     make_searcher,
 )
 from det_native.search.make import planned_trials
@@ -78,7 +83,10 @@ class LocalSearch:
             while self._waiting:
                 request = heapq.heappop(self._waiting)
                 try:
-                    experiment.run_stage(self._stage(request), steps)
+                    watch = partial(self._validated, request, experiment)
+                    experiment.run_stage(
+                        self._stage(request), steps, watch=watch if self._searcher.watches_validations else None
+                    )
                 except DivergedError as error:
                     self._tell(TrialFailed(request), experiment)
                     if self._failed:
@@ -89,6 +97,18 @@ class LocalSearch:
                     break
                 self._tell(self._completed(request, experiment), experiment)
         return experiment.handle
+
+    def _validated(self, request: int, experiment: LocalExperiment, batch: int, metrics: Mapping[str, float]) -> bool:
+        """Tell the searcher of a validation of a trial that trains; return whether the trial is to end early."""
+        length = self._config.searcher.max_length
+        done = units_done(length, batch, experiment.record.target_of(request + 1))
+        if not 0 < done < length.units:
+            return False
+        told = TrialValidated(request, done, metrics.get(experiment.record.metric))
+        if not any(isinstance(action, Stop) for action in self._searcher.handle(told)):
+            return False
+        experiment.record.note(request + 1, stopped_early(Length(unit=length.unit, units=done)))
+        return True
 
     def _tell(self, event: Event, experiment: LocalExperiment) -> None:
         record = experiment.record
@@ -128,11 +148,14 @@ class LocalSearch:
         trial = experiment.record.trial(number + 1)
         if trial.state is TrialState.ERROR:
             return TrialFailed(number)
+        names = metric_names(self._config.model_dump(mode="json")) or [experiment.record.metric]
+        values = tuple(experiment.last_value(trial.id, name) for name in names)
         return TrialCompleted(
             number,
-            experiment.last_value(trial.id),
+            values[0],
             units=self._requests[number].units,
             over=0 < trial.batches < trial.target_batches,
+            metrics=values,
         )
 
     def _share_done(self, by_trial: Mapping[int, float]) -> float:

@@ -58,6 +58,8 @@ class Facts:
         A worker of the run has taken its job, as far as the launcher knows.
     outdated : bool
         The run was ended because its experiment has another program now.
+    stopped_early : bool
+        The search has had the trial end early: it has done what it was to do, however its run ended.
     """
 
     exit: ExitReport | None
@@ -77,6 +79,7 @@ class Facts:
     trained: bool = True
     begun: bool = True
     outdated: bool = False
+    stopped_early: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,8 @@ def decide(facts: Facts) -> Decision:
         return Cancel()
     error = missing or _error_of(facts)
     goes_on = _goes_on(facts, error)
+    if facts.stopped_early and not (isinstance(goes_on, Widen) or facts.outdated):
+        return Complete()
     if goes_on is not None:
         return goes_on
     if facts.hung and not facts.may_restart:

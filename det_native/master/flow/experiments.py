@@ -18,7 +18,8 @@ from det_native.master.store.database import Transaction
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.lengths import Length
-from det_native.schema.stage_words import begins_with, trained_on
+from det_native.schema.metric_names import metric_names
+from det_native.schema.stage_words import begins_with, stopped_early, trained_on, units_done
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.time_left import TimeLeft
 from det_native.search import (
@@ -27,9 +28,11 @@ from det_native.search import (
     Event,
     Shutdown,
     Started,
+    Stop,
     TrainTo,
     TrialCompleted,
     TrialFailed,
+    TrialValidated,
 )
 from det_native.storage.backups import DamagedDatabaseError
 
@@ -48,6 +51,8 @@ class Experiments:
         self._time_left: dict[int, TimeLeft] = {}
         self._touched: set[int] = set()
         self._progress_at = 0.0
+        self._watches: dict[int, bool] = {}
+        self._validated: dict[int, int] = {}  # how far trials were whose validations a searcher knows
 
     def take_up_all(self, live: Set[int]) -> list[int]:
         """Continue after a restart of the master, `live` being the trials with a worker; return what is over."""
@@ -72,6 +77,8 @@ class Experiments:
                 for request, trial in trials.by_request(transaction.connection, experiment_id).items():
                     if trial.state.terminal:
                         self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
+                    else:
+                        self._tell_validations(transaction, experiment, trial)
             elif not experiment.state.terminal:
                 self._cancel_waiting(transaction, experiment_id, live)
             return self._end_if_over(transaction, experiment_id)
@@ -85,7 +92,36 @@ class Experiments:
                 request = trials.request_of(transaction.connection, trial_id)
                 self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
             self._touched.add(experiment_id)
+            self._validated.pop(trial_id, None)
             return self._end_if_over(transaction, experiment_id)
+
+    def watches(self, experiment_id: int) -> bool:
+        """Return whether an experiment's searcher is to be told of validations of trials that train on."""
+        found = self._watches.get(experiment_id)
+        if found is None:
+            with self._context.database.read() as connection:
+                experiment = experiments.get(connection, experiment_id)
+            if experiment.state not in OPEN_STATES:
+                return False
+            found = self._watches[experiment_id] = self._searchers.of(experiment).watches_validations
+        return found
+
+    def validated(self, experiment_id: int, trial_id: int) -> None:
+        """Tell the searcher of the validations of a trial that trains on; it may have it end early."""
+        with self._deciding(experiment_id) as transaction:
+            experiment = experiments.get(transaction.connection, experiment_id)
+            trial = trials.get(transaction.connection, trial_id)
+            if experiment.state in OPEN_STATES and not trial.state.terminal:
+                self._tell_validations(transaction, experiment, trial)
+
+    def has_stopped(self, experiment_id: int, trial_id: int) -> bool:
+        """Return whether its search has had a trial end early."""
+        if not self.watches(experiment_id):
+            return False
+        with self._context.database.read() as connection:
+            request = trials.request_of(connection, trial_id)
+            experiment = experiments.get(connection, experiment_id)
+        return self._searchers.of(experiment).has_stopped(request)
 
     def kill(self, experiment_id: int, owner: str, live: Set[int]) -> tuple[rest.Experiment, bool]:
         """Cancel an experiment and its trials that have no live run; return it, and whether it is over with that."""
@@ -200,6 +236,7 @@ class Experiments:
                 yield transaction
         except BaseException:
             self._searchers.forget(experiment_id)
+            self._validated.clear()
             raise
 
     def _cancel(
@@ -231,6 +268,8 @@ class Experiments:
                     self._extend_trial(transaction, experiment, request, units)
                 case Close():
                     pass  # it has completed, and is not trained on
+                case Stop(request):
+                    self._stop_trial(transaction, experiment, request)
                 case Shutdown(failed):
                     state = ExperimentState.STOPPING_ERROR if failed else ExperimentState.STOPPING_COMPLETED
                     experiments.set_state(transaction, experiment.id, state)
@@ -264,18 +303,50 @@ class Experiments:
         logs.add(transaction, trial.id, "", "system", [text])
         tell_trial(transaction, trial.id)
 
+    def _tell_validations(self, transaction: Transaction, experiment: rest.Experiment, trial: rest.Trial) -> None:
+        """Tell a searcher that watches them of the validations of a trial before its end; it knows those of before."""
+        searcher, connection = self._searchers.of(experiment), transaction.connection
+        request = trials.request_of(connection, trial.id)
+        if not searcher.watches_validations or searcher.has_stopped(request):
+            return
+        length = ExperimentConfig.model_validate(experiment.config).searcher.max_length
+        found = metrics.validations(connection, trial.id, experiment.metric)
+        for batch, value in found:
+            done = units_done(length, batch, trial.target_batches)
+            if self._validated.get(trial.id, 0) < done < length.units and not searcher.has_stopped(request):
+                self._tell(transaction, experiment, TrialValidated(request, done, value))
+                self._validated[trial.id] = done
+
+    def _stop_trial(self, transaction: Transaction, experiment: rest.Experiment, request: int) -> None:
+        """Have a trial end early: its run, if it has one, is asked to, and is then taken as completed."""
+        trial = trials.with_request(transaction.connection, experiment.id, request)
+        length = ExperimentConfig.model_validate(experiment.config).searcher.max_length
+        done = Length(unit=length.unit, units=units_done(length, trial.batches, trial.target_batches))
+        text = stopped_early(done)
+        trials.set_notice(transaction, trial.id, text)
+        logs.add(transaction, trial.id, trial.run_id or "", "system", [f"This trial is {text}."])
+        if trial.state is TrialState.RUNNING and trial.run_id is not None:
+            run_store.ask_run_to_stop(transaction, trial.run_id)
+        else:
+            trials.set_state(transaction, trial.id, TrialState.COMPLETED)
+            ended = trials.get(transaction.connection, trial.id)
+            self._tell(transaction, experiment, self._ending(transaction, experiment, request, ended))
+        tell_trial(transaction, trial.id)
+
     def _ending(
         self, transaction: Transaction, experiment: rest.Experiment, request: int, trial: rest.Trial
     ) -> TrialCompleted | TrialFailed:
         if trial.state is TrialState.ERROR:
             return TrialFailed(request)
         connection = transaction.connection
-        found = metrics.validations(connection, trial.id, experiment.metric)
+        names = metric_names(experiment.config) or [experiment.metric]
+        values = tuple(_last(metrics.validations(connection, trial.id, name)) for name in names)
         return TrialCompleted(
             request,
-            found[-1][1] if found else None,
+            values[0],
             units=trials.units_of(connection, trial.id),
             over=0 < trial.batches < trial.target_batches,
+            metrics=values,
         )
 
     def _end_if_over(self, transaction: Transaction, experiment_id: int) -> bool:
@@ -303,6 +374,7 @@ class Experiments:
         logger.info("experiment %d ended: %s", experiment_id, ends[state])
         self._searchers.forget(experiment_id)
         self._time_left.pop(experiment_id, None)
+        self._watches.pop(experiment_id, None)
         return True
 
 
@@ -317,6 +389,10 @@ def _share_done(experiment: rest.Experiment, found: Sequence[rest.Trial]) -> flo
         if trial.target_batches or trial.state is TrialState.COMPLETED
     ]
     return sum(fractions) / max(experiment.trials, len(found), 1)
+
+
+def _last(found: Sequence[tuple[int, float]]) -> float | None:
+    return found[-1][1] if found else None
 
 
 def _refuse_ended(experiment: rest.Experiment, asked: str) -> None:

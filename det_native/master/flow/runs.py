@@ -63,11 +63,19 @@ class Runs:
     context : Context
     on_trial_over : callable
         Called with the ids of experiment and trial when a trial has reached its end.
+    has_stopped : callable
+        Whether its search has had a trial end early, by the same ids.
     """
 
-    def __init__(self, context: Context, on_trial_over: Callable[[int, int], None]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        on_trial_over: Callable[[int, int], None],
+        has_stopped: Callable[[int, int], bool] = lambda experiment_id, trial_id: False,
+    ) -> None:
         self._context = context
         self._on_trial_over = on_trial_over
+        self._has_stopped = has_stopped
         self.active: dict[str, Active] = {}
         self.watches = Watches(context)
         self.without_room = RoomWaits()
@@ -198,6 +206,14 @@ class Runs:
         run.ending = True
         run.pause_until = min(run.pause_until, time.monotonic() + PAUSE_GRACE_SECONDS)
         logger.info("trial %d of experiment %d makes room: %s", trial_id, run.experiment_id, why)
+
+    def end_stopped(self, experiment_id: int) -> None:
+        """Give the runs whose trials their search has stopped their time to end."""
+        until = time.monotonic() + PAUSE_GRACE_SECONDS
+        for run in self.active.values():
+            if run.experiment_id == experiment_id and not run.ending and self._has_stopped(experiment_id, run.trial_id):
+                run.ending = True
+                run.pause_until = min(run.pause_until, until)
 
     def said_exit(self, run_id: str) -> None:
         """The run has sent its exit report: decide at once, unless the trial must wait for its worker to be gone."""
@@ -353,6 +369,7 @@ class Runs:
             full=full,
             trained=trial.batches > 0,
             outdated=run.outdated,
+            stopped_early=self._has_stopped(run.experiment_id, run.trial_id),
         )
         return decide(facts)
 

@@ -42,6 +42,10 @@ class LocalReporter(Reporter):
         Which of its values are better.
     length : int or None
         Batches of the trial, as its process has told; None if it has not.
+    watch : callable or None
+        Is told of each validation, batch and metrics, and says whether the trial is to end early.
+    stop_asked : bool
+        Whether it has said so.
     """
 
     def __init__(
@@ -62,6 +66,8 @@ class LocalReporter(Reporter):
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
         self.told: str | None = None
         self.length: int | None = None
+        self.watch: Callable[[int, Mapping[str, float]], bool] | None = None
+        self.stop_asked = False
         self._last_samples: dict[int, float] = {}
         self.samples: list[SystemSample] = []
 
@@ -97,6 +103,8 @@ class LocalReporter(Reporter):
         """Keep the metrics of one validation."""
         row = {name: value for name, value in metrics.items() if value is not None}
         self.validation_rows.append(MetricRow(batch=batch, metrics=row))
+        if self.watch is not None and not self.stop_asked:
+            self.stop_asked = self.watch(batch, row)
         if self._observe is not None:
             self._observe(batch, row)
 

@@ -110,15 +110,19 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         stack.enter_context(rng.preserved())
         stack.enter_context(_same_directory())
         interrupted = stack.enter_context(interruptible())
+
+        def must_stop() -> bool:
+            return interrupted.is_set() or kept.stop_asked
+
         owner = CheckpointOwner(trial["framework"], hparams)
         storage = CheckpointStorage(str(trial["directory"]))
-        checkpoints = TrialCheckpoints(storage, owner, reporter, resume=trial.get("resume"), stop=interrupted.is_set)
+        checkpoints = TrialCheckpoints(storage, owner, reporter, resume=trial.get("resume"), stop=must_stop)
         services = Services(
             environment=environment,
             schedule=Schedule(one_of_each() if test else periods_of(environment)),
             reporter=LossWatch(reporter, environment),
             checkpoints=checkpoints,
-            stop_requested=interrupted.is_set,
+            stop_requested=must_stop,
             validation_batches=1 if test else None,
             tensorboard=trial["directory"].parent / "tensorboard",
             users_process=True,

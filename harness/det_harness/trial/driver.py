@@ -141,8 +141,14 @@ class Driver:
                 self._schedule.validated(best=False)
                 return
             batch = self._schedule.progress.batches
+            environment = self._services.environment
             metrics = checked_validation(
-                found, self._services.environment.metric, self._port.validated_by, self._port.verb, batch
+                found,
+                environment.metric,
+                self._port.validated_by,
+                self._port.verb,
+                batch,
+                others=environment.metrics,
             )
             best = self._is_best(metrics)
             self._services.reporter.validation(batch, metrics)

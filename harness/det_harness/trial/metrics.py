@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -49,6 +49,7 @@ def checked_validation(
     owner: str,
     verb: str = "return",
     batch: int | None = None,
+    others: Sequence[str] = (),
 ) -> dict[str, float]:
     """Return the validation metrics as finite-or-infinite numbers.
 
@@ -64,6 +65,8 @@ def checked_validation(
         What it did with them, for the message.
     batch : int, optional
         After which batch, for the message.
+    others : sequence of str
+        Metrics that trials are compared by too.
 
     Raises
     ------
@@ -78,6 +81,12 @@ def checked_validation(
             f"searcher.metric is '{searcher_metric}', but {owner} {verb}ed {found}. "
             f"{suggestion(searcher_metric, list(metrics))}{verb.capitalize()} that metric, or set searcher.metric to "
             "one of these; with test=True, a run of a few seconds shows whether they agree."
+        )
+    missing = next((name for name in others if name not in metrics), None)
+    if missing is not None:
+        raise TrialDefinitionError(
+            f"searcher.metrics names '{missing}', but {owner} {verb}ed {', '.join(map(str, metrics))}. "
+            f"{suggestion(missing, list(metrics))}{verb.capitalize()} that metric, or leave it out of searcher.metrics."
         )
     refuse_too_many(metrics, batch or 0, owner, verb)
     at = "" if batch is None else f" at batch {batch}"
