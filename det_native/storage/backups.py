@@ -64,8 +64,12 @@ def check(database: Path) -> None:
         raise DamagedDatabaseError(f"The database {database} is damaged: {' '.join(str(found).split())}.")
 
 
-def listing(database: Path) -> list[Backup]:
-    """Return the backups of a database, newest first."""
+def listing(database: Path, now: datetime | None = None) -> list[Backup]:
+    """Return the backups of a database, newest first.
+
+    One from the future comes after all others: it was made before the clock was set back, and so before those.
+    """
+    now = now or datetime.now(UTC)
     found = []
     for path in (database.parent / FOLDER).glob(f"{database.stem}-*Z.db"):
         try:
@@ -73,7 +77,7 @@ def listing(database: Path) -> list[Backup]:
         except ValueError:
             continue
         found.append(Backup(path, time))
-    return sorted(found, key=lambda backup: backup.time, reverse=True)
+    return sorted(found, key=lambda backup: (backup.time <= now, backup.time), reverse=True)
 
 
 def make(database: Path) -> Backup:
@@ -111,7 +115,7 @@ def make(database: Path) -> Backup:
         raise StorageError(f"No backup of {database} could be made: {error}.") from error
     except sqlite3.DatabaseError as error:
         raise DamagedDatabaseError(f"The database {database} is damaged: {error}.") from error
-    for old in _superfluous(listing(database)):
+    for old in _superfluous(listing(database, time)):
         old.path.unlink(missing_ok=True)
     return Backup(path, time)
 

@@ -94,10 +94,29 @@ def test_the_newest_and_one_of_each_day_are_kept(database: Path, monkeypatch: py
     monkeypatch.setattr(backups, "datetime", Clock)
     for _ in range(40):
         backups.make(database)
-    kept = [one.time for one in backups.listing(database)]
+    kept = [one.time for one in backups.listing(database, begun + timedelta(days=10))]
     assert kept == [
         datetime(2026, 11, day, hour, tzinfo=UTC) for day, hour in [(10, 18), (10, 12), (10, 6), (9, 18), (8, 18)]
     ]
+
+
+def test_backups_of_a_clock_that_was_set_back_are_not_the_newest(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead, right = datetime(2036, 11, 1, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)
+    clock = iter([ahead + timedelta(hours=n) for n in range(4)] + [right + timedelta(hours=n) for n in range(4)])
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+            return next(clock)
+
+    monkeypatch.setattr(backups, "datetime", Clock)
+    made = [backups.make(database) for _ in range(8)]
+    assert all(one.path.exists() for one in made[5:]), "those made since it is right are kept"
+    listed = backups.listing(database, right + timedelta(days=1))
+    assert [one.time for one in listed[:3]] == [right + timedelta(hours=n) for n in (3, 2, 1)]
+    assert len(listed) < 7
 
 
 def test_restoring_keeps_what_was_there(database: Path) -> None:
