@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import struct
 import threading
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
@@ -30,6 +31,7 @@ CONTENT_TYPE = "application/vnd.det-native.data"
 _BUFFER = 1 << 20
 _FEED = 1 << 20
 _CONFLICT = 409
+_FULL = 507
 _MODE = 0o444  # what many trials read, none of them changes
 
 
@@ -53,13 +55,29 @@ class DataStore:
         return self._folder / "contents" / sha256[:2] / sha256
 
     def missing(self, wanted: Iterable[WantedFile]) -> list[MissingFile]:
-        """Return those that are not here, each once, with how much of them is."""
+        """Return those that are not here, each once, with how much of them is.
+
+        Raises
+        ------
+        RequestError
+            If there is no room for the rest: a disk that is filled with a part of it would stop trials, too.
+        """
         different = {one.sha256: one for one in wanted}
-        return [
+        found = [
             MissingFile(sha256=sha256, offset=self._arrived(sha256))
             for sha256 in different
             if not self.path_of(sha256).exists()
         ]
+        needed = sum(different[one.sha256].size - one.offset for one in found)
+        free = shutil.disk_usage(self._folder.parent).free
+        if needed > free:
+            raise RequestError(
+                _FULL,
+                f"The disk of the master is too full for this, at {self._folder.parent}: {needed / 1e6:,.1f} MB are to "
+                f"come, {free / 1e6:,.1f} MB are free. Make room there (`det data list` shows the store), or "
+                "bring less.",
+            )
+        return found
 
     def find(self, sizes: Iterable[int]) -> list[FoundFile]:
         """Return the files that have one of these sizes."""

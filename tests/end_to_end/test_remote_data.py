@@ -19,6 +19,7 @@ import pytest
 from faults import GATE_CELL, PATIENCE, Gate, Kernel, ended, running_kernel
 from installed_toy import install_toy
 from laptop import Laptop
+from small_disks import small_disk
 from ssh_machine import running_machine
 
 from det_native.capture.files import BUNDLE_LIMIT
@@ -233,6 +234,46 @@ def test_files_outside_of_the_notebooks_folder_are_named_brought_and_read_by_the
     assert kernel.value("experiment.trials[0].checkpoints[-1].load().count") > 0, "here it reads the files themselves"
     large.write_bytes(os.urandom(3_000_000))
     assert "is not there" in kernel.run(create, fails=True).error, "what is there is another content"
+
+
+SUBMITTING = """
+import sys
+import det_native as det
+from det_native.errors import DetError
+from toy_framework.trial import ToyTrial
+
+class Reading(ToyTrial):
+    def train_batch(self, batch_idx):
+        open("large.bin").close()
+        return super().train_batch(batch_idx)
+
+configuration = {
+    "hyperparameters": {"global_batch_size": 1},
+    "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 1}},
+}
+try:
+    det.experimental.create(Reading, configuration, master_url=sys.argv[1])
+except DetError as error:
+    print("REFUSED", error)
+"""
+
+
+def test_a_full_disk_there_is_told_with_its_place(laptop: Laptop) -> None:
+    machine = laptop.machine
+    (laptop.folder / "large.bin").write_bytes(os.urandom(30_000_000))
+    with small_disk(machine.folder / "small", size="12m") as disk:
+        os.chown(disk.path, machine.user.pw_uid, machine.user.pw_gid)
+        address = machine.python_with("small-python", DET_HOME=str(disk.path))
+        assert det(laptop, "-m", address, "up").returncode == 0
+        try:
+            put = det(laptop, "-m", address, "data", "put", str(laptop.folder / "large.bin"))
+            assert f"is too full for this, at {disk.path}: 30.0 MB are to come" in put.stderr
+            assert disk.free > 8_000_000, "nothing of it was sent"
+            text = laptop.script(SUBMITTING, address)
+            assert f"REFUSED The disk of the master is full, at {disk.path}." in text
+            assert det(laptop, "-m", address, "status").returncode == 0
+        finally:
+            assert det(laptop, "-m", address, "down", "--kill").returncode == 0
 
 
 def _cut_twice(laptop: Laptop, over: threading.Event, cuts: list[int]) -> None:

@@ -107,6 +107,8 @@ def install(app: FastAPI, log: Path) -> None:
             logger.error("A request failed.", exc_info=error)
         if isinstance(error, MissingBlobsError):
             return refusal(status, str(error), missing=error.missing)
+        if status == 507 and not isinstance(error, RequestError):
+            return _disk_full(request)  # the error says of which blob, by its hash
         problems = error.problems if isinstance(error, ProblemsError) else ()
         infos = [ProblemInfo(where=one.where, what=one.what, remedy=one.remedy) for one in problems]
         return refusal(status, str(error), problems=infos)
@@ -163,7 +165,7 @@ def _problem(found: Mapping[str, Any]) -> ProblemInfo:
 async def _database_error(request: Request, error: Exception) -> Response:
     logger.error("The database refused a change.", exc_info=error)
     if is_disk_full(error):
-        return _disk_full()
+        return _disk_full(request)
     return refusal(
         503, f"The database refused: {str(error.__cause__ or error).rstrip('.')}. Try again; `det logs` says more."
     )
@@ -172,7 +174,7 @@ async def _database_error(request: Request, error: Exception) -> Response:
 async def _os_error(request: Request, error: Exception) -> Response:
     logger.error("The operating system refused something.", exc_info=error)
     if _no_space(error):
-        return _disk_full()
+        return _disk_full(request)
     return refusal(500, f"The operating system refused something: {type(error).__name__}; the master's log says more.")
 
 
@@ -180,5 +182,9 @@ async def _cannot_be_stored(request: Request, error: Exception) -> Response:
     return refusal(400, f"A number or text of the request cannot be stored ({type(error).__name__}).")
 
 
-def _disk_full() -> Response:
-    return refusal(507, "The disk of the master is full. What was stored is safe; free some space and try again.")
+def _disk_full(request: Request) -> Response:
+    return refusal(
+        507,
+        f"The disk of the master is full, at {request.app.state.service.places.home}. What was stored is safe; free "
+        "some space there and try again.",
+    )
