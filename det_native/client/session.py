@@ -46,6 +46,9 @@ _CONNECTIONS = 16
 _REPEATED_STATUSES = {429, 502, 503, 504}
 _IDEMPOTENT_METHODS = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}
 _UPGRADE_REQUIRED = 426
+_MOST_PROBLEMS = 3
+# What a master says of fields that it does not know, or misses.
+_OTHER_FIELDS = ("Extra inputs are not permitted", "Field required")
 # What has a number that is easily taken for one of another master.
 _EXPERIMENT_PATHS = ("/experiments/", "/trials/")
 
@@ -329,6 +332,11 @@ class Session:
             )
         if status == _UPGRADE_REQUIRED:
             return ProtocolMismatchError(sentence)
+        if status == requests.codes.unprocessable and body is not None and body.problems:
+            untold = [f"{one.where}: {one.what}" for one in body.problems if one.what not in sentence]
+            sentence = " ".join(filter(None, [sentence, "; ".join(untold[:_MOST_PROBLEMS])])).rstrip(".") + "."
+            if any(words in sentence for words in _OTHER_FIELDS):
+                sentence += " A master of another version may know less, or more: `det version` shows both."
         if response.is_redirect:
             sentence = f"What answers at {self.url} is no det_native master: it redirects to another address."
         if status == requests.codes.not_found and path.startswith(_EXPERIMENT_PATHS):

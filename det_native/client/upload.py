@@ -142,7 +142,7 @@ def _find(session: Session, bundle_id: Sha256) -> BundleCreated | None:
 
 
 def _create(session: Session, manifest: BundleManifest) -> BundleCreated:
-    return BundleCreated.model_validate(session.post("/bundles", manifest.model_dump(mode="json")))
+    return BundleCreated.model_validate(session.post("/bundles", manifest.content()))
 
 
 def _missing_of(error: RequestError) -> set[Sha256]:

@@ -191,11 +191,18 @@ class BundleManifest(_Model):
 
     def canonical(self) -> bytes:
         """Return the bytes whose hash is the bundle's id; later fields that are not used leave it as it was."""
+        return json.dumps(self.content(), sort_keys=True, separators=(",", ":")).encode()
+
+    def content(self) -> dict[str, Any]:
+        """Return the fields for JSON, without later ones that are not used: an older master does not know them."""
         content = self.model_dump(mode="json")
         for name in _LATER:
             if not content[name]:
                 del content[name]
-        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+        for read in content.get("reads", ()):
+            if read["certain"]:
+                del read["certain"]
+        return content
 
     @property
     def bound_to_python(self) -> bool:

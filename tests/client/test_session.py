@@ -226,6 +226,17 @@ def test_refusals_become_errors_of_ours(
         assert caught.value.body == ErrorBody(error="There is no trial 9.", missing=["0" * 64])
 
 
+def test_what_a_master_does_not_know_is_named(server: Server, session: Session) -> None:
+    problem = {"where": "body.wider", "what": "Extra inputs are not permitted", "remedy": ""}
+    server.answer(422, {"error": "The request is not valid.", "problems": [problem]})
+    with pytest.raises(RequestError) as caught:
+        session.post("/bundles", {})
+    assert str(caught.value) == (
+        "The request is not valid. body.wider: Extra inputs are not permitted. A master of another version may know "
+        "less, or more: `det version` shows both."
+    )
+
+
 def test_a_refusal_that_is_not_a_masters_is_told_by_its_status(server: Server, session: Session) -> None:
     server.answer(500, b"<html>oops</html>")
     with pytest.raises(RequestError, match="HTTP 500") as caught:

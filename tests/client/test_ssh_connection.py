@@ -194,6 +194,13 @@ class TestConnected:
         assert f"at {machine.address}" in det("-m", machine.address, "version").stdout
 
     @pytest.mark.long
+    def test_a_master_is_stopped_though_the_connection_was_cut(self, machine: SshMachine) -> None:
+        connect(machine.address)
+        assert machine.cut()
+        stopped = det("-m", machine.address, "down")
+        assert "has stopped; running trials go on" in stopped.stdout, stopped.stderr
+
+    @pytest.mark.long
     def test_a_submit_starts_it_again(self, machine: SshMachine) -> None:
         connect(machine.address)
         assert machine.connection().stop(kill=False)

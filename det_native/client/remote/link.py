@@ -30,6 +30,7 @@ _LOCK_SECONDS = 150.0
 _LOCK_POLL_SECONDS = 0.02
 # For so long, nobody tries again what has just failed.
 _FAILURE_SECONDS = 1.0
+_END_SECONDS = 1.0
 
 
 class Link(BaseModel):
@@ -112,15 +113,35 @@ class Connection:
         kill : bool
             Whether to end its workers, too.
         """
+        verb: Verb = "kill" if kill else "stop"
         with self._held():
-            if self.line.process() is None:
+            stood = self.line.process() is not None
+            if not stood:
                 self.line.open()
             try:
-                ask(self.line, "kill" if kill else "stop")
-            except NoMasterError:
-                return False
+                return self._stopped(verb)
+            except MasterUnreachableError:
+                if not (stood and self._is_cut()):
+                    raise
+                self.line.open()
+                return self._stopped(verb)
             finally:
                 self._forget()
+
+    def _stopped(self, verb: Verb) -> bool:
+        try:
+            ask(self.line, verb)
+        except NoMasterError:
+            return False
+        return True
+
+    def _is_cut(self) -> bool:
+        """Whether the connection is gone: a command that has failed over it is back a moment before ``ssh`` ends."""
+        deadline = time.monotonic() + _END_SECONDS
+        while self.line.process() is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_LOCK_POLL_SECONDS)
         return True
 
     @contextmanager
@@ -156,10 +177,12 @@ class Connection:
             try:
                 return self._led(ask(self.line, verb), known)
             except MasterUnreachableError as error:
-                if isinstance(error, NoMasterError) or self.line.process() is None:
+                if isinstance(error, NoMasterError):
                     self._forget()
-                if self.line.process() is not None or isinstance(error, NoMasterError):
+                    raise
+                if not self._is_cut():
                     raise  # the machine has answered
+                self._forget()
         self.line.open()
         try:
             return self._led(ask(self.line, verb), known)

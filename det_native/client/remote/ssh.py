@@ -143,7 +143,8 @@ class Line:
                 "shows what is the matter there."
             ) from error
         if done.returncode == _SSH_FAILED:
-            raise problem_of(f"{done.stderr.decode(errors='replace')}\n{self.said()}", self.target)
+            text = f"{self.said()}\n{done.stderr.decode(errors='replace')}".strip()
+            raise problem_of(text or "the connection broke off", self.target)
         return Done(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
     def forward(self, host: str, port: int, wish: int | None) -> int:
