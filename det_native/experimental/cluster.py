@@ -100,6 +100,7 @@ def submit(
         capture = origin.capture(kind, payload, framework, settings, wider=compared)
         if capture.program.kind == "cells":  # of a script that submits itself nothing is used afterwards
             capture.proof = proof
+            capture.warnings += proof.sentences if proof is not None else []
     return send_capture(capture, config.with_variables(_variables_here(framework)), framework, settings)
 
 

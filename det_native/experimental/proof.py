@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from det_native.capture.log import current_log
-from det_native.proof.call import facts_of
+from det_native.proof.call import facts_of, in_words
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.proof import CallProof
+from det_native.schema.proof import CallProof, InputFact
 
 # Identities are compared: what a user's class says of equality is no matter.
 _trained: dict[int, weakref.ref[Any]] = {}
@@ -26,16 +26,25 @@ def _forget(identity: int, reference: weakref.ref[Any]) -> None:
 
 
 def proof_of(call: Any, environment: TrialEnvironment) -> CallProof | None:
-    """Return what is known of the inputs of a call; None for one that does not tell its inputs."""
+    """Return what is known of the inputs of a call; None for one that does not tell its inputs.
+
+    Whatever goes wrong here keeps no training from being submitted: it is a sentence of the proof.
+    """
     inputs = getattr(call, "inputs", None)
     if inputs is None or environment.config.get("proof") == "off":
         return None
-    parts = inputs()
+    try:
+        facts, untold = _facts(call, inputs()), ""
+    except Exception as error:  # noqa: BLE001 (a user's model or data may raise anything)
+        facts, untold = (), f"What reaches the training is not compared: {in_words(error)}"
+    return CallProof(facts=facts, hparams=environment.hparams, seed=environment.trial_seed, untold=untold)
+
+
+def _facts(call: Any, parts: dict[str, Any]) -> tuple[InputFact, ...]:
     if any(id(model) in _trained for model in call.models):
         # The worker's are untrained, and that is what was asked for.
         parts = {part: value for part, value in parts.items() if not part.startswith(("the model", "the optimizer"))}
-    facts = facts_of(parts, _name_of)
-    return CallProof(facts=facts, hparams=environment.hparams, seed=environment.trial_seed)
+    return facts_of(parts, _name_of)
 
 
 def _name_of(value: Any) -> str:

@@ -14,7 +14,7 @@ _LONGEST = 200  # of a text in a configuration; longer ones are code that was wr
 def settings_of(model: Any) -> dict[str, Any]:
     """Return the model's layers, optimizer and loss as plain values."""
     layers = [
-        [type(layer).__name__, bool(layer.trainable), [tuple(one.shape) for one in layer.weights], _config(layer)]
+        [type(layer).__name__, bool(layer.trainable), [_shape_of(one) for one in layer.weights], _config(layer)]
         for layer in model.layers
     ]
     found: dict[str, Any] = {"the model's layers": layers}
@@ -30,6 +30,12 @@ def settings_of(model: Any) -> dict[str, Any]:
 def weights_of(model: Any) -> list[Any]:
     """Return the weights as arrays; none of a model that is not built yet."""
     return list(model.get_weights()) if model.built else []
+
+
+def _shape_of(weight: Any) -> Any:
+    """Return the shape of a weight; a table of words, which is among them in some layers, has none."""
+    shape = getattr(weight, "shape", None)
+    return None if shape is None else tuple(shape)
 
 
 def _config(part: Any) -> Any:

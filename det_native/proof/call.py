@@ -27,28 +27,43 @@ def facts_of(parts: Mapping[str, Any], name_of: Callable[[Any], str] = lambda va
     """
     facts = []
     for part, value in parts.items():
-        found = content_of(value)
-        facts.append(
-            InputFact(
-                part=part,
-                name=name_of(value),
-                text=found.text,
-                exact=found.exact,
-                loose=found.loose,
-                samples=found.samples,
-                means=found.means,
-            )
-        )
+        try:
+            facts.append(_fact(part, name_of(value), value))
+        except Exception as error:  # noqa: BLE001 (of a value that cannot be read, a library's or a user's code)
+            told = f"{part} is not compared with the notebook's: {in_words(error)}"
+            facts.append(InputFact(part=part, text=type(value).__name__, exact="", loose="", untold=told))
     return tuple(facts)
+
+
+def in_words(error: Exception) -> str:
+    """Return an exception as the end of a sentence."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300].rstrip(". ") + "."
+
+
+def _fact(part: str, name: str, value: Any) -> InputFact:
+    found = content_of(value)
+    return InputFact(
+        part=part,
+        name=name,
+        text=found.text,
+        exact=found.exact,
+        loose=found.loose,
+        samples=found.samples,
+        means=found.means,
+    )
 
 
 @dataclass(frozen=True)
 class Difference:
-    """An input that is another one here; `rounding` says that only last digits differ, as far as is seen."""
+    """An input that is another one here; `rounding` says that only last digits differ, as far as is seen.
+
+    `untold` says why the two could not be compared; empty if they were.
+    """
 
     wanted: InputFact
     found: InputFact | None
     rounding: bool
+    untold: str = ""
 
 
 def differences(proof: CallProof, parts: Mapping[str, Any]) -> list[Difference]:
@@ -59,9 +74,9 @@ def differences(proof: CallProof, parts: Mapping[str, Any]) -> list[Difference]:
     wanted = {fact.part: fact for fact in proof.facts}
     found = {fact.part: fact for fact in facts_of({part: value for part, value in parts.items() if part in wanted})}
     return [
-        Difference(fact, found[part], rounding=_is_rounding(fact, found[part]))
+        Difference(fact, found[part], _is_rounding(fact, found[part]), fact.untold or found[part].untold)
         for part, fact in wanted.items()
-        if part in found and found[part].exact != fact.exact
+        if part in found and (found[part].exact != fact.exact or fact.untold)
     ]
 
 

@@ -260,7 +260,10 @@ class _Reader:
     def _constant(self, tensor: Any, tensorflow: Any) -> None:
         kind = tensorflow.as_dtype(tensor.dtype)
         number = kind.is_integer and not tensor.tensor_shape.dim  # a seed, maybe; a size tells itself otherwise
-        if not number and kind not in (tensorflow.resource, tensorflow.variant):
+        if kind == tensorflow.string:
+            texts = tensorflow.io.parse_tensor(tensor.SerializeToString(), tensorflow.string)
+            self.read([_as_text(one) for one in tensorflow.reshape(texts, [-1]).numpy()], 0)
+        elif not number and kind not in (tensorflow.resource, tensorflow.variant):
             self._array(tensorflow.make_ndarray(tensor), 0)
 
     def _module(self, module: Any, depth: int) -> None:
@@ -354,6 +357,13 @@ def _is_installed(kind: type) -> bool:
 def _without_place(text: str) -> str:
     """Return a text without folders: absolute paths are others on a worker."""
     return os.path.basename(text) if os.path.isabs(text) else text
+
+
+def _as_text(content: bytes) -> str | bytes:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
 
 
 def _graph_of(dataset: Any, tensorflow: Any) -> Any:

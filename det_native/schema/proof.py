@@ -26,6 +26,8 @@ class InputFact(BaseModel):
         Some of those numbers, always from the same places, and the least and the greatest of each part.
     means : tuple of float
         Of each part of those numbers, that of all of them.
+    untold : str
+        Why it cannot be compared, a sentence; empty if it can.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
@@ -37,13 +39,23 @@ class InputFact(BaseModel):
     loose: str
     samples: tuple[float, ...] = ()
     means: tuple[float, ...] = ()
+    untold: str = ""
 
 
 class CallProof(BaseModel):
-    """The inputs of a training call in the notebook, which had these hyperparameters and this trial's seed."""
+    """The inputs of a training call in the notebook, which had these hyperparameters and this trial's seed.
+
+    `untold` says why nothing is known of them, empty if something is.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     facts: tuple[InputFact, ...] = ()
     hparams: dict[str, Any] = Field(default_factory=dict)
     seed: int
+    untold: str = ""
+
+    @property
+    def sentences(self) -> list[str]:
+        """What cannot be compared, and why."""
+        return [one for one in (self.untold, *(fact.untold for fact in self.facts)) if one]

@@ -92,3 +92,24 @@ def test_a_difference_may_be_wanted(kernel: Kernel, cluster: Cluster) -> None:
     ended(experiment, ExperimentState.COMPLETED)
     assert "x_train (x): (1437, 64) float64, mean" in str(experiment.logs())
     ended(_submit(kernel, cluster, "{'proof': 'off'}"), ExperimentState.COMPLETED)
+
+
+TEXTS = """
+texts = np.array(["good film", "bad film", "so good", "so bad"] * 50)
+labels = np.array([1, 0, 1, 0] * 50)
+words = tf.keras.layers.TextVectorization(max_tokens=50, output_sequence_length=4)
+words.adapt(texts)
+inner = [words, tf.keras.layers.Embedding(50, 4), tf.keras.layers.GlobalAveragePooling1D()]
+model = tf.keras.Sequential([tf.keras.Input((1,), dtype="string"), *inner, tf.keras.layers.Dense(1, "sigmoid")])
+model.compile("adam", "binary_crossentropy")
+pipeline = tf.data.Dataset.from_tensor_slices((texts, labels)).batch(16)
+validation = tf.data.Dataset.from_tensor_slices((texts, labels)).batch(16)
+"""
+
+
+def test_texts_and_tables_of_words_are_submitted(kernel: Kernel, cluster: Cluster) -> None:
+    kernel.run(TEXTS)
+    fit = FIT[: FIT.index("experiment =")] + "experiment = wrapped.fit(pipeline, validation_data=validation, epochs=1)"
+    experiment = cluster.attach(kernel.submit(f"settings = {{}}\n{fit}"))
+    ended(experiment, ExperimentState.COMPLETED)
+    assert "compared" not in str(experiment.logs())

@@ -13,11 +13,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from det_harness.program.inputs import InputCheck
 from hypothesis import given
 from hypothesis import strategies as st
 
+from det_native.experimental.proof import proof_of
 from det_native.proof.call import differences, facts_of
 from det_native.proof.content import content_of
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import Program
 from det_native.schema.proof import CallProof
 
 pytestmark = pytest.mark.hypothesis
@@ -186,3 +190,39 @@ def test_some_numbers_that_are_swapped_with_others_are_no_rounding() -> None:
     other[1000:1500] = rows[2000:2500]
     [found] = differences(_proof({"x": rows}), {"x": other})
     assert not found.rounding
+
+
+class Broken(dict[str, Any]):
+    """Raises when it is read."""
+
+    def items(self) -> Any:
+        raise ValueError("nobody reads this.\nNor this.")
+
+
+def test_what_cannot_be_read_is_said_and_is_no_difference() -> None:
+    sent = _proof({"x": Broken(), "y": [1, 2]})
+    assert sent.sentences == ["x is not compared with the notebook's: ValueError: nobody reads this."]
+    found = differences(sent, {"x": Broken(), "y": [1, 3]})
+    assert [(one.wanted.part, bool(one.untold)) for one in found] == [("x", True), ("y", False)]
+    [found_here] = differences(_proof({"x": {"a": 1}}), {"x": Broken()})
+    assert found_here.untold.startswith("x is not compared")
+
+
+class _Call:
+    """A call whose inputs are read by code that fails."""
+
+    models: tuple[Any, ...] = ()
+
+    def inputs(self) -> dict[str, Any]:
+        raise AttributeError("'Handler' has no attribute 'shape'")
+
+
+def test_no_failure_while_comparing_keeps_a_training_from_beginning(caplog: pytest.LogCaptureFixture) -> None:
+    noted = proof_of(_Call(), TrialEnvironment(config={}, hparams={}))
+    assert noted is not None
+    assert noted.sentences == [
+        "What reaches the training is not compared: AttributeError: 'Handler' has no attribute 'shape'."
+    ]
+    check = InputCheck(_proof({"x": 1}), Program(kind="cells", framework="torch"), "error", str)
+    check.compare(_Call())
+    assert "is not compared with the notebook's: AttributeError" in caplog.text

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from det_native.errors import InputDiffersError, MasterError
-from det_native.proof.call import Difference, differences
+from det_native.proof.call import Difference, differences, in_words
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
 from det_native.schema.proof import CallProof
@@ -74,11 +74,17 @@ class InputCheck:
         inputs = getattr(payload, "inputs", None)
         if inputs is None:
             return
-        found = differences(self._proof, inputs())
+        try:
+            found = differences(self._proof, inputs())
+        except Exception as error:  # noqa: BLE001 (comparing may fail, and keeps nothing from being trained)
+            logger.warning("What reaches the training is not compared with the notebook's: %s", in_words(error))
+            return
         for difference in found:
-            if difference.rounding:
+            if difference.untold:
+                logger.warning("%s", difference.untold)
+            elif difference.rounding:
                 logger.info("%s differs from the notebook's in the last digits.", _title_of(difference))
-        lines = [self._line(difference) for difference in found if not difference.rounding]
+        lines = [self._line(difference) for difference in found if not (difference.rounding or difference.untold)]
         if not lines:
             return
         text = "\n".join(["The training call was given something else here than in the notebook:", *lines])
