@@ -75,7 +75,7 @@ class HttpSource(Source):
         while True:
             page = self._session.get(f"/trials/{trial_id}/metrics", kind=kind, after_batch=after, limit=_PAGE)
             rows.extend(rest.MetricRow.model_validate(row) for row in page)
-            if len(page) < _PAGE:
+            if not page:  # one with fewer rows than asked for may have had very long ones
                 return rows
             after = rows[-1].batch
 

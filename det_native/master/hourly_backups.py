@@ -59,7 +59,7 @@ class HourlyBackups:
                 logger.info("database backed up in %.1f s: %s", time.monotonic() - begun, backup.path)
 
     def _age(self) -> float:
-        """Return how many seconds old the newest backup is; of one from the future, by a clock set back, nobody knows."""
+        """Return how many seconds old the newest backup is; one from the future, by a clock set back, is too old."""
         made = backups.listing(self._database)
         age = (datetime.now(UTC) - made[0].time).total_seconds() if made else self._period
         return age if age >= 0 else self._period

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
 from det_native.schema.states import (
@@ -338,6 +338,8 @@ class Event(_Answer):
 NOTICE_LENGTH = 1_000
 # Names of metrics that one report may have, and so one batch.
 MOST_METRICS = 1_000
+# Characters that the names of one report may have together. Each row repeats them.
+LONGEST_NAMES = 256_000
 
 # What a worker reports. Every report of a run has the next sequence number, from 1.
 
@@ -366,6 +368,14 @@ class MetricsReport(_Model):
     kind: MetricKind
     batches: list[int] = Field(max_length=10_000)
     metrics: dict[str, list[float | None]] = Field(max_length=MOST_METRICS)
+
+    @field_validator("metrics")
+    @classmethod
+    def _names_are_not_too_long(cls, metrics: dict[str, list[float | None]]) -> dict[str, list[float | None]]:
+        length = sum(map(len, metrics))
+        if length > LONGEST_NAMES:
+            raise ValueError(f"the names have {length:,} characters together; at most {LONGEST_NAMES:,} are taken")
+        return metrics
 
 
 class CheckpointReport(_Model):

@@ -50,3 +50,26 @@ def test_as_many_as_fit_are_reported_and_one_more_is_refused(tmp_path: Path) -> 
 def test_a_validation_names_who_returned_them() -> None:
     with pytest.raises(TrialDefinitionError, match=r"Digits\.evaluate_batch\(\) returned 1,001 metrics for batch 7"):
         checked_validation(TOO_MANY, None, "Digits.evaluate_batch()", batch=7)
+
+
+def test_names_that_are_too_long_together_are_refused_at_their_batch(tmp_path: Path) -> None:
+    reporter = SpoolReporter(Master(), Spool(tmp_path / "spool"), metric="loss")
+    reporter.training([1], {"m" * 10_000: [0.5]})
+    long = {f"{number}" + "m" * 10_000: 0.5 for number in range(30)}
+    with pytest.raises(TrialDefinitionError, match=r"names of the metrics of batch 2 have 300,\d+ characters"):
+        reporter.training([2], {name: [value] for name, value in long.items()})
+    with pytest.raises(TrialDefinitionError, match="names of the metrics of batch 2"):
+        reporter.validation(2, long)
+    reporter.exit(ExitReason.USER_ERROR, 2)
+    assert reporter.close(30)
+
+
+def test_many_rows_of_many_metrics_travel_in_several_reports(tmp_path: Path) -> None:
+    master = Master()
+    reporter = SpoolReporter(master, Spool(tmp_path / "spool"), metric="loss")
+    rows = list(range(1, 1001))
+    reporter.training(rows, {f"metric {number}": [0.123456789012345] * 1000 for number in range(MOST_METRICS)})
+    assert reporter.close(60)
+    told = [json.loads(report) for report in master.taken]
+    assert [batch for report in told for batch in report["batches"]] == rows
+    assert max(map(len, master.taken)) < 8 << 20

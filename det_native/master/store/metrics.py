@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from det_native.master.store.tables import AnyRow
 
 
+# Characters of a row that the event of it repeats; many events are kept, and in memory too.
+LARGEST_HINT = 16_384
+# Characters of rows that are read at a time, and that one answer has (with one chunk more at most).
+_CHUNK = 4 << 20
+LARGEST_ANSWER = 32 << 20
+_FIRST_ROWS = 100
+
+
 @dataclass(frozen=True)
 class Segment:
     """Batches of one run that are shown, both ends included; `last` is None for an open end."""
@@ -67,7 +75,8 @@ def add(
     bulk_insert(transaction.connection, metrics, rows)
     complete = [_bucket_row(key, bucket) for bucket in tail.extend(batches, columns)]
     bulk_insert(transaction.connection, buckets, complete)
-    return {"kind": key.kind, "batch": batches[-1], "metrics": json.loads(texts[-1]), "rows": len(batches)}
+    last = json.loads(texts[-1]) if len(texts[-1]) <= LARGEST_HINT else {}
+    return {"kind": key.kind, "batch": batches[-1], "metrics": last, "rows": len(batches)}
 
 
 def segments(connection: Connection, trial_id: int, kind: MetricKind) -> list[Segment]:
@@ -130,9 +139,15 @@ def last_row(connection: Connection, trial_id: int, kind: MetricKind) -> dict[st
 def rows_json(
     connection: Connection, trial_id: int, kind: MetricKind, *, owner: str, after_batch: int, limit: int
 ) -> str:
-    """Return what :func:`rows` returns as JSON text, without parsing what is stored."""
-    found = stored_rows(connection, trial_id, kind, owner=owner, after_batch=after_batch, limit=limit)
-    return "[" + ",".join(f'{{"batch":{row.batch},"metrics":{row.values}}}' for row in found) + "]"
+    """Return what :func:`rows` returns as JSON text, without parsing what is stored; of very long rows fewer."""
+    texts: list[str] = []
+    length = 0
+    for row in stored_rows(connection, trial_id, kind, owner=owner, after_batch=after_batch, limit=limit):
+        texts.append(f'{{"batch":{row.batch},"metrics":{row.values}}}')
+        length += len(row.values)
+        if length > LARGEST_ANSWER:
+            break
+    return "[" + ",".join(texts) + "]"
 
 
 def stored_rows(
@@ -144,21 +159,28 @@ def stored_rows(
     after_batch: int = -1,
     limit: int | None = None,
 ) -> Iterator[AnyRow]:
-    """Yield ``(batch, values)`` of the rows that are shown, in order of batches; `values` is JSON text."""
+    """Yield ``(batch, values)`` of the rows that are shown, in order of batches; `values` is JSON text.
+
+    Rows are read a few megabytes at a time, however long they are.
+    """
     trial_store.get(connection, trial_id, owner)
     left = limit
     for segment in segments(connection, trial_id, kind):
-        if left == 0:
-            return
-        found = connection.execute(
-            select(metrics.c.batch, metrics.c["values"].label("values"))
-            .where(*_inside(trial_id, kind, segment), metrics.c.batch > after_batch)
-            .order_by(metrics.c.batch)
-            .limit(left)
-        ).all()
-        if left is not None:
-            left -= len(found)
-        yield from found
+        after, most = after_batch, _FIRST_ROWS
+        while left != 0:
+            found = connection.execute(
+                select(metrics.c.batch, metrics.c["values"].label("values"))
+                .where(*_inside(trial_id, kind, segment), metrics.c.batch > after)
+                .order_by(metrics.c.batch)
+                .limit(most if left is None else min(most, left))
+            ).all()
+            yield from found
+            if left is not None:
+                left -= len(found)
+            if len(found) < most:
+                break
+            after = found[-1].batch
+            most = max(1, _CHUNK * len(found) // sum(len(row.values) for row in found))
 
 
 def value_at(connection: Connection, trial_id: int, batch: int) -> dict[str, Any]:

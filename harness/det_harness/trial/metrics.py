@@ -9,7 +9,7 @@ from typing import Any
 
 from det_native.errors import DivergedError, TrialDefinitionError
 from det_native.schema.metric_names import suggestion
-from det_native.schema.rest import MOST_METRICS
+from det_native.schema.rest import LONGEST_NAMES, MOST_METRICS
 
 
 def scalar(value: Any) -> float | None:
@@ -40,6 +40,22 @@ def refuse_too_many(names: Collection[str], batch: int, owner: str = "The code",
         raise TrialDefinitionError(
             f"{owner} {verb}ed {len(names):,} metrics for batch {batch}; at most {MOST_METRICS:,} names can be "
             "reported of a batch. Leave some out, or report one number for many of them: a mean, or a largest value."
+        )
+
+
+def refuse_long_names(names: Collection[str], batch: int) -> None:
+    """Refuse metrics whose names together are longer than a report of them can be.
+
+    Raises
+    ------
+    TrialDefinitionError
+    """
+    length = sum(map(len, names))
+    if length > LONGEST_NAMES:
+        longest = max(names, key=len)
+        raise TrialDefinitionError(
+            f"The names of the metrics of batch {batch} have {length:,} characters together; at most "
+            f"{LONGEST_NAMES:,} can be reported. The longest begins with {longest[:40]!r} and has {len(longest):,}."
         )
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
-from det_harness.trial.metrics import refuse_too_many
+from det_harness.trial.metrics import refuse_long_names, refuse_too_many
 from det_harness.trial.spool import Spool, SpooledBatch
 from det_native.errors import AuthenticationError, DiskFullError, FencedError, MasterError, RequestError, StorageError
 from det_native.schema.manifests import CheckpointManifest
@@ -40,7 +40,9 @@ AnyReport = (
 INTERVAL = 0.08
 HEARTBEAT = 2.0
 _LONGEST_BACKOFF = 5.0
+# The most rows and the most values of one report, so that a request with it is not larger than the master takes.
 _ROWS = 10_000
+_VALUES = 200_000
 # Of reports for which the disk has no room: characters that wait in memory before the training waits too, and how many
 # reports are sent at once.
 _MOST_HELD = 64 << 20
@@ -151,6 +153,7 @@ class SpoolReporter:
             if self._batches and (metrics.keys() != self._columns.keys() or len(self._batches) + len(batches) > _ROWS):
                 self._append_rows()
             if not self._batches:
+                refuse_long_names(metrics, batches[-1] if batches else 0)
                 self._columns = {name: [] for name in metrics}
             if not self._batches or self._urgent:  # otherwise the thread waits for the end of the interval already
                 self._wake.notify()
@@ -163,6 +166,7 @@ class SpoolReporter:
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Report the metrics of one validation."""
         refuse_too_many(metrics, batch)
+        refuse_long_names(metrics, batch)
         with self._wake:
             self._append_rows()
             columns = {name: [value] for name, value in metrics.items()}
@@ -310,8 +314,9 @@ class SpoolReporter:
 
     def _append_rows(self) -> None:
         batches, columns = self._batches, self._columns
-        for first in range(0, len(batches), _ROWS):
-            part = slice(first, first + _ROWS)
+        rows = max(1, min(_ROWS, _VALUES // max(len(columns), 1)))
+        for first in range(0, len(batches), rows):
+            part = slice(first, first + rows)
             self._append(
                 MetricsReport(
                     seq=self._next(),

@@ -789,7 +789,7 @@ export interface paths {
     };
     /**
      * Get Metrics
-     * @description Return metrics rows in order of batches.
+     * @description Return metrics rows in order of batches; fewer than `limit` where they are very long, none at the end.
      */
     get: operations['get_metrics'];
     put?: never;
@@ -903,6 +903,11 @@ export interface components {
        * @default []
        */
       packages: string[];
+      /**
+       * Places
+       * @default []
+       */
+      places: components['schemas']['PlaceEntry'][];
       program: components['schemas']['Program'];
       proof?: components['schemas']['CallProof'] | null;
       /** Protocol */
@@ -1723,6 +1728,16 @@ export interface components {
       files: components['schemas']['MissingFile'][];
     };
     /**
+     * PlaceEntry
+     * @description A path that the program names, by its text, and where the worker has it, relative to the working directory.
+     */
+    PlaceEntry: {
+      /** Target */
+      target: string;
+      /** Text */
+      text: string;
+    };
+    /**
      * ProblemInfo
      * @description One thing that is wrong, where, and what would be right.
      */
@@ -1782,8 +1797,15 @@ export interface components {
     /**
      * ReadEntry
      * @description A path or URL that the program reads where it runs; `where` is the cell or file with the line.
+     *
+     *     One that is not `certain` is named there, and may be read.
      */
     ReadEntry: {
+      /**
+       * Certain
+       * @default true
+       */
+      certain: boolean;
       /** Path */
       path: string;
       /** Where */

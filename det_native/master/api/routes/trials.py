@@ -47,7 +47,7 @@ def get_metrics(
     after_batch: Annotated[int, Query(ge=-1, le=LARGEST, description="Only later rows; -1 for all.")] = -1,
     limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
 ) -> Response:
-    """Return metrics rows in order of batches."""
+    """Return metrics rows in order of batches; fewer than `limit` where they are very long, none at the end."""
     with service.database.read() as connection:
         return reply_text(
             metrics.rows_json(connection, trial_id, kind, owner=owner, after_batch=after_batch, limit=limit)
