@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_native.client.source import Source
+from det_native.errors import NotFoundError
 from det_native.local.curves import columns_of, reduce_curve
 from det_native.schema import rest
 from det_native.schema.drawn import drawn
@@ -17,6 +18,8 @@ from det_native.schema.states import MetricKind, TrialState
 
 LOG_LINES = 50
 MAX_TRIALS = 50
+# Of each process; the front end asks a server for as many.
+SYSTEM_POINTS = 250
 
 
 class ViewReader:
@@ -65,7 +68,17 @@ class ViewReader:
             "checkpoints": _json(checkpoints),
             "curves": _json(read_curves(self._source, self._experiment_id, trials, self._trial_id)),
             "logs": _json(self._logs(trials)),
+            "system": self._system(trials),
         }
+
+    def _system(self, trials: Sequence[rest.Trial]) -> dict[str, Any] | None:
+        """Return what the trial whose log is shown uses of its machine; None where nothing is known of that."""
+        trial = logged_trial(trials)
+        try:
+            samples = [] if trial is None else self._source.system(trial.id, SYSTEM_POINTS)
+        except NotFoundError:  # a master of an earlier version
+            return None
+        return {"trialId": trial.id, "samples": _json(samples)} if trial is not None and samples else None
 
     def _logs(self, trials: Sequence[rest.Trial]) -> list[rest.LogLine]:
         trial = logged_trial(trials)

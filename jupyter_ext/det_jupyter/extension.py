@@ -13,7 +13,7 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
   (``det_native.experimental.saved``), where no kernel says so any more; 503 ``{"error"}`` if the master cannot be
   asked, 504 after ``DetJupyter.answer_seconds``.
 * ``GET local/experiments``, ``GET local/experiments/<n>[/trials|checkpoints|curves]``,
-  ``GET local/experiments/<n>/trials/<m>[/checkpoints|curves|metrics|logs]``,
+  ``GET local/experiments/<n>/trials/<m>[/checkpoints|curves|metrics|system|logs]``,
   ``GET local/experiments/<n>/checkpoints/<uuid>/files/<path>`` and the stream
   ``GET local/events?experiment_id=local-<n>`` -> of the runs in ``DET_HOME/local`` what the master's routes of these
   names say, see ``local_runs``. No master is needed.
@@ -68,7 +68,7 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/local/experiments", LocalListHandler),
         (rf"{BASE}/local/experiments/({NUMBER})(?:/(trials|checkpoints|curves))?", LocalExperimentHandler),
         (
-            rf"{BASE}/local/experiments/({NUMBER})/trials/({NUMBER})(?:/(checkpoints|curves|metrics|logs))?",
+            rf"{BASE}/local/experiments/({NUMBER})/trials/({NUMBER})(?:/(checkpoints|curves|metrics|system|logs))?",
             LocalTrialHandler,
         ),
         (rf"{BASE}/local/experiments/({NUMBER})/checkpoints/([0-9A-Za-z-]{{1,64}})/files/(.+)", LocalFileHandler),

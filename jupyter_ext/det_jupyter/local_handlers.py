@@ -18,6 +18,7 @@ from det_jupyter.local_events import LocalWatch
 from det_native.errors import ArgumentError, NotFoundError, UnsupportedFeatureError
 from det_native.local.interrupting import interrupt, not_on_a_master
 from det_native.schema.states import MetricKind
+from det_native.schema.system_samples import MOST_SAMPLES
 
 _LARGEST = 2**53
 _PIECE = 1 << 20
@@ -127,7 +128,7 @@ class LocalTrialHandler(LocalHandler):
     @web.authenticated
     @authorized
     async def get(self, number: str, trial_number: str, part: str | None) -> None:
-        """Answer with the trial, or with its ``checkpoints``, ``curves``, ``metrics`` or ``logs``."""
+        """Answer with the trial, or with its ``checkpoints``, ``curves``, ``metrics``, ``system`` or ``logs``."""
 
         def read() -> dict[str, Any] | list[Any]:
             store = local_runs.store_of(number)
@@ -144,6 +145,9 @@ class LocalTrialHandler(LocalHandler):
                 return local_runs.rows(
                     store, trial_id, kind, after, self.number("limit", 10_000, least=1, most=100_000)
                 )
+            if part == "system":
+                points = self.number("points", MOST_SAMPLES, least=1, most=MOST_SAMPLES)
+                return local_runs.samples(store, trial_id, points)
             if part == "logs":
                 return local_runs.log_lines(
                     store,

@@ -26,6 +26,7 @@ from det_native.local.store import PREFIX, LocalStore
 from det_native.schema import rest
 from det_native.schema.drawn import drawn
 from det_native.schema.states import CheckpointState, MetricKind
+from det_native.schema.system_samples import thin_by_rank
 
 _KEPT_FILES = 100
 
@@ -95,6 +96,11 @@ def rows(store: LocalStore, number: int, kind: MetricKind, after_batch: int, lim
     """Return rows of metrics after a batch, in order."""
     found = (row for row in store.rows(number, kind) if row.batch > after_batch)
     return [_json(row) for row in islice(found, limit)]
+
+
+def samples(store: LocalStore, number: int, points: int) -> list[dict[str, Any]]:
+    """Return what the processes of a trial used, by time; of each about so many samples."""
+    return [_json(sample) for sample in thin_by_rank(store.samples(number), points)]
 
 
 def log_lines(

@@ -48,10 +48,14 @@ def store(experiment: Experiment) -> LocalStore:
 def test_the_first_time_everything_is_told_and_then_only_changes(experiment: Experiment, store: LocalStore) -> None:
     reader = ViewReader(experiment.source, experiment.id)
     first = reader.changes()
-    assert set(first) == {"experiment", "trials", "checkpoints", "curves", "logs"}
+    assert set(first) == {"experiment", "trials", "checkpoints", "curves", "logs", "system"}
     assert first["experiment"]["name"] == "digits"
     assert [trial["id"] for trial in first["trials"]] == [1, 2]
     assert reader.changes() == {}
+    assert first["system"] is None
+    store.write_samples(2, [rest.SystemSample(time=5.0, metrics={"cpu_percent": 50.0})])
+    sample = {"time": 5.0, "rank": 0, "metrics": {"cpu_percent": 50.0}}
+    assert reader.changes() == {"system": {"trialId": 2, "samples": [sample]}}
     store.write_rows(2, "validation", [rest.MetricRow(batch=4, metrics={"val_loss": 0.125})])
     changed = reader.changes()
     assert set(changed) == {"curves"}

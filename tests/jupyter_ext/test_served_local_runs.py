@@ -16,9 +16,12 @@ from local_program import BATCHES, WAITS_AT, Running, local_training
 
 from det_native.local.log import LogWriter
 from det_native.local.store import LocalStore
+from det_native.schema import rest
 from det_native.schema.home import Home, read_runtime
 
 pytestmark = pytest.mark.slow
+
+SAMPLES = [rest.SystemSample(time=5, metrics={"cpu_percent": 10.0}), rest.SystemSample(time=6, metrics={})]
 
 
 async def body(jupyter: Jupyter, path: str, **query: Any) -> Any:
@@ -48,6 +51,11 @@ async def test_a_run_that_goes_on_is_told_and_stopped(jupyter: Jupyter, tmp_path
         assert len(curve["mean"]) == 5
         log = await body(jupyter, "local/experiments/1/trials/1/logs", last=50)
         assert [line["text"] for line in log] == ["at batch 0", "at batch 10", "waiting"]
+        LocalStore.find("local-1").write_samples(1, SAMPLES)
+        measured = await body(jupyter, "local/experiments/1/trials/1/system")
+        assert [(one["time"], one["metrics"]) for one in measured] == [(5.0, {"cpu_percent": 10.0}), (6.0, {})]
+        [merged] = await body(jupyter, "local/experiments/1/trials/1/system", points=1)
+        assert merged == {"time": 6.0, "rank": 0, "metrics": {"cpu_percent": 10.0}}
         await stopped_by_its_button(jupyter, run)
 
 

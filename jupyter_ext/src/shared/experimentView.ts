@@ -9,6 +9,7 @@ import type { Checkpoint, ExperimentSource, ExperimentView } from './model';
 import { isTerminal } from './model';
 import { SearchSection } from './searchSection';
 import { CheckpointsSection, FailureSection, TrialsSection } from './sections';
+import { SystemSection } from './systemSection';
 import { hasEnded } from './view';
 import { connectionText, missingText, TEXTS } from './texts';
 
@@ -58,6 +59,7 @@ export class ExperimentElement {
         this._log.highlight(trialId);
       }),
       new CheckpointsSection(page, options.onLoad),
+      new SystemSection(page),
       this._log
     ];
     this._parts = [

@@ -1,7 +1,7 @@
 /** Follows one experiment over REST and the event stream. */
 
 import { asFinal, FINAL, Follower } from './follower';
-import { LogBook, type LogParts } from './logBook';
+import { LogBook } from './logBook';
 import type {
   Action,
   Checkpoint,
@@ -16,6 +16,7 @@ import { isTerminal, TRIALS_WITH_CURVES } from './model';
 import { Newest } from './newest';
 import { eventsPath, experimentPath, trialPath } from './paths';
 import type { StreamEvent } from './sse';
+import { SystemBook } from './systemBook';
 import type { Transport } from './transport';
 import { RequestError } from './transport';
 import type { ViewParts } from './view';
@@ -45,6 +46,7 @@ export class ExperimentFeed implements ExperimentSource {
   private readonly _listeners = new Set<(view: ExperimentView) => void>();
   private readonly _follower: Follower;
   private readonly _log: LogBook;
+  private readonly _system: SystemBook;
   private _timer: ReturnType<typeof setTimeout> | null = null;
   private _refreshing = false;
   private _curvesChanged = false;
@@ -62,6 +64,7 @@ export class ExperimentFeed implements ExperimentSource {
   ) {
     this._view = emptyView(experimentId, trialId);
     this._log = new LogBook(_transport, experimentId);
+    this._system = new SystemBook(_transport, experimentId);
     this._follower = new Follower(
       _transport,
       { experiment_id: experimentId },
@@ -108,7 +111,11 @@ export class ExperimentFeed implements ExperimentSource {
 
   chooseLog(trialId: number | null): Promise<void> {
     this._log.choose(trialId);
-    return this._showLog(signal => this._log.newest(this._view, signal));
+    return this._showLog(async signal => {
+      const log = await this._log.newest(this._view, signal);
+      const view = withParts(this._view, log);
+      return { ...log, ...(await this._system.newest(view, signal)) };
+    });
   }
 
   earlierLogs(): Promise<void> {
@@ -163,10 +170,12 @@ export class ExperimentFeed implements ExperimentSource {
     this._curvesChanged = false;
     this._bestChanged = false;
     this._emit(withParts(known, await this._log.newest(known, signal)));
+    const system = await this._system.newest(this._view, signal, true);
+    this._emit(withParts(this._view, system));
   }
 
   private async _showLog(
-    load: (signal: AbortSignal) => Promise<LogParts>
+    load: (signal: AbortSignal) => Promise<ViewParts>
   ): Promise<void> {
     const { signal } = this._generation;
     try {
@@ -349,6 +358,7 @@ export class ExperimentFeed implements ExperimentSource {
       this._showExperiment(signal),
       changed && show(this._curves(signal).then(curves => ({ curves }))),
       show(this._log.newest(this._view, signal)),
+      show(this._system.newest(this._view, signal)),
       validated && this._showBest(signal)
     ]);
   }

@@ -32,6 +32,7 @@ export type TrialState = Trial['state'];
 export type Checkpoint = OfExperiment<Schemas['Checkpoint']>;
 export type LogLine = Schemas['LogLine'];
 export type MetricCurve = Schemas['MetricCurve'];
+export type SystemSample = Schemas['SystemSample'];
 export type UserErrorInfo = Schemas['UserErrorInfo'];
 export type CaptureRow = Schemas['CaptureRow'];
 export type ProblemInfo = Schemas['ProblemInfo'];
@@ -87,6 +88,12 @@ export interface LogState {
   readonly atBegin: boolean;
 }
 
+/** What a trial uses of its machine, by time. */
+export interface SystemState {
+  readonly trialId: number;
+  readonly samples: readonly SystemSample[];
+}
+
 /** Everything that is shown of one experiment; never changed in place. */
 export interface ExperimentView {
   readonly id: ExperimentId;
@@ -99,6 +106,8 @@ export interface ExperimentView {
   readonly logs: readonly LogLine[];
   /** Null where there is nothing to choose: the source tells the last lines only. */
   readonly log: LogState | null;
+  /** Of the trial whose log is shown; null where nothing is known of that. */
+  readonly system: SystemState | null;
   readonly connection: Connection;
 }
 

@@ -9,6 +9,7 @@ import type {
   LogLine,
   LogState,
   MetricCurve,
+  SystemState,
   Trial,
   UserErrorInfo
 } from './model';
@@ -23,6 +24,7 @@ export interface ViewParts {
   curves?: readonly MetricCurve[];
   logs?: readonly LogLine[];
   log?: LogState;
+  system?: SystemState | null;
 }
 
 /** Nothing is known yet. */
@@ -36,6 +38,7 @@ export function emptyView(id: ExperimentId, trialId = 0): ExperimentView {
     curves: [],
     logs: [],
     log: null,
+    system: null,
     connection: { kind: 'connecting' }
   };
 }

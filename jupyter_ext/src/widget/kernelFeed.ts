@@ -19,7 +19,8 @@ const PARTS = [
   'trials',
   'checkpoints',
   'curves',
-  'logs'
+  'logs',
+  'system'
 ] as const satisfies Array<keyof ViewParts>;
 
 /** What can be done for a run of the kernel's own where that hears nothing, or is gone. */

@@ -12,6 +12,7 @@ import type {
   LogLine,
   MasterStatus,
   MetricCurve,
+  SystemState,
   Trial
 } from '../shared/model';
 import { TEXTS } from '../shared/texts';
@@ -47,6 +48,7 @@ export interface WidgetState {
   checkpoints: readonly Checkpoint[] | null;
   curves: readonly MetricCurve[] | null;
   logs: readonly LogLine[] | null;
+  system: SystemState | null;
 }
 
 /** A renewed output is rendered again within this time. */

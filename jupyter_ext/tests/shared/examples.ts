@@ -8,6 +8,7 @@ import type {
   ExperimentView,
   LogLine,
   MetricCurve,
+  SystemSample,
   Trial
 } from '../../src/shared/model';
 import type { StreamEvent } from '../../src/shared/sse';
@@ -84,6 +85,15 @@ export function flatCurve(
 export function logLine(text: string, id = 1): LogLine {
   const time = '2026-11-20T11:55:00Z';
   return { id, trial_id: 3, run_id: 'r', stream: 'stdout', time, text };
+}
+
+export function systemSample(change: Partial<SystemSample> = {}): SystemSample {
+  return {
+    time: 1_800_000_000,
+    rank: 0,
+    metrics: { cpu_percent: 150, memory_bytes: 2e9 },
+    ...change
+  };
 }
 
 export function view(change: Partial<ExperimentView> = {}): ExperimentView {

@@ -9,11 +9,13 @@ import {
   experiment,
   logLine,
   streamEvent,
+  systemSample,
   trial
 } from './examples';
 import { AWAY, held } from './scriptedTransport';
 
-import { CURVES, EXPERIMENT, follow, live, LOGS, settle } from './followedFeed';
+import * as followed from './followedFeed';
+const { CURVES, EXPERIMENT, LOGS, SYSTEM, follow, live, settle } = followed;
 describe('an experiment that is followed', () => {
   it('is connecting, then live with all its parts', async () => {
     const { transport, feed, views } = follow();
@@ -28,7 +30,8 @@ describe('an experiment that is followed', () => {
       `GET ${EXPERIMENT}/trials`,
       `GET ${EXPERIMENT}/checkpoints`,
       `GET ${CURVES}?buckets=500&trials=50`,
-      `GET ${LOGS}?last=50`
+      `GET ${LOGS}?last=50`,
+      `GET ${SYSTEM}?points=250`
     ]);
     expect(feed.view).toEqual({
       id: 7,
@@ -39,6 +42,7 @@ describe('an experiment that is followed', () => {
       curves: [curve()],
       logs: [logLine('one')],
       log: { trialId: 3, chosen: false, atBegin: true },
+      system: { trialId: 3, samples: [systemSample()] },
       connection: { kind: 'live' }
     });
     expect(views[0]?.connection.kind).toBe('connecting');
@@ -54,7 +58,8 @@ describe('an experiment that is followed', () => {
       'GET master/trials/3',
       'GET master/trials/3/checkpoints',
       'GET master/trials/3/curves?buckets=1000',
-      `GET ${LOGS}?last=50`
+      `GET ${LOGS}?last=50`,
+      `GET ${SYSTEM}?points=250`
     ]);
   });
 
@@ -112,7 +117,7 @@ describe('an experiment that is followed', () => {
     expect(feed.view.experiment?.seconds_left).toBe(5);
     expect(feed.view.logs).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(30_000);
-    expect(transport.requests).toHaveLength(22);
+    expect(transport.requests).toHaveLength(27);
   });
 
   it('keeps curves that came before until new ones are there', async () => {
@@ -191,7 +196,7 @@ describe('an experiment that is hidden', () => {
     feed.resume();
     feed.resume();
     await settle();
-    expect(transport.requests).toHaveLength(6);
+    expect(transport.requests).toHaveLength(7);
     expect(feed.view.connection).toEqual({ kind: 'live' });
   });
 

@@ -48,6 +48,7 @@ describe('the end of an experiment', () => {
     await feed.earlierLogs();
     expect(transport.requests).toEqual([
       'GET master/trials/4/logs?last=50',
+      'GET master/trials/4/system?points=250',
       'GET master/trials/4/logs?last=500&before=1'
     ]);
     transport.answers.set(LOGS, AWAY);
@@ -92,6 +93,6 @@ describe('the end of an experiment', () => {
     transport.answers.set(EXPERIMENT, ENDED);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(feed.view.connection.kind).toBe('ended');
-    expect(transport.requests).toHaveLength(6);
+    expect(transport.requests).toHaveLength(7);
   });
 });

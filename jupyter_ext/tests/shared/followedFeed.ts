@@ -3,12 +3,20 @@ import { afterEach, beforeEach, expect, vi } from 'vitest';
 
 import { ExperimentFeed } from '../../src/shared/feed';
 import type { ExperimentView } from '../../src/shared/model';
-import { checkpoint, curve, detail, logLine, trial } from './examples';
+import {
+  checkpoint,
+  curve,
+  detail,
+  logLine,
+  systemSample,
+  trial
+} from './examples';
 import { ScriptedTransport } from './scriptedTransport';
 
 export const EXPERIMENT = 'master/experiments/7';
 export const CURVES = `${EXPERIMENT}/curves`;
 export const LOGS = 'master/trials/3/logs';
+export const SYSTEM = 'master/trials/3/system';
 
 const feeds: ExperimentFeed[] = [];
 
@@ -28,6 +36,7 @@ function answers(): Record<string, unknown> {
     [`${EXPERIMENT}/checkpoints`]: [checkpoint()],
     [CURVES]: [curve()],
     [LOGS]: [logLine('one')],
+    [SYSTEM]: [systemSample()],
     'master/trials/3': trial(),
     'master/trials/3/checkpoints': [checkpoint()],
     'master/trials/3/curves': [curve()]

@@ -75,6 +75,7 @@ class SmallMaster {
       '/experiments/7/trials': [trial({ batches: this.batches.at(-1) ?? 0 })],
       '/experiments/7/checkpoints': [],
       '/experiments/7/curves': [flatCurve(this.batches, this.batches)],
+      '/trials/3/system': [],
       '/trials/3/logs': this.batches.map(batch =>
         logLine(`batch ${batch}`, batch)
       )

@@ -27,6 +27,7 @@ export class FakeModel {
       checkpoints: null,
       curves: null,
       logs: null,
+      system: null,
       ...change
     };
   }

@@ -68,7 +68,8 @@ beforeEach(() => {
     'master/experiments/7/trials': [trial()],
     'master/experiments/7/checkpoints': [checkpoint()],
     'master/experiments/7/curves': [curve()],
-    'master/trials/3/logs': []
+    'master/trials/3/logs': [],
+    'master/trials/3/system': []
   };
   document.body.dataset.baseUrl = '/lab/';
 });
