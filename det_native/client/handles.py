@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_native.client import rendering, selection, waiting
+from det_native.client import pareto, rendering, selection, waiting
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import Listing
@@ -92,6 +92,8 @@ class Experiment:
     def best_trial(self) -> Trial:
         """The trial with the best validation of the searcher's metric; the first one while none has been validated.
 
+        Where trials are compared by several metrics (``searcher.metrics``), it is by the first; see `best_trials`.
+
         Raises
         ------
         NotFoundError
@@ -102,6 +104,18 @@ class Experiment:
         if best is None:
             raise NotFoundError(f"Experiment {self._id} has no trial yet; experiment.wait() waits for its end.")
         return Trial(self._source, best, self.metric)
+
+    @property
+    def best_trials(self) -> list[Trial]:
+        """The trials of which no other is as good in every metric and better in one: the Pareto front.
+
+        Without ``searcher.metrics`` it is those that share the best value of the one metric. What counts is the last
+        validation of a trial, as for the search.
+        """
+        detail, trials = self.detail(), self._source.trials(self._id)
+        values = pareto.last_values(self._source, detail, trials)
+        best = set(pareto.front(values, [smaller for _, smaller in pareto.compared(detail)]))
+        return Listing(Trial(self._source, trial, self.metric) for trial in trials if trial.id in best)
 
     @property
     def history(self) -> dict[str, list[float]]:

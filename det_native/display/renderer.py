@@ -48,9 +48,12 @@ class DisplayRenderer:
         from det_native.display.figure import draw
 
         if metrics is not None and list(metrics) == [SEARCH] and isinstance(handle, Experiment):
+            from det_native.client.pareto import compared, last_values
             from det_native.display.search_figure import draw_search
 
-            return draw_search(handle.detail(), handle.source.trials(handle.id))
+            detail, trials = handle.detail(), handle.source.trials(handle.id)
+            several = len(compared(detail)) > 1
+            return draw_search(detail, trials, last_values(handle.source, detail, trials) if several else {})
         return draw(curves_of(handle), metrics)
 
     def progress(self, title: str) -> ProgressView:

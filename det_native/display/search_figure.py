@@ -12,6 +12,7 @@ from typing import Any
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.ticker import MaxNLocator
 
+from det_native.client.pareto import Values, compared, front
 from det_native.client.short_forms import format_value
 from det_native.display.figure import INK, OTHER_TRIALS_COLOUR, TRIAL_COLOURS, CurvesFigure, plain_text
 from det_native.display.hparams import flat_hparams
@@ -37,23 +38,30 @@ class _Point:
     seconds: float | None
 
 
-def draw_search(experiment: rest.ExperimentDetail, trials: Sequence[rest.Trial]) -> CurvesFigure:
+def draw_search(
+    experiment: rest.ExperimentDetail, trials: Sequence[rest.Trial], values: Mapping[int, Values] | None = None
+) -> CurvesFigure:
     """Draw the search of an experiment.
 
     Panels: the best value over time, how many trials were trained how far, the metric over each hyperparameter that
-    differs between trials, and all of these beside each other (parallel coordinates) where there are two or more.
+    differs between trials, and all of these beside each other (parallel coordinates) where there are two or more. Where
+    trials are compared by several metrics, each but the first has a panel over the first, with the Pareto front.
 
     Parameters
     ----------
     experiment : ExperimentDetail
     trials : sequence of Trial
         All of its trials.
+    values : mapping, optional
+        Where trials are compared by several metrics: what each has come to, by its id.
     """
+    several = compared(experiment)
     points = _points(experiment, trials)
     best = (min if experiment.smaller_is_better else max)(points, key=lambda point: point.value, default=None)
     names = _differing(trials)
     shown, left_out = names[:MOST_VALUES], names[MOST_VALUES:]
-    rows = -(-(2 + len(shown)) // COLUMNS)
+    others = range(1, len(several)) if values else range(0)
+    rows = -(-(2 + len(others) + len(shown)) // COLUMNS)
     parallel = len(shown) > 1 and len(points) > 1
     height = PANEL_HEIGHT * (rows + parallel)
     figure = CurvesFigure(figsize=(PANEL_WIDTH * COLUMNS, height), layout="constrained", facecolor="none")
@@ -63,11 +71,13 @@ def draw_search(experiment: rest.ExperimentDetail, trials: Sequence[rest.Trial])
         figure.text(0.5, 0.45, f"no trial has a value of {experiment.metric or 'a metric'} yet", ha="center", color=INK)
         return figure
     grid = figure.add_gridspec(rows + parallel, COLUMNS)
-    places = [grid[index // COLUMNS, index % COLUMNS] for index in range(2 + len(shown))]
+    places = [grid[index // COLUMNS, index % COLUMNS] for index in range(2 + len(others) + len(shown))]
     _draw_best_so_far(_panel(figure, places[0], "best so far"), experiment, points)
     _draw_lengths(_panel(figure, places[1], "trials by batches trained"), trials, best.number)
     logarithmic = _logarithmic(experiment)
-    for place, name in zip(places[2:], shown, strict=True):
+    for place, other in zip(places[2:], others, strict=False):
+        _draw_front(_panel(figure, place, several[other][0]), several, other, values or {})
+    for place, name in zip(places[2 + len(others) :], shown, strict=True):
         _draw_values(_panel(figure, place, name), name, points, best, logarithmic=name in logarithmic)
     if parallel:
         axis = _panel(figure, grid[rows, :], f"all values, and {experiment.metric} (the best is drawn thick)")
@@ -151,6 +161,17 @@ def _draw_best_so_far(axis: Any, experiment: rest.ExperimentDetail, points: Sequ
     axis.scatter(times, [value for _, value in ended], s=8, color=OTHER_TRIALS_COLOUR)
     axis.step(times, best, where="post", color=_BEST, linewidth=1.8, marker="o" if len(ended) == 1 else None)
     axis.set_xlabel(name, fontsize=8, color=INK)
+
+
+def _draw_front(axis: Any, metrics: Sequence[tuple[str, bool]], other: int, values: Mapping[int, Values]) -> None:
+    """Draw one metric over the first, and the trials of the Pareto front of all metrics joined by a line."""
+    axis.scatter([each[0] for each in values.values()], [each[other] for each in values.values()], s=10,
+                 color=OTHER_TRIALS_COLOUR)  # fmt: skip
+    best = sorted(values[number] for number in front(values, [smaller for _, smaller in metrics]))
+    line = "-" if len(metrics) == 2 else ""  # of more metrics, two do not show what joins them
+    axis.plot([each[0] for each in best], [each[other] for each in best], marker="o", markersize=4, color=_BEST,
+              linestyle=line, linewidth=1.2)  # fmt: skip
+    axis.set_xlabel(plain_text(metrics[0][0]), fontsize=8, color=INK)
 
 
 def _draw_lengths(axis: Any, trials: Sequence[rest.Trial], best: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from det_native.client.handles import Experiment, Trial
+from det_native.client.pareto import compared
 from det_native.client.selection import best_first, best_trial
 from det_native.client.short_forms import batches_of, format_value, trial_words, whole_percent
 from det_native.client.state_words import experiment_word, failed_trials_text, state_text, trial_word, waits_text
@@ -32,6 +33,9 @@ def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
     facts["search"] = f"{searcher}, {detail.trials} trial{'s' if detail.trials != 1 else ''}"
     if detail.best_validation is not None:
         facts[f"best {detail.metric}"] = format_value(detail.best_validation)
+    names = [name for name, _ in compared(detail)]
+    if len(names) > 1:
+        facts["compared by"] = f"{', '.join(names[:-1])} and {names[-1]} (best_trials is their Pareto front)"
     return facts
 
 

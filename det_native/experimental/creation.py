@@ -19,8 +19,9 @@ from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
 from det_native.experimental.trials import find_trial_class, framework_of
 from det_native.runtime import active_host
-from det_native.schema.loading import load_config
+from det_native.schema.loading import ConfigurationWarning, load_config
 from det_native.schema.manifests import Framework
+from det_native.schema.searcher import OptunaSearcher
 from det_native.trial import Trial
 
 
@@ -99,6 +100,14 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
         trains=named if isinstance(named, str) else f"{trial_class.__module__}:{trial_class.__qualname__}",
     )
     check_supported(loaded, settings, framework, searches=True)
+    searcher = loaded.searcher
+    if isinstance(searcher, OptunaSearcher) and searcher.prunes and not loaded.min_validation_period.units:
+        warnings.warn(
+            "searcher.pruner sees nothing of these trials: they are validated at their end only. Set "
+            "min_validation_period to how often it is to be asked, for example {epochs: 1}.",
+            ConfigurationWarning,
+            stacklevel=4,
+        )
     if settings.place.notice:
         print(settings.place.notice)
     if settings.place.local:

@@ -49,6 +49,22 @@ def test_one_that_trains_all_to_the_end_is_one_line() -> None:
     assert str(single).startswith("single: 1 trial, 7 batches in all")
 
 
+def test_a_pruner_is_seen() -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    optuna = {"name": "optuna", "metric": "m", "max_trials": 20, "sampler": "random", "max_length": {"epochs": 10}}
+    whole = det.preview_search(config(**optuna))
+    assert whole.stages == [(20, [10])]
+    pruned = det.preview_search(config(**optuna, pruner={"name": "median", "n_startup_trials": 3}))
+    assert len(pruned.trials) == 20
+    assert pruned.units < whole.units
+    assert "metrics drawn at random" in str(pruned)
+    assert pruned.stages[-1][1] == [10]
+    several = det.preview_search(config(**optuna | {"metric": None, "metrics": ["a", "b"]}))
+    assert several.stages == whole.stages
+    with pytest.raises(ConfigurationError, match=r"searcher\.pruner: is 'medium'.*Did you mean median"):
+        det.preview_search(config(**optuna, pruner="medium"))
+
+
 def test_a_population_is_told_though_it_cannot_be_run_yet() -> None:
     replace, explore = {"truncate_fraction": 0.5}, {"resample_probability": 0, "perturb_factor": 0.1}
     preview = det.preview_search(

@@ -130,3 +130,15 @@ def test_a_handle_draws_its_search() -> None:
     assert isinstance(figure, CurvesFigure)
     assert titles(figure) == ["best so far", "trials by batches trained", "lr"]
     assert write_experiment(trials=2).plot("loss").axes[0].get_title() == "loss"
+
+
+def test_several_metrics_have_a_panel_with_their_front() -> None:
+    metrics = [{"name": "val_loss"}, {"name": "speed", "smaller_is_better": False}]
+    config = {"searcher": {"name": "optuna", "metrics": metrics}, "hyperparameters": SPACE}
+    values = {1: (0.5, 9.0), 2: (0.2, 3.0), 3: (0.6, 8.0), 4: (0.3, 7.0)}
+    found = [trial(number, each[0]) for number, each in values.items()]
+    figure = draw_search(experiment(config=config), found, values)
+    [panel] = [axis for axis in figure.axes if axis.get_title() == "speed"]
+    [line] = panel.lines
+    assert line.get_xydata().tolist() == [[0.2, 3.0], [0.3, 7.0], [0.5, 9.0]]
+    assert panel.get_xlabel() == "val_loss"

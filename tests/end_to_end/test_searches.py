@@ -102,6 +102,43 @@ def test_a_search_goes_on_as_if_the_master_had_not_been_killed(cluster: Cluster,
         assert [row["batch"] for row in trial.metrics("training")] == list(range(1, trial.detail().batches + 1))
 
 
+PRUNED = """
+class Slow(Searched):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if self.context.get_hparam("x") > 0.5:
+            time.sleep(0.02)
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+def pruned():
+    pruner = {"name": "threshold", "upper": 0.5}
+    found = searched(name="optuna", sampler="random", max_trials=5, pruner=pruner, max_length={"batches": 1000})
+    del found["searcher"]["divisor"]
+    return found | {"min_validation_period": {"batches": 100}, "min_checkpoint_period": {"batches": 0}}
+"""
+
+
+def test_the_pruner_of_optuna_stops_trials_while_they_train(cluster: Cluster, kernel: Kernel) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    kernel.run(SEARCHED)
+    kernel.run(PRUNED)
+    number = kernel.submit("experiment = det.experimental.create(Slow, pruned())")
+    kernel.run("experiment.wait()")
+    experiment = cluster.attach(number)
+    assert experiment.state is ExperimentState.COMPLETED
+    stopped = 0
+    for trial in experiment.trials:
+        detail = trial.detail()
+        assert (trial.state, detail.restarts) == (TrialState.COMPLETED, 0), str(trial.logs())
+        if trial.hparams["x"] > 0.5:
+            stopped += 1
+            assert 100 <= detail.batches < 1000
+            assert detail.notice.startswith("stopped early by the search, after ")
+            assert trial.checkpoints[-1].batch == detail.batches
+        else:
+            assert (detail.batches, detail.notice) == (1000, "")
+    assert 0 < stopped < 5
+
+
 COUNTING = """
 class Counting(Searched):
     def __init__(self, context):

@@ -13,6 +13,7 @@ import det_native as det  # noqa: E402 (after the check for torch)
 from det_native.client.handles import Experiment  # noqa: E402
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext  # noqa: E402
 from det_native.schema.config import ExperimentConfig  # noqa: E402
+from det_native.schema.loading import ConfigurationWarning  # noqa: E402
 from det_native.schema.states import ExperimentState, TrialState  # noqa: E402
 from det_native.search import (  # noqa: E402
     CreateTrial,
@@ -211,6 +212,8 @@ def test_a_pruner_stops_trials_here_as_the_pure_searcher_says() -> None:
     searcher = {"name": "optuna", "sampler": "tpe", "max_trials": 8, "max_concurrent_trials": 1, "pruner": pruner}
     config = configuration("adaptive_asha")
     config["searcher"] = {**searcher, "metric": "error", "max_length": {"batches": 16}}
+    with pytest.warns(ConfigurationWarning, match="searcher.pruner sees nothing of these trials"):
+        det.experimental.create(Counting, config | {"searcher": config["searcher"] | {"max_trials": 1}}, local=True)
     config["min_validation_period"] = {"batches": 4}
     experiment = det.experimental.create(Counting, config, local=True)
     assert experiment.state is ExperimentState.COMPLETED
