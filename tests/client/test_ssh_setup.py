@@ -21,6 +21,15 @@ from det_native.errors import MasterUnreachableError
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 PATIENCE = 280.0
+# Takes what uv takes; the packages come as pip finds them.
+UV = f"""#!/bin/sh
+case "$1 $2" in
+    "venv --seed") exec {"/usr/bin/python3" if os.getuid() == 0 else sys.executable} -m venv "$5" ;;
+    "pip install") python="$4"; shift 4 ;;
+esac
+[ "$1" = --reinstall-package ] && shift 2 && set -- --force-reinstall "$@"
+exec "$python" -m pip install "$@"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +140,38 @@ class TestSetup:
         assert "failed on" in failed.stderr
         assert "no-such-package==1.0" in failed.stderr
         assert f"then run `det remote setup {machine.address}` again" in failed.stderr
+
+    def test_uv_is_used_where_it_is(self, machine: SshMachine, fresh: Path, tmp_path: Path) -> None:
+        uv = machine.folder / "there" / ".local" / "bin" / "uv"
+        uv.parent.mkdir(exist_ok=True)
+        uv.write_text(UV)
+        uv.chmod(0o755)
+        notebook = tmp_path / "notebook.ipynb"
+        notebook.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["import numpy"]}]}))
+        try:
+            done = det("remote", "setup", machine.address, "-y", "-n", str(notebook))
+            assert done.returncode == 0, done.stdout + done.stderr
+            again = det("remote", "setup", machine.address, "-y", "-n", str(notebook))
+            assert "it is brought up to date" in again.stdout
+        finally:
+            uv.unlink()
+        steps = [line.split(". ", 1)[1] for line in done.stdout.splitlines() if line.startswith("  ")]
+        environment = fresh / "det_native_environment"
+        version = ".".join(map(str, sys.version_info[:2]))
+        assert steps[0] == f"{uv} venv --seed --python {version} {environment}"
+        assert steps[2].startswith(f"{uv} pip install --python {environment}/bin/python ")
+        assert connect(machine.address).get("/master")["python"] == str(environment / "bin" / "python")
+
+    def test_nothing_to_make_it_with_is_told(self, machine: SshMachine, fresh: Path) -> None:
+        few = machine.folder / "few"
+        few.mkdir()
+        for name in ("sh", "df", "tail", "awk", "dirname", "head"):
+            (few / name).symlink_to(str(shutil.which(name)))
+        with machine.configured(PATH=str(few), XDG_DATA_HOME=str(fresh)):
+            done = det("remote", "setup", machine.address, "-y")
+        assert done.returncode == 1
+        assert "There is no uv and no Python 3.11 or newer on" in done.stderr
+        assert "installs uv, which brings its own Python" in done.stderr
 
     def test_a_full_disk_is_told(self, machine: SshMachine) -> None:
         with small_disk(machine.folder / "small", size="1m") as disk:

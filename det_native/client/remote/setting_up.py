@@ -172,7 +172,8 @@ def _environment(
     notes = [f"The environment {place} has Python {has}, not {here}: it is made anew."] if has else []
     remove = f"rm -rf {shlex.quote(place)} && " if has else ""
     if "uv" in facts:
-        command = f"{shlex.quote(facts['uv'])} venv --python {here} {shlex.quote(place)}"
+        # With pip in it, as messages on missing packages say to use it there.
+        command = f"{shlex.quote(facts['uv'])} venv --seed --python {here} {shlex.quote(place)}"
         return [Step(command, f"{remove}{command} </dev/null")], notes
     usable = [(version, path) for version, path in pythons if version == here] or [
         (version, path) for version, path in pythons if _number(version) >= (3, 11)
