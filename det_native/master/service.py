@@ -39,6 +39,7 @@ from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
 from det_native.schema import rest
+from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 from det_native.storage.blobs import BlobStore
@@ -127,6 +128,7 @@ class Service:
         """Take up what an earlier master has left, and begin to decide."""
         self._thread.post(self._take_up)
         self._thread.start()
+        self._collector.submit(data_flow.drop_left, self.database, self.data)
         if self._backups is not None:
             self._backups.start()
 
@@ -194,6 +196,10 @@ class Service:
             modules=modules,
             notices=gpu_notices.notices(self._slots_now()),
         )
+
+    def create_data(self, body: DataSetCreate) -> DataSetInfo:
+        """Give files of the store a name; see :func:`flow.data.create` for what can be wrong."""
+        return data_flow.create(self.database, self.data, body)
 
     def remove_data(self, name: str) -> None:
         """Remove data from the store; see :func:`flow.data.remove` for what can be wrong."""

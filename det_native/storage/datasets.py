@@ -11,8 +11,8 @@ import os
 import shutil
 import struct
 import threading
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ CONTENT_TYPE = "application/vnd.det-native.data"
 _BUFFER = 1 << 20
 _FEED = 1 << 20
 _CONFLICT = 409
-_FULL = 507
+_TOO_LARGE = 413
 _MODE = 0o444  # what many trials read, none of them changes
 
 
@@ -72,7 +72,7 @@ class DataStore:
         free = shutil.disk_usage(self._folder.parent).free
         if needed > free:
             raise RequestError(
-                _FULL,
+                _TOO_LARGE,
                 f"The disk of the master is too full for this, at {self._folder.parent}: {needed / 1e6:,.1f} MB are to "
                 f"come, {free / 1e6:,.1f} MB are free. Make room there (`det data list` shows the store), or "
                 "bring less.",
@@ -149,9 +149,32 @@ class DataStore:
         """Remove a set, and the files that belong to no other."""
         doomed = {file.sha256 for file in self.files_of(name)}
         (self._sets / f"{name}.json").unlink(missing_ok=True)
-        kept = {file.sha256 for _, body in self._read_sets() for file in body.files}
-        for sha256 in doomed - kept:
+        self.drop(doomed)
+
+    def drop(self, doomed: Iterable[Sha256]) -> None:
+        """Remove those of these files that belong to no set."""
+        kept = self._named()
+        for sha256 in set(doomed) - kept:
             self.path_of(sha256).unlink(missing_ok=True)
+
+    def drop_left(self, used: Set[Sha256], before: float) -> None:
+        """Remove what has been in the store since before a time and belongs to no set: of uploads that were given up.
+
+        Parameters
+        ----------
+        used : set of str
+            Files that are to stay.
+        before : float
+            As `time.time` tells it.
+        """
+        kept = self._named() | used
+        for path in (*(self._folder / "contents").glob("??/*"), *(self._folder / "partial").glob("*")):
+            with suppress(OSError):
+                if path.name not in kept and path.stat().st_mtime < before:
+                    path.unlink()
+
+    def _named(self) -> set[Sha256]:
+        return {file.sha256 for _, body in self._read_sets() for file in body.files}
 
     @contextmanager
     def writing(self, sha256: Sha256, size: int, offset: int) -> Iterator[Callable[[memoryview], None]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -85,6 +86,22 @@ def test_what_is_not_what_its_hash_says_is_not_taken(tmp_path: Path) -> None:
         receive(store, piece(b"abc", 0, 3)[:-1])
     with pytest.raises(RequestError, match="after the end"):
         receive(store, PIECE.pack(bytes(32), 3, 2, 2) + b"ab")
+
+
+def test_what_uploads_have_left_goes_after_a_while(tmp_path: Path) -> None:
+    store = DataStore(tmp_path)
+    named, read, left, partial = b"named", b"read", b"left", b"partial"
+    receive(store, b"".join(piece(content, 0, len(content)) for content in (named, read, left)))
+    receive(store, piece(partial, 0, 3))
+    store.create(
+        DataSetCreate(name="one", files=[FileEntry(path="a", sha256=digest(named), size=len(named))]),
+    )
+    store.drop_left({digest(read)}, time.time() - 3600)
+    assert store.path_of(digest(left)).exists(), "an upload may go on"
+    assert store.missing(wanted(partial))[0].offset == 3
+    store.drop_left({digest(read)}, time.time() + 3600)
+    assert [store.path_of(digest(content)).exists() for content in (named, read, left)] == [True, True, False]
+    assert store.missing(wanted(partial))[0].offset == 0
 
 
 def test_sets_share_their_files_and_go_without_each_other(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ export interface paths {
     put?: never;
     /**
      * Create Data
-     * @description Give files that are here a name.
+     * @description Give files that are here a name; those that had it before go.
      */
     post: operations['create_data'];
     delete?: never;

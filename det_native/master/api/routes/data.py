@@ -56,8 +56,8 @@ def list_data(service: TheService) -> Response:
 
 @router.post("/data", response_model=DataSetInfo, responses=refusals(400, 409))
 def create_data(body: DataSetCreate, service: TheService) -> Response:
-    """Give files that are here a name."""
-    return reply(service.data.create(body))
+    """Give files that are here a name; those that had it before go."""
+    return reply(service.create_data(body))
 
 
 @router.delete("/data/{name}", response_model=list[DataSetInfo], responses=refusals(404, 409))

@@ -1,0 +1,53 @@
+"""Sets of data that have a name: a new one of the same name takes the place of the old one."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from master_parts import Master, manifest
+
+from det_native.storage.datasets import PIECE
+
+
+def put(master: Master, name: str, content: bytes) -> dict[str, Any]:
+    """Bring a file, as `det data put` does; return its entry."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    body = PIECE.pack(bytes.fromhex(sha256), len(content), 0, len(content)) + content
+    master.client.post("/api/v1/data/contents", content=body).raise_for_status()
+    entry = {"path": "big.csv", "sha256": sha256, "size": len(content)}
+    master.client.post("/api/v1/data", json={"name": name, "files": [entry]}).raise_for_status()
+    return entry
+
+
+def is_there(master: Master, entry: dict[str, Any]) -> bool:
+    contents = Path(master.get("/master")["home"]) / "data" / "contents"
+    return (contents / entry["sha256"][:2] / entry["sha256"]).exists()
+
+
+def test_what_a_name_had_before_goes(master: Master) -> None:
+    first = put(master, "big.csv", b"first")
+    put(master, "copy", b"shared")
+    shared = put(master, "big.csv", b"shared")
+    assert (is_there(master, first), is_there(master, shared)) == (False, True)
+    put(master, "big.csv", b"third")
+    assert is_there(master, shared), "of another name"
+
+
+def test_what_an_experiment_reads_stays(master: Master) -> None:
+    read = put(master, "big.csv", b"first")
+    body = {**manifest().content(), "links": [read]}
+    bundle = master.client.post("/api/v1/bundles", json=body).json()
+    master.create(bundle_id=bundle["id"])
+    put(master, "big.csv", b"second")
+    assert is_there(master, read)
+    refused = master.client.delete("/api/v1/data/big.csv")
+    assert refused.status_code == 200, "that is the second content, which nobody reads"
+
+
+def test_more_than_there_is_room_for_is_refused_before_it_is_sent(master: Master) -> None:
+    wanted = {"files": [{"sha256": "0" * 64, "size": 1 << 60}]}
+    refused = master.client.post("/api/v1/data/missing", json=wanted)
+    assert refused.status_code == 413
+    assert "Make room there" in refused.json()["error"]
