@@ -63,7 +63,7 @@ class Zygote:
         """
         self._answer(threads=other_threads())
         while True:
-            message, descriptors, _, _ = socket.recv_fds(self._connection, _MAXIMUM_ORDER, _DESCRIPTORS)
+            message, descriptors = self._order()
             if not message:
                 leave_unused()
             order = json.loads(message)
@@ -84,8 +84,16 @@ class Zygote:
             if pid > 0:
                 self._answer(pid=pid)
 
+    def _order(self) -> tuple[bytes, list[int]]:
+        """Return the next order and what comes with it; no bytes once the launcher is gone."""
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._connection, _MAXIMUM_ORDER, _DESCRIPTORS)
+        except ConnectionResetError:  # it was killed before it had read the last answer
+            return b"", []
+        return message, descriptors
+
     def _answer(self, **facts: object) -> None:
-        with suppress(BrokenPipeError):  # the launcher is gone, which the next order tells
+        with suppress(BrokenPipeError, ConnectionResetError):  # the launcher is gone, which the next order tells
             self._connection.send(json.dumps(facts).encode())
 
     def _fork(self, marker: str) -> int:
