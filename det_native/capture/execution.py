@@ -36,6 +36,8 @@ class Execution:
         What was seen of it; None of what ran before anybody looked.
     outside : tuple of str
         What it did outside of its process: ``shell: true``.
+    missing : str
+        The name or attribute that was not there, if that is why it failed.
     """
 
     index: int
@@ -56,6 +58,7 @@ class Execution:
     source: str = ""
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
+    missing: str = ""
 
     @property
     def label(self) -> str:

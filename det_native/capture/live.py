@@ -57,6 +57,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         source,
         logged.effects,
         logged.outside,
+        logged.missing,
     )
 
 

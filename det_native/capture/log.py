@@ -76,6 +76,8 @@ class LoggedExecution:
         Line (of IPython's transformed text) of the cell's top level at which it failed.
     refused : bool
         It failed because det_native refused a call: nothing was done by it.
+    missing : str
+        The name or attribute that its top level asked for in vain.
     files : dict
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     title : str
@@ -102,6 +104,7 @@ class LoggedExecution:
     ran: bool = True
     error_line: int | None = None
     refused: bool = False
+    missing: str = ""
     files: dict[str, int] = field(default_factory=dict)
     clock: float | None = None
     title: str = ""
@@ -277,6 +280,7 @@ class ExecutionLog:
         error = result.error_in_exec
         execution.error_line = _top_line(error, execution.files) if error is not None else None
         execution.refused = isinstance(error, DetError)
+        execution.missing = _missing(error, execution.files)
 
 
 def _have_moved(before: dict[str, Any]) -> bool:
@@ -358,6 +362,16 @@ def _top_line(error: BaseException, files: dict[str, int]) -> int | None:
             return traceback.tb_lineno
         traceback = traceback.tb_next
     return None
+
+
+def _missing(error: BaseException | None, files: dict[str, int]) -> str:
+    """Return the name or attribute that was not there, if the cell's own top level asked for it."""
+    traceback = error.__traceback__ if isinstance(error, NameError | AttributeError) else None
+    if traceback is None:
+        return ""
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return str(error.name or "") if traceback.tb_frame.f_code.co_filename in files else ""  # type: ignore[union-attr]
 
 
 _log: ExecutionLog | None = None

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from det_native.capture.execution import Execution, Facts, Missing, Slice
+from det_native.capture.redone import only_sets
 from det_native.capture.steps import ALWAYS_THERE, Step, Use, steps_of
 from det_native.errors import Problem
 
@@ -248,13 +249,18 @@ class _Backwards:
     def _failed(self, step: Step) -> None:
         execution = step.execution
         where = f" at line {execution.failed_line}" if execution.failed_line is not None else ""
+        redone = {user for user in self.reasons if execution.index in self.steps[user].redoes}
         for name in sorted(self.live.keys() & (step.bound | step.changed)):
             use = self.live[name]
+            if use.user in redone and name not in step.bound:
+                continue
             verb = "defined" if name in step.bound else "changed"
             self._problem(
                 f"`{name}`, used in {_lower(self.steps[use.user].execution.label)}{_via(use.path)}, was {verb} by "
                 f"{_lower(execution.label)}, which failed{where}.",
-                "Fix that cell and run it, then submit again.",
+                "Fix that cell and run it, then submit again."
+                if verb == "defined"
+                else f"Run the cell that makes `{name}` again, and those after it that change it, then submit again.",
             )
             if verb == "defined":
                 self.live.pop(name)
@@ -264,7 +270,7 @@ class _Backwards:
                 f"cell that makes `{name}` again."
             )
         effects = execution.effects
-        if effects is not None and effects.process:
+        if effects is not None and effects.process and not redone:
             self._warn(
                 f"{execution.label} failed after it had set {', '.join(sorted(effects.process))} for the whole "
                 "process; that is not sent. Run it again."
@@ -287,7 +293,7 @@ class _Backwards:
         for index in reversed(self.updates.pop(name, [])):
             runs[self.steps[index].execution.cell].append(self.steps[index].execution)
         for repeated in runs.values():
-            if len(repeated) > 1:
+            if len(repeated) > 1 and not all(only_sets(each.source, name) for each in repeated):
                 numbers = ", ".join(f"[{execution.number}]" for execution in repeated)
                 self._problem(
                     f"`{name}` was changed by a cell that ran {len(repeated)} times ({numbers}); the cluster would "

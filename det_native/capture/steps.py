@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.reads import Import, Reads, reads_of
+from det_native.capture.redone import Done, does_again, done_before_failure, sets_again, shared_statement
 
 #: Names that a program always has.
 ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__", "__doc__", "__builtins__", "__spec__", "__loader__"}
@@ -41,6 +43,8 @@ class Step:
         Names that were bound or changed by code that is in no cell: a file that ``%run`` ran.
     sets : list of str
         What it sets for the whole process.
+    redoes : set of int
+        Failed executions all of whose work it does again.
     """
 
     execution: Execution
@@ -54,6 +58,7 @@ class Step:
     imports: dict[str, Import] = field(default_factory=dict)
     out_of_sight: set[str] = field(default_factory=set)
     sets: list[str] = field(default_factory=list)
+    redoes: set[int] = field(default_factory=set)
 
 
 def steps_of(executions: Sequence[Execution], calling: int, call_line: int, facts: Facts) -> list[Step]:
@@ -64,6 +69,7 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
     steps: list[Step] = []
     seen_before = [each for each in executions if each.effects is None]
     last_unseen = seen_before[-1].index if seen_before else -1
+    undone = _Undone()
     for execution in executions:
         step = Step(execution, _code_of(execution, calling, call_line))
         if not execution.skipped or execution.index == calling:
@@ -73,6 +79,7 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
                 step.unclear |= execution.effects.derived - step.bound - step.changed
             imported = (imported - step.bound) | step.imports.keys()
             step.sets = _settings(step, imported)
+            undone.after(step, looked_up)
             for name in step.bound:
                 looked_up.pop(name, None)
             looked_up.update(step.code.functions)
@@ -80,8 +87,96 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
                 looked_up.update(execution.effects.looked_up)
             if execution.index == last_unseen:
                 looked_up.update(facts.looked_up)
+        else:
+            undone.skipped(step)
         steps.append(step)
     return steps
+
+
+@dataclass
+class _Failed:
+    """A failed execution whose work was not done again until now."""
+
+    step: Step
+    done: Done
+    names: set[str]
+    same: bool = True  # what its text reads is what it was
+
+
+class _Undone:
+    """Changes by executions that are not sent: whoever makes them again is needed, though nothing is another by it."""
+
+    def __init__(self) -> None:
+        self._failed: list[_Failed] = []
+        self._skipped: dict[str, tuple[str, set[str]]] = {}  # the text that changed it, and those that did so since
+
+    def skipped(self, step: Step) -> None:
+        """Take note of an execution that is tagged det-skip."""
+        effects = step.execution.effects
+        names = effects.changed | effects.bound if effects is not None else step.code.stored_into
+        for name in names:
+            self._skipped[name] = (step.execution.source, set())
+
+    def after(self, step: Step, looked_up: Mapping[str, frozenset[str]]) -> None:
+        """Take note of any other execution: it has failed, or has done such work again."""
+        execution = step.execution
+        if execution.failed:
+            done = done_before_failure(execution.source, execution.failed_line, execution.missing)
+            if done is not None and step.changed:
+                self._failed.append(_Failed(step, done, set(step.changed)))
+            return
+        for failed in self._failed[:]:
+            if self._redone(failed, step, looked_up):
+                step.redoes.add(failed.step.execution.index)
+                step.changed |= failed.names - step.bound
+                if execution.effects is not None and failed.step.execution.effects is not None:
+                    again = failed.step.execution.effects.process - execution.effects.process
+                    step.sets += sorted(again)
+                self._failed.remove(failed)
+            failed.names -= step.bound | step.removed
+            failed.same = failed.same and not (
+                (step.bound | step.changed | step.unclear) & _names_of(failed.done.all, looked_up)
+            )
+        for name, (text, since) in self._skipped.items():
+            if execution.source in since or name in step.bound | step.changed:
+                continue
+            shared = name in step.code.called and shared_statement(text, execution.source, name)
+            if name in step.code.stored_into or shared:
+                since.add(execution.source)
+                step.changed.add(name)
+        for name in step.surely:
+            self._skipped.pop(name, None)
+
+    @staticmethod
+    def _redone(failed: _Failed, step: Step, looked_up: Mapping[str, frozenset[str]]) -> bool:
+        source = step.execution.source
+        names = failed.names - step.surely
+        if not names or failed.names != failed.step.changed:
+            return False
+
+        def reach(name: str) -> set[str]:
+            return _all_looked_up(name, looked_up)
+
+        seen = step.execution.effects.changed if step.execution.effects is not None else step.changed
+        if failed.same and names.isdisjoint(seen | step.unclear) and does_again(failed.done, source, names, reach):
+            return True
+        return sets_again(failed.done.all, source, names, reach)
+
+
+def _names_of(done: Sequence[ast.stmt], looked_up: Mapping[str, frozenset[str]]) -> set[str]:
+    names = {node.id for one in done for node in ast.walk(one) if isinstance(node, ast.Name)}
+    return names.union(*(_all_looked_up(name, looked_up) for name in names))
+
+
+def _all_looked_up(name: str, looked_up: Mapping[str, frozenset[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = [*looked_up.get(name, ())]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting.extend(looked_up.get(one, ()))
+    return found
 
 
 def _code_of(execution: Execution, calling: int, call_line: int) -> Reads:

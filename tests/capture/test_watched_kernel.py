@@ -240,3 +240,84 @@ def test_what_init_seeds_here_it_seeds_on_the_worker_too(kernel: Kernel, replaye
     )
     found = kernel.found()
     assert replayed(found, "net") == {"net": "[1]"}
+
+
+TABLE = (
+    "import numpy as np\nimport pandas as pd\ndf = pd.DataFrame({'a': [1.0, None, 3.0]})\n"
+    "cfg = {'lr': 1, 'layers': [1]}"
+)
+
+
+@pytest.mark.parametrize(
+    ("failed", "mended"),
+    [
+        ("cfg['lr'] = 0.1\nprint(cgf)", "cfg['lr'] = 0.1\nprint(cfg)"),
+        ("cfg['lr'] = 0.1\nprint(cgf)", "cfg['lr'] = 0.3\nprint(cfg)"),
+        ("df['a'] = df['a'].fillna(0)\nprint(fd.head())", "df['a'] = df['a'].fillna(0)\nprint(df.head())"),
+        ("df['b'] = df['a'] * 2\ndf['c'] = dff['b']", "df['b'] = df['a'] * 2\ndf['c'] = df['b'] + 1"),
+        ("df['b'] = np.log(df['a'])\nplt.plot(df['b'])", "df['b'] = np.log(df['a'])\nprint(df['b'])"),
+        ("cfg['layers'].clear()\nplt.plot(cfg)", "cfg['layers'].clear()\nprint(cfg)"),
+        ("cfg['lr'] = 0.1\nfot(cfg)", "cfg['lr'] = 0.1"),
+    ],
+)
+def test_a_failed_cell_that_was_mended_and_run_again(
+    kernel: Kernel, replayed: Replayed, failed: str, mended: str
+) -> None:
+    kernel.cells(TABLE, failed, mended, "fit(df, cfg)")
+    found = kernel.found()
+    assert not found.error
+    assert found.leaves_out(3)
+    shown = ("df.to_dict()", "cfg")
+    assert replayed(found, *shown) == kernel.live(*shown)
+
+
+def test_a_failed_cell_that_was_mended_with_the_call_in_it(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(TABLE, "other = cfg", "cfg['lr'] = 0.1\nfot(cfg)", "cfg['lr'] = 0.1\nfit(cfg, other)")
+    found = kernel.found()
+    assert found.leaves_out(4)
+    assert replayed(found, "cfg", "other") == kernel.live("cfg", "other")
+
+
+@pytest.mark.parametrize(
+    ("failed", "then"),
+    [
+        ("cfg['layers'].append(1)\n1 / 0", "cfg['layers'].append(1)"),  # it was done twice
+        ("df['a'] = df['a'] * 2\n1 / 0", "df['a'] = df['a'] * 2"),
+        ("cfg['lr'] = 0.1\n1 / 0", "cfg['layers'].append(2)"),  # it is not done again
+        ("cfg['lr'] = 0.1\n1 / 0", "cfg['lr'] = cfg['lr'] / 2"),
+        ("cfg['lr'] = 0.1\n1 / 0", "rate = cfg['lr']\ncfg['lr'] = 0.1"),
+        ("for n in range(3):\n    cfg[n] = 1 / (2 - n)", "cfg[0] = 0.5"),
+    ],
+)
+def test_a_failed_cell_whose_work_is_not_done_again(kernel: Kernel, failed: str, then: str) -> None:
+    kernel.cells(TABLE, failed, then, "rate = 0\nfit(df, cfg, rate)")
+    error = kernel.found().error
+    assert "was changed by cell [3], which failed" in error
+    assert "` again, and those after it that change it, then submit again." in error
+
+
+def test_what_was_read_between_a_failed_cell_and_its_mended_one(kernel: Kernel) -> None:
+    kernel.cells(TABLE, "cfg['lr'] = 0.1\n1 / 0", "rate = cfg['lr']", "cfg['lr'] = 0.1", "fit(cfg, rate)")
+    assert "`cfg`, used in cell [4], was changed by cell [3], which failed" in kernel.found().error
+
+
+def test_a_setting_of_a_failed_cell_that_was_run_again(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import os",
+        "cfg = {}",
+        "os.environ['DET_SCALE'] = '3'\ncfg['a'] = 1\n1 / 0",
+        "os.environ['DET_SCALE'] = '3'\ncfg['a'] = 1",
+        "scale = os.environ['DET_SCALE']\ndel os.environ['DET_SCALE']",
+        "fit(cfg, scale)",
+    )
+    found = kernel.found()
+    assert found.leaves_out(4)
+    assert replayed(found, "cfg", "scale") == kernel.live("cfg", "scale")
+
+
+@pytest.mark.parametrize("skipped", ["# det-skip\ncfg['lr'] = 0.1\nprint(cgf)", "# det-skip\ncfg['lr'] = 0.1"])
+def test_what_a_skipped_cell_set_and_a_later_one_sets_again(kernel: Kernel, replayed: Replayed, skipped: str) -> None:
+    kernel.cells(TABLE, skipped, "cfg['lr'] = 0.1", "cfg['lr'] = 0.1", "len(cfg)", "fit(cfg)")
+    found = kernel.found()
+    assert found.leaves_out(3, 6)
+    assert replayed(found, "cfg") == kernel.live("cfg")
