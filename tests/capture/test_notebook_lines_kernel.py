@@ -153,5 +153,7 @@ def test_a_cell_that_took_over_a_minute_is_warned_about(kernel: Kernel) -> None:
 def test_a_cell_that_only_sets_an_item_ran_twice_before_the_import(kernel: Kernel, replayed: Replayed) -> None:
     kernel.begin(kernel.folder, imported=False)
     again = "cfg['size'] = 64"
-    kernel.cells("cfg = {'size': 16}", again, again, "import det_native", "from det_stand_in import fit", "fit(cfg)")
+    kernel.cells(
+        "cfg = {'size': 16}", "len(cfg)", again, again, "import det_native", "from det_stand_in import fit", "fit(cfg)"
+    )
     assert replayed(kernel.found(), "cfg") == kernel.live("cfg")
