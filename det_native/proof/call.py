@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from det_native.proof.blocks import agree
 from det_native.proof.content import content_of
 from det_native.schema.proof import CallProof, InputFact
-
-# Of the spread of the numbers: how far one may be off, and the mean of many, in which such errors cancel out.
-_RELATIVE = 1e-3
-_RELATIVE_OF_MEANS = 1e-4
 
 
 def facts_of(parts: Mapping[str, Any], name_of: Callable[[Any], str] = lambda value: "") -> tuple[InputFact, ...]:
@@ -48,8 +44,8 @@ def _fact(part: str, name: str, value: Any) -> InputFact:
         text=found.text,
         exact=found.exact,
         loose=found.loose,
-        samples=found.samples,
-        means=found.means,
+        blocks=found.blocks,
+        partly=found.partly,
     )
 
 
@@ -82,21 +78,4 @@ def differences(proof: CallProof, parts: Mapping[str, Any]) -> list[Difference]:
 
 def _is_rounding(one: InputFact, other: InputFact) -> bool:
     """Whether two facts differ in no more than what another processor or number of threads changes."""
-    same_kind = one.loose == other.loose and len(one.samples) == len(other.samples)
-    if not same_kind or len(one.means) != len(other.means):
-        return False
-    finite = [value for value in one.samples if math.isfinite(value)]
-    spread = max(finite) - min(finite) if finite else 0.0
-    spread = spread or max(map(abs, finite), default=0.0)
-    near = _are_near(one.samples, other.samples, _RELATIVE * spread or 1e-12)
-    return bool(one.samples) and near and _are_near(one.means, other.means, _RELATIVE_OF_MEANS * spread or 1e-12)
-
-
-def _are_near(some: Sequence[float], others: Sequence[float], margin: float) -> bool:
-    return all(map(lambda one, other: _is_near(one, other, margin), some, others))
-
-
-def _is_near(one: float, other: float, margin: float) -> bool:
-    if math.isfinite(one) and math.isfinite(other):
-        return abs(one - other) <= margin
-    return one == other or (math.isnan(one) and math.isnan(other))
+    return one.loose == other.loose and agree(one.blocks, other.blocks)

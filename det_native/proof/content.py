@@ -2,7 +2,7 @@
 
 Two processes that run the same code do not always get the same bits: the order in which threads add up numbers, and the
 instructions of the processor, change the last digits. So there are two fingerprints, of all content and of all but the
-floating-point numbers, and of those samples, means, and the least and the greatest.
+floating-point numbers, and of those what `blocks.py` says of each block.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from det_native.proof.blocks import Blocks
 from det_native.proof.words import describe
 
-_WHOLE_BYTES = 16 << 20  # arrays above are looked at in stretches
-_STRETCHES = 64
+_WHOLE_BYTES = 1 << 30  # of an input; arrays beyond are looked at in stretches
+_STRETCHES = 256
 _STRETCH_BYTES = 64 << 10
-_SAMPLES = 64  # of an array
-_MOST_SAMPLES = 512  # of an input
-_PART = 1 << 10  # numbers of which there is one mean, at least
-_MOST_MEANS = 512
-_PARTS = 5_000
+_BUS_BYTES = 256 << 20  # of a tensor on a device
+_PARTS = 50_000
+_PARTS_OF_SET = 5_000
+_FEW = 16
+_JOINED = 8 << 10  # bytes of an array, on average
+_WHOLE = {int, bool, str, bytes, type(None)}
 _DEPTH = 12
-_ROWS_OF_TABLE = 100_000
 _GRAPH_BYTES = 32 << 20
 
 _PLAIN = (int, str, bytes, bool, type(None), complex, datetime.date, datetime.timedelta, decimal.Decimal, uuid.UUID)
@@ -44,9 +45,9 @@ class Content:
 
     exact: str
     loose: str
-    samples: tuple[float, ...]
-    means: tuple[float, ...]
+    blocks: str
     text: str
+    partly: str = ""
 
 
 def content_of(value: Any) -> Content:
@@ -56,30 +57,31 @@ def content_of(value: Any) -> Content:
     """
     reader = _Reader()
     reader.read(value, 0)
-    samples, means = tuple(reader.samples), tuple(reader.means)
-    return Content(reader.exact.hexdigest(), reader.loose.hexdigest(), samples, means, describe(value))
+    exact, loose = reader.exact.hexdigest()[:32], reader.loose.hexdigest()
+    return Content(exact, loose, reader.blocks.written(), describe(value), reader.partly)
 
 
 class _Reader:
-    """Reads one value into the two fingerprints and the samples."""
+    """Reads one value into the two fingerprints and the blocks."""
 
     def __init__(self) -> None:
-        self.exact = hashlib.blake2b(digest_size=16)
+        self.exact = hashlib.sha256()  # processors have instructions for it
         self.loose = hashlib.blake2b(digest_size=16)
-        self.samples: list[float] = []
-        self.means: list[float] = []
+        self.blocks = Blocks()
+        self.partly = ""
         self._left = _PARTS
-        self._room = _MOST_SAMPLES
+        self._whole = _WHOLE_BYTES
         self._inside: dict[int, int] = {}
 
     def read(self, value: Any, depth: int) -> None:
         self._left -= 1
         if self._left < 0 or depth > _DEPTH:
+            self.partly = f"its first {_PARTS:,} parts" if self._left < 0 else f"its first {_DEPTH} levels"
             return
         if isinstance(value, enum.Enum):
             self._both("enum", type(value).__qualname__, value.name)
         elif type(value) is float:
-            self._floats("float", (value,))
+            self._floats("float", [value])
         elif isinstance(value, _PLAIN):
             self._both(type(value).__name__, _without_place(value) if isinstance(value, str) else repr(value))
         elif id(value) in self._inside:
@@ -140,7 +142,13 @@ class _Reader:
 
     def _set(self, value: Any, depth: int) -> None:
         # Which elements come first differs from process to process: of a large set only their number counts.
-        known = sorted(content_of(one).exact for one in value) if len(value) <= _PARTS else ()
+        if set(map(type, value)) <= _WHOLE:
+            known = [hashlib.sha256(repr(sorted(map(repr, value))).encode("utf-8", "surrogatepass")).hexdigest()]
+        elif len(value) <= _PARTS_OF_SET:
+            known = sorted(content_of(one).exact for one in value)
+        else:
+            known = []
+            self.partly = "the number and the kind of the elements"
         self._both("set", str(len(value)), *known)
 
     def _attributes(self, value: Any, depth: int) -> None:
@@ -153,57 +161,78 @@ class _Reader:
     def _sequence(self, value: Any, depth: int) -> None:
         self._both("sequence", type(value).__name__, str(len(value)))
         if value and all(type(one) is float for one in value):
-            self._floats("floats", value)
+            self._floats("floats", list(value))
             return
-        if len(value) > _PARTS // 4 and all(type(one) in (int, bool, str, bytes) for one in value):
-            self._both("plain", hashlib.blake2b(repr(list(value)).encode(), digest_size=16).hexdigest())
+        if isinstance(value, range):
+            self._both(repr(value))
+            return
+        if len(value) > _FEW and _is_plain(value):
+            self._both("plain", hashlib.blake2b(_plain_text(value), digest_size=16).hexdigest())
+            return
+        if len(value) > _FEW and (array := _joined(value)) is not None:
+            self._both("arrays", hashlib.sha256(repr([one.shape for one in value]).encode()).hexdigest())
+            self._array(array, depth)
             return
         for one in value:
             self.read(one, depth + 1)
 
-    def _floats(self, kind: str, values: Iterable[float]) -> None:
-        values = list(values)
+    def _floats(self, kind: str, values: list[float]) -> None:
         self._both(kind, str(len(values)))
         self.exact.update(repr(values).encode())
-        self._sample(values[:: max(1, len(values) // _SAMPLES)])
+        if len(values) > 1:
+            import numpy
+
+            self._numbers(numpy.array(values))
+        elif math.isfinite(values[0]):
+            self.blocks.add_one(values[0])
+        else:
+            self.loose.update(repr(values).encode())
 
     def _array(self, value: Any, depth: int) -> None:
         numpy = sys.modules["numpy"]
         array = numpy.asarray(value)
         self._both("array", str(array.shape), str(array.dtype))
         if array.dtype.hasobject:
-            flat = array.reshape(-1)
-            for one in flat[:: max(1, flat.size // 500)].tolist():
-                self.read(one, depth + 1)
+            self._sequence(array.reshape(-1).tolist(), depth)
             return
-        floating = array.dtype.kind in "fc" or array.dtype.kind == "V"
-        for stretch in _stretches(array):
-            found = numpy.ascontiguousarray(stretch).reshape(-1).view(numpy.uint8)
-            self.exact.update(found)
-            if not floating:
-                self.loose.update(found)
-            elif array.dtype.kind == "f":
-                self._summarise(stretch)
-        if array.dtype.kind in "fc" and array.size:
-            flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
-            few = flat[:: max(1, flat.size // _SAMPLES)][:_SAMPLES]
-            self._sample(
-                numpy.abs(few).astype(float).tolist() if array.dtype.kind == "c" else few.astype(float).tolist()
-            )
+        if array.dtype.names is not None:
+            for name in array.dtype.names:
+                self._array(array[name], depth)
+            return
+        stretches = [array]
+        if array.nbytes > self._whole:
+            stretches = _stretches(array)
+            self.partly = f"{_STRETCHES} stretches of its large arrays"
+        else:
+            self._whole -= array.nbytes
+        for stretch in stretches:
+            found = numpy.ascontiguousarray(stretch)
+            self._bytes(found, self.exact)
+            if array.dtype.kind in "fc":
+                self._numbers(found)
+            elif array.dtype.kind != "V":
+                self._bytes(found, self.loose)
+            else:  # of a library: bfloat16 and the like
+                try:
+                    self._numbers(found.astype(numpy.float32), 2)
+                except (TypeError, ValueError):
+                    self._bytes(found, self.loose)
 
-    def _summarise(self, stretch: Any) -> None:
-        """Note mean, least and greatest of the parts of a stretch, so that no number of it is left out."""
-        numpy = sys.modules["numpy"]
-        flat = numpy.ravel(stretch, order="K")
-        count = min(max(flat.size // _PART, 1), _STRETCHES, (_MOST_MEANS - len(self.means)) if flat.size else 0)
-        if count <= 0:
-            return
-        starts = numpy.linspace(0, flat.size, count, endpoint=False).astype(numpy.intp)
-        sizes = numpy.diff(starts, append=flat.size)
-        with numpy.errstate(all="ignore"):
-            self.means += (numpy.add.reduceat(flat, starts, dtype=float) / sizes).tolist()
-            for reduce in (numpy.minimum.reduceat, numpy.maximum.reduceat):
-                self.samples += reduce(flat, starts).astype(float).tolist()
+    def _bytes(self, array: Any, into: Any) -> None:
+        into.update(array.reshape(-1).view(sys.modules["numpy"].uint8))
+
+    def _numbers(self, array: Any, bytes_of_each: int = 0) -> None:
+        """Note floating-point numbers block by block; which of them are not finite is the same or not."""
+        import numpy
+
+        if array.dtype.kind == "c":
+            array = array.reshape(-1).view(array.real.dtype)
+        if array.size and not numpy.isfinite(array.sum(dtype=numpy.float64)):
+            finite = numpy.isfinite(array)
+            places = numpy.sign(array[~finite]).astype(numpy.float32)
+            self.loose.update(numpy.packbits(finite).tobytes() + numpy.nan_to_num(places, nan=2.0).tobytes())
+            array = numpy.where(finite, array, array.dtype.type(0))
+        self.blocks.add(array, bytes_of_each or array.dtype.itemsize)
 
     def _torch_tensor(self, tensor: Any, depth: int) -> None:
         torch, numpy = sys.modules["torch"], sys.modules.get("numpy")
@@ -212,15 +241,21 @@ class _Reader:
             self._both("tensor", type(tensor).__name__, str(tuple(tensor.shape)), str(tensor.dtype))
             return
         found = tensor.detach()
-        if found.dtype in (torch.bfloat16, torch.float16):
-            found = found.float()
-        if found.numel() * found.element_size() > _WHOLE_BYTES and found.device.type != "cpu":
+        if found.numel() * found.element_size() > _BUS_BYTES and found.device.type != "cpu":
             found = found.reshape(-1)[:: max(1, found.numel() // 100_000)]  # not all of it across the bus
+            self.partly = "one in many of the numbers of its large tensors"
         self._both("tensor", str(tuple(tensor.shape)), str(tensor.dtype))
+        found = found.resolve_conj().resolve_neg().cpu()
+        if found.dtype is torch.bfloat16:
+            whole = found.contiguous().view(torch.int16).numpy()
+            self._bytes(whole, self.exact)
+            self._numbers(found.float().numpy(), 2)
+            return
         try:
-            self._array(found.resolve_conj().resolve_neg().cpu().numpy(), 0)
+            array = found.numpy()
         except (TypeError, RuntimeError):  # a type that numpy has not
             return
+        self._array(array, 0)
 
     def _table(self, table: Any, depth: int) -> None:
         pandas = sys.modules["pandas"]
@@ -234,11 +269,13 @@ class _Reader:
             if column.dtype.kind in "fiub":
                 self._array(column.to_numpy(), 0)
                 continue
-            few = column.iloc[:: max(1, len(column) // _ROWS_OF_TABLE)]
             try:
-                self._both(pandas.util.hash_pandas_object(few, index=False).to_numpy().tobytes().hex()[:1_000_000])
+                hashes = pandas.util.hash_pandas_object(column, index=False).to_numpy()
             except TypeError:  # cells that hold lists, say
-                self._both(str(few.dtype))
+                self._sequence(column.tolist(), 2)
+            else:
+                self._bytes(hashes, self.exact)
+                self._bytes(hashes, self.loose)
         index = table if isinstance(table, pandas.Index) else table.index
         if index.dtype.kind in "iub" and not isinstance(table, pandas.Index):
             self._array(index.to_numpy(), 0)
@@ -306,16 +343,9 @@ class _Reader:
         self.exact.update(found)
         self.loose.update(found)
 
-    def _sample(self, values: Iterable[float]) -> None:
-        few = list(map(float, values))[: self._room]
-        self._room -= len(few)
-        self.samples += few
-
 
 def _stretches(array: Any) -> list[Any]:
-    """Return all of a small array, and of a large one stretches from its whole length."""
-    if array.nbytes <= _WHOLE_BYTES:
-        return [array]
+    """Return stretches from the whole length of an array."""
     if not array.flags.c_contiguous:
         step = max(1, array.shape[0] * _STRETCH_BYTES * _STRETCHES // array.nbytes)
         return [array[:: max(1, array.shape[0] // step)]] if array.ndim else [array]
@@ -323,6 +353,38 @@ def _stretches(array: Any) -> list[Any]:
     length = max(1, _STRETCH_BYTES // array.itemsize)
     starts = [int(place * (flat.size - length) / (_STRETCHES - 1)) for place in range(_STRETCHES)]
     return [flat[start : start + length] for start in starts]
+
+
+def _joined(value: Any) -> Any:
+    """Return many small arrays of one type as one; None if that is not what a sequence holds."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or set(map(type, value)) != {numpy.ndarray} or len({one.dtype for one in value}) > 1:
+        return None
+    dtype = value[0].dtype
+    if (
+        dtype.hasobject
+        or dtype.names is not None
+        or sum(one.nbytes for one in value) > min(_JOINED * len(value), _BUS_BYTES)
+    ):
+        return None
+    return numpy.concatenate([one.reshape(-1) for one in value])
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a list holds nothing but whole numbers and texts, or lists of such."""
+    kinds = set(map(type, value))
+    return kinds <= _WHOLE or (kinds <= {list, tuple} and all(set(map(type, one)) <= _WHOLE for one in value))
+
+
+def _plain_text(value: Any) -> bytes:
+    def moved(row: Any) -> list[Any]:
+        return [_without_place(one) if type(one) is str else one for one in row]
+
+    nested = isinstance(value[0], list | tuple)
+    if not nested:
+        return repr(moved(value)).encode("utf-8", "surrogatepass")
+    rows = [moved(one) if any(type(each) is str for each in one) else list(one) for one in value]
+    return repr((rows, sorted({type(one).__name__ for one in value}))).encode("utf-8", "surrogatepass")
 
 
 def _holds_attributes(value: Any) -> bool:

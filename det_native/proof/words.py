@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import Any
 
@@ -17,7 +18,7 @@ def describe(value: Any) -> str:
     if shape is not None and hasattr(value, "columns"):
         return f"table of {shape[0]:,} rows and {shape[1]} columns{_mean_of_table(value)}"
     if isinstance(value, list | tuple | set | frozenset | dict):
-        inner = [describe(one) for one in (value.values() if isinstance(value, dict) else value)][:3]
+        inner = [describe(one) for one in itertools.islice(value.values() if isinstance(value, dict) else value, 3)]
         return f"{type(value).__name__} of {len(value):,}" + (f": {'; '.join(inner)}" if inner else "")
     data = getattr(value, "dataset", value)
     size = _size(data)

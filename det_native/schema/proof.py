@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+#: Of how inputs are read; what another version has noted would look like other inputs.
+VERSION = 2
 
 
 class InputFact(BaseModel):
@@ -22,10 +25,10 @@ class InputFact(BaseModel):
         Fingerprint of all content.
     loose : str
         Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
-    samples : tuple of float
-        Some of those numbers, always from the same places, and the least and the greatest of each part.
-    means : tuple of float
-        Of each part of those numbers, that of all of them.
+    blocks : str
+        What is known of those numbers, block by block, so that last digits are told from other data.
+    partly : str
+        What of it was read, where that is not all; empty if it is.
     untold : str
         Why it cannot be compared, a sentence; empty if it can.
     """
@@ -37,9 +40,15 @@ class InputFact(BaseModel):
     text: str
     exact: str
     loose: str
-    samples: tuple[float, ...] = ()
-    means: tuple[float, ...] = ()
+    blocks: str = ""
+    partly: str = ""
     untold: str = ""
+
+
+def _is_older(content: dict[str, Any]) -> bool:
+    facts = content.get("facts") or ()
+    made_here = "version" not in content and all(isinstance(fact, InputFact) for fact in facts)
+    return not made_here and content.get("version", 1) != VERSION
 
 
 class CallProof(BaseModel):
@@ -50,12 +59,25 @@ class CallProof(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    version: int = VERSION
     facts: tuple[InputFact, ...] = ()
     hparams: dict[str, Any] = Field(default_factory=dict)
     seed: int
     untold: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, content: Any) -> Any:
+        if isinstance(content, dict) and _is_older(content):
+            kept = {name: content[name] for name in ("hparams", "seed") if name in content}
+            return {**kept, "untold": "The inputs are not compared: another version of det_native has noted them."}
+        return content
+
     @property
     def sentences(self) -> list[str]:
         """What cannot be compared, and why."""
-        return [one for one in (self.untold, *(fact.untold for fact in self.facts)) if one]
+        partly = [
+            f"Of {fact.part}, only {fact.partly} are compared with what reaches the training." if fact.partly else ""
+            for fact in self.facts
+        ]
+        return [one for one in (self.untold, *(fact.untold for fact in self.facts), *partly) if one]

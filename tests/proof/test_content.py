@@ -226,3 +226,77 @@ def test_no_failure_while_comparing_keeps_a_training_from_beginning(caplog: pyte
     check = InputCheck(_proof({"x": 1}), Program(kind="cells", framework="torch"), "error", str)
     check.compare(_Call())
     assert "is not compared with the notebook's: AttributeError" in caplog.text
+
+
+_RANDOM = np.random.default_rng(0)
+_ROWS = _RANDOM.random((2_000, 64), dtype="float32")
+_LAYERS = [_RANDOM.random((256, 256), dtype="float32") for _ in range(12)]
+
+
+def _with(array: Any, where: Any, value: Any) -> Any:
+    other = array.copy()
+    other[where] = value
+    return other
+
+
+OTHER_DATA = [
+    pytest.param(_ROWS, _with(_ROWS, slice(300, 302), 100.0), id="two rows far off"),
+    pytest.param(_ROWS, _with(_ROWS, 77, _ROWS[78]), id="a row that is another row"),
+    pytest.param(_ROWS[:, 0], _with(_ROWS[:, 0], [0, 1999], _ROWS[[1999, 0], 0]), id="two numbers that changed places"),
+    pytest.param(_ROWS[:, 0], _with(_ROWS[:, 0], slice(7, None, 50), -1.0), id="some targets that are missing"),
+    pytest.param(_LAYERS, [*_LAYERS[:-1], _LAYERS[-1] * 0], id="the last of many layers"),
+    pytest.param([np.ones(3)] * 6_000, [np.ones(3)] * 5_100 + [np.zeros(3)] * 900, id="the end of a long list"),
+    pytest.param([0.5] * 3_000, [0.5] * 2_999 + [0.6], id="the last of a list of floats"),
+    pytest.param(np.arange(2000.0, 2024), np.arange(2001.0, 2025), id="numbers with a large offset"),
+    pytest.param({"lr": 0.1, "seed": [1.0]}, {"lr": 0.1001, "seed": [1.0]}, id="a setting"),
+    pytest.param(np.c_[_ROWS[:, 0] * 1e6, _ROWS[:, 1] > 0.5], np.c_[_ROWS[:, 0] * 1e6, _ROWS[:, 1] > 0.4], id="flags"),
+    pytest.param(_with(_ROWS, (3, 4), np.nan), _with(_ROWS, ([3, 5], [4, 5]), np.nan), id="one more that is missing"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER_DATA)
+def test_other_data_are_no_rounding(one: Any, other: Any) -> None:
+    [found] = differences(_proof({"x": one}), {"x": other})
+    assert not found.rounding
+
+
+_OFFSET = _ROWS * 3 + 50
+LAST_DIGITS = [
+    pytest.param(_ROWS, _ROWS * (1 + 3e-4 * _RANDOM.normal(size=_ROWS.shape)).astype("float32"), id="short products"),
+    pytest.param(
+        (_OFFSET - _OFFSET.mean(0)) / _OFFSET.std(0),
+        ((_OFFSET - _OFFSET.mean(0, dtype=float)) / _OFFSET.std(0, dtype=float)).astype("float32"),
+        id="means added up in another order",
+    ),
+    pytest.param(_with(_ROWS * 1.0, (3, 4), np.inf), _with(_ROWS * (1 + 1e-6), (3, 4), np.inf), id="some not finite"),
+    pytest.param([0.1, [2.5]], [0.1 + 1e-12, [2.5]], id="single numbers"),
+    pytest.param(_LAYERS, [layer * np.float32(1 + 1e-6) for layer in _LAYERS], id="weights"),
+    pytest.param(torch.tensor(_ROWS).half(), torch.tensor(_ROWS * 1.0005).half(), id="half precision"),
+    pytest.param(np.c_[_ROWS, _ROWS[:, :1] * 0], np.c_[_ROWS * 1.000001, _ROWS[:, :1] * 0 + 1e-17], id="nothing"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), LAST_DIGITS)
+def test_last_digits_are_rounding(one: Any, other: Any) -> None:
+    [found] = differences(_proof({"x": one}), {"x": other})
+    assert found.rounding
+    [found] = differences(_proof({"x": other}), {"x": one})
+    assert found.rounding
+
+
+def test_what_is_known_of_an_input_is_bounded_and_what_is_left_out_is_said() -> None:
+    [fact] = facts_of({"x": [np.ones((9, 9)), *_LAYERS, *(torch.ones(3) for _ in range(5_000))]})
+    assert len(fact.blocks) < 100_000
+    assert not fact.partly
+    long = {number: [number] for number in range(30_000)}
+    assert _proof({"x": long}).sentences == [
+        "Of x, only its first 50,000 parts are compared with what reaches the training."
+    ]
+
+
+def test_what_an_older_version_has_noted_is_not_compared() -> None:
+    older = {"facts": [{"part": "x", "text": "", "exact": "", "loose": "", "samples": [1.0], "means": []}], "seed": 3}
+    proof = CallProof.model_validate(older)
+    assert (proof.facts, proof.seed) == ((), 3)
+    assert "another version" in proof.untold
+    assert CallProof.model_validate_json(_proof({"x": 1}).model_dump_json()).facts

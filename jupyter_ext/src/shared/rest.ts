@@ -942,6 +942,8 @@ export interface components {
     /**
      * CallProof
      * @description The inputs of a training call in the notebook, which had these hyperparameters and this trial's seed.
+     *
+     *     `untold` says why nothing is known of them, empty if something is.
      */
     CallProof: {
       /**
@@ -955,6 +957,16 @@ export interface components {
       };
       /** Seed */
       seed: number;
+      /**
+       * Untold
+       * @default
+       */
+      untold: string;
+      /**
+       * Version
+       * @default 2
+       */
+      version: number;
     };
     /**
      * CallSite
@@ -1529,21 +1541,23 @@ export interface components {
      *         Fingerprint of all content.
      *     loose : str
      *         Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
-     *     samples : tuple of float
-     *         Some of those numbers, always from the same places, and the least and the greatest of each part.
-     *     means : tuple of float
-     *         Of each part of those numbers, that of all of them.
+     *     blocks : str
+     *         What is known of those numbers, block by block, so that last digits are told from other data.
+     *     partly : str
+     *         What of it was read, where that is not all; empty if it is.
+     *     untold : str
+     *         Why it cannot be compared, a sentence; empty if it can.
      */
     InputFact: {
+      /**
+       * Blocks
+       * @default
+       */
+      blocks: string;
       /** Exact */
       exact: string;
       /** Loose */
       loose: string;
-      /**
-       * Means
-       * @default []
-       */
-      means: number[];
       /**
        * Name
        * @default
@@ -1552,12 +1566,17 @@ export interface components {
       /** Part */
       part: string;
       /**
-       * Samples
-       * @default []
+       * Partly
+       * @default
        */
-      samples: number[];
+      partly: string;
       /** Text */
       text: string;
+      /**
+       * Untold
+       * @default
+       */
+      untold: string;
     };
     /**
      * Interpreter
