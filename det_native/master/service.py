@@ -326,6 +326,9 @@ class Service:
             ended = experiments.uncollected(connection)
         self._runs.adopt_all()
         over = self._experiments.take_up_all({run.trial_id for run in self._runs.active.values()})
+        for experiment_id in {run.experiment_id for run in self._runs.active.values()}:
+            if self._experiments.is_failing(experiment_id):
+                self._runs.kill_experiment(experiment_id)
         for experiment_id in {*ended, *over}:
             self._collect(experiment_id)
         self._scheduling.take_up()
@@ -381,6 +384,9 @@ class Service:
         return experiment
 
     def _trial_over(self, experiment_id: int, trial_id: int) -> None:
+        live = {run.trial_id for run in self._runs.active.values()}
+        if self._experiments.fail_by_proof(experiment_id, trial_id, live):
+            self._runs.kill_experiment(experiment_id)
         if self._experiments.trial_over(experiment_id, trial_id):
             self._collect(experiment_id)
         self._unscheduled = True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +19,7 @@ from det_native.schema.hyperparameters import (
     leaves,
     parse_space,
 )
-from det_native.schema.sampling import nested_values, trial_seeds
+from det_native.schema.sampling import nested_values, sample_hyperparameters, trial_seeds
 from det_native.schema.searcher import OptunaSearcher
 from det_native.search.base import (
     Action,
@@ -36,7 +38,8 @@ class AskTellSearcher:
     """Asks Optuna for each trial, and tells it what has become of it; satisfies ``Searcher``.
 
     The state is what it was told, in its order: told again to a new sampler and pruner of the same seed, it gives the
-    same trials, of which the same are stopped.
+    same trials, of which the same are stopped. The first trial has what the notebook has seen: a sample drawn from the
+    trial's seed, as in the other searches.
 
     Parameters
     ----------
@@ -67,7 +70,8 @@ class AskTellSearcher:
         snapshot: Mapping[str, Any] | None = None,
     ) -> None:
         check_installed(searcher.sampler)
-        self._leaves = dict(in_order(leaves(parse_space(space))))
+        self._space = parse_space(space)
+        self._leaves = dict(in_order(leaves(self._space)))
         self._searcher = searcher
         self._seeds = tuple(itertools.islice(trial_seeds(seed), searcher.max_trials))
         self._study = make_study(searcher, seed)
@@ -185,14 +189,46 @@ class AskTellSearcher:
         return [self._ask_one(request) for request in range(len(self._asked), until)]
 
     def _ask_one(self, request: int) -> CreateTrial:
+        if request == 0:
+            return self._ask_first()
         trial = self._study.ask()
         self._asked.append(trial)
         values: dict[tuple[str, ...], Any] = {}
         for path, leaf in self._leaves.items():
             if is_active(leaf, values):
                 values[path] = _suggested(trial, ".".join(path), leaf)
+        return CreateTrial(request, self._nested(values), self._seeds[request])
+
+    def _ask_first(self) -> CreateTrial:
+        sample = sample_hyperparameters(self._space, self._seeds[0])
+        values: dict[tuple[str, ...], Any] = {}
+        for path, leaf in self._leaves.items():
+            if is_active(leaf, values):
+                values[path] = functools.reduce(lambda group, name: group[name], path, sample)
+        searched = ((path, leaf) for path, leaf in self._leaves.items() if not isinstance(leaf, ConstHyperparameter))
+        drawn = {".".join(path): _drawn_for(leaf, values[path]) for path, leaf in searched if path in values}
+        self._study.enqueue_trial(drawn)
+        trial = self._study.ask()
+        self._asked.append(trial)
+        for path in values:
+            _suggested(trial, ".".join(path), self._leaves[path])
+        return CreateTrial(0, sample, self._seeds[0])
+
+    @staticmethod
+    def _nested(values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
         ordered = ((path, values[path]) for path in sorted(values))
-        return CreateTrial(request, nested_values(ordered), self._seeds[request])
+        return nested_values(ordered)
+
+
+def _drawn_for(leaf: Leaf, value: Any) -> Any:
+    """Return what a sampler draws to give this value."""
+    match leaf:
+        case LogHyperparameter():
+            return min(max(math.log(value, leaf.base), leaf.minval), leaf.maxval)
+        case CategoricalHyperparameter():
+            return next(place for place, one in enumerate(leaf.vals) if type(one) is type(value) and one == value)
+        case _:
+            return value
 
 
 def _usable(metric: float | None) -> bool:

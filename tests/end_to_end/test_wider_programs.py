@@ -10,7 +10,7 @@ import pytest
 from faults import Cluster, Kernel, ended, running_kernel
 
 from det_native.client.handles import Experiment
-from det_native.schema.states import ExperimentState
+from det_native.schema.states import ExperimentState, TrialState
 
 pytestmark = pytest.mark.slow
 
@@ -133,3 +133,42 @@ def test_the_other_trials_take_it_too(kernel: Kernel, cluster: Cluster) -> None:
     ended(experiment, ExperimentState.COMPLETED)
     assert [values[-1] for values in _values(experiment)] == ["value 1000.0"] * 3
     assert all(trial.detail().restarts == 0 for trial in experiment.trials)
+
+
+SEARCHES = {
+    "grid": '{"name": "grid", "max_concurrent_trials": 2}',
+    "random": '{"name": "random", "max_trials": 4, "max_concurrent_trials": 2}',
+    "optuna": '{"name": "optuna", "max_trials": 4, "max_concurrent_trials": 2}',
+    "adaptive_asha": '{"name": "adaptive_asha", "max_trials": 4, "max_concurrent_trials": 2}',
+}
+RATES = '{"hyperparameters": {"rate": {"type": "double", "minval": 1, "maxval": 2, "count": 4}}, "max_restarts": 0}'
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_ends_with_the_first_trial_that_is_given_something_else(
+    kernel: Kernel, cluster: Cluster, name: str
+) -> None:
+    if name == "optuna":
+        pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    of_the_process = BEHIND.format(value="os.getpid()")
+    experiment = _submit(kernel, cluster, of_the_process, searcher=SEARCHES[name], settings=RATES)
+    first = ended(experiment, ExperimentState.ERROR)
+    error = experiment.detail().error
+    assert error is not None
+    assert (error.type, error) == ("InputDiffersError", first.error)
+    others = [trial.detail() for trial in experiment.trials[1:]]
+    assert {trial.state for trial in others} == {TrialState.CANCELED}
+    assert max(trial.batches for trial in others) <= 1  # the one that it does when it is told to end
+
+
+@pytest.mark.parametrize("name", ["grid", "optuna"])
+def test_the_first_trial_has_the_hyperparameters_of_the_notebook(kernel: Kernel, cluster: Cluster, name: str) -> None:
+    if name == "optuna":
+        pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    kernel.run(f"searcher, settings, died = {SEARCHES[name]}, {RATES}, ''")
+    for cell in (DATA, MODEL, CONTEXT, 'x = x * context.get_hparam("rate")', LOOP):
+        kernel.run(cell)
+    experiment = cluster.attach(kernel.value("context.experiment.id"))
+    first = ended(experiment, ExperimentState.COMPLETED)
+    assert first.hparams["rate"] == kernel.value('context.get_hparam("rate")')
+    assert first.warning is None

@@ -11,6 +11,7 @@ from det_native.errors import ConfigurationError, MissingDependencyError
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.helpers import Categorical, Double, Integer, Log
 from det_native.schema.loading import load_config
+from det_native.schema.sampling import first_hyperparameters, trial_seeds
 from det_native.schema.searcher import OptunaSearcher
 from det_native.search import (
     CreateTrial,
@@ -260,3 +261,11 @@ def test_several_metrics_are_weighed_against_each_other(sampler: str) -> None:
     found = run(restarts=False)
     assert len(found) == 30
     assert run(restarts=True) == found
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_the_first_trial_has_what_the_notebook_saw(sampler: str) -> None:
+    config = configuration(sampler=sampler)
+    first = run(config, restarts=False)[0][0]
+    seed = next(trial_seeds(7))
+    assert first == {"seed": seed, **first_hyperparameters(config.hyperparameters, "optuna", seed)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -18,7 +18,9 @@ LARGEST = 2**53 - 1
 
 ExperimentId = Annotated[int, Path(ge=1, le=LARGEST, description="Id of an experiment.")]
 TrialId = Annotated[int, Path(ge=1, le=LARGEST, description="Id of a trial.")]
-Hash = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="SHA-256 in lower-case hexadecimal digits.")]
+_SHA256 = r"^[0-9a-f]{64}$"
+Hash = Annotated[str, Path(pattern=_SHA256, description="SHA-256 in lower-case hexadecimal digits.")]
+BundleHash = Annotated[str, Query(pattern=_SHA256, description="Id of a bundle.")]
 Uuid = Annotated[str, Path(pattern=r"^[0-9A-Za-z-]{1,64}$", description="UUID of a checkpoint.")]
 RunId = Annotated[str, Path(pattern=r"^[0-9A-HJKMNP-TV-Z]{26}$", description="Id of a run.")]
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 
-from det_native.errors import ArgumentError, RequestError
+from det_native.errors import ArgumentError, InputDiffersError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import stage_of, target_batches
 from det_native.master.flow.searchers import Searchers
@@ -72,7 +72,7 @@ class Experiments:
         """Begin an experiment, or continue it; whether it is over."""
         with self._deciding(experiment_id) as transaction:
             experiment = experiments.get(transaction.connection, experiment_id)
-            if experiment.state in OPEN_STATES:
+            if experiment.state in OPEN_STATES and not self._fail_by_proof(transaction, experiment, live):
                 self._tell(transaction, experiment, Started())
                 for request, trial in trials.by_request(transaction.connection, experiment_id).items():
                     if trial.state.terminal:
@@ -82,6 +82,20 @@ class Experiments:
             elif not experiment.state.terminal:
                 self._cancel_waiting(transaction, experiment_id, live)
             return self._end_if_over(transaction, experiment_id)
+
+    def fail_by_proof(self, experiment_id: int, trial_id: int, live: Set[int]) -> bool:
+        """End an experiment if this trial was given other inputs than the notebook; whether it ends by that.
+
+        Only one trial can tell, and the others run the same program. Those without a live run are canceled at once.
+        """
+        with self._deciding(experiment_id) as transaction:
+            experiment = experiments.get(transaction.connection, experiment_id)
+            return experiment.state in OPEN_STATES and self._fail_by_proof(transaction, experiment, live - {trial_id})
+
+    def is_failing(self, experiment_id: int) -> bool:
+        """Whether an experiment ends in an error, and waits for the workers that are left."""
+        with self._context.database.read() as connection:
+            return experiments.get(connection, experiment_id).state is ExperimentState.STOPPING_ERROR
 
     def trial_over(self, experiment_id: int, trial_id: int) -> bool:
         """Tell the searcher that a trial has reached its end; whether the experiment is over with it."""
@@ -252,6 +266,22 @@ class Experiments:
             tell_experiment(transaction, experiment_id)
         return experiments.get(transaction.connection, experiment_id), over
 
+    def _fail_by_proof(self, transaction: Transaction, experiment: rest.Experiment, live: Set[int]) -> bool:
+        found = trials.of_experiment(transaction.connection, experiment.id)
+        differing = next((trial for trial in found if _differs(trial)), None)
+        if differing is None:
+            return False
+        experiments.set_state(transaction, experiment.id, ExperimentState.STOPPING_ERROR)
+        text = (
+            f"The experiment ends: trial {differing.id} was given something else than the notebook, with this program."
+        )
+        for trial in found:
+            if not trial.state.terminal:
+                logs.add(transaction, trial.id, "", "system", [text])
+        self._cancel_waiting(transaction, experiment.id, live)
+        tell_experiment(transaction, experiment.id)
+        return True
+
     def _cancel_waiting(self, transaction: Transaction, experiment_id: int, live: Set[int]) -> None:
         for trial in trials.of_experiment(transaction.connection, experiment_id):
             if not trial.state.terminal and trial.id not in live:
@@ -363,7 +393,8 @@ class Experiments:
         found = trials.of_experiment(connection, experiment_id)
         if not all(trial.state.terminal for trial in found):
             return False
-        errors = [trial.error for trial in found if trial.state is TrialState.ERROR]
+        # What the program was given is the cause of all else.
+        errors = [trial.error for trial in sorted(found, key=_differs) if trial.state is TrialState.ERROR]
         error = errors[-1] if ends[state] is ExperimentState.ERROR and errors else None
         experiments.set_state(transaction, experiment_id, ends[state], error)
         if ends[state] is not ExperimentState.COMPLETED:
@@ -376,6 +407,12 @@ class Experiments:
         self._time_left.pop(experiment_id, None)
         self._watches.pop(experiment_id, None)
         return True
+
+
+def _differs(trial: rest.Trial) -> bool:
+    """Whether a trial has ended since its inputs were not the notebook's."""
+    error = trial.error
+    return trial.state is TrialState.ERROR and error is not None and error.type == InputDiffersError.__name__
 
 
 def _share_done(experiment: rest.Experiment, found: Sequence[rest.Trial]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from det_native.errors import NotFoundError
+from det_native.errors import InputDiffersError, NotFoundError
 from det_native.master.store import bundles, experiments, runs, trials
 from det_native.schema.states import RunState, TrialState
 
@@ -29,6 +29,8 @@ def is_pending(connection: Connection, run_id: str, bundle_id: str) -> bool:
     for trial in trials.of_experiment(connection, run.experiment_id):
         if proof is None or trial.seed != proof.seed or trial.id == run.trial_id:
             continue
+        if trial.state is TrialState.ERROR and trial.error is not None:
+            return trial.error.type == InputDiffersError.__name__  # this run will be ended
         current = runs.get(connection, trial.run_id) if trial.run_id is not None else None
         comparing = current is not None and current.resume is None and current.state is RunState.STARTING
         return comparing and trial.state is TrialState.RUNNING

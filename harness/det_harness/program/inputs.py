@@ -153,13 +153,13 @@ class ComparedElsewhere:
 
 
 def waits_for_proof(job: TrialJob) -> bool:
-    """Whether another trial of the experiment compares what the training is given, and may have to change the program.
+    """Whether another trial of the experiment compares what the training is given, and may change or end them all.
 
     That trial has the notebook's seed; one that continues has waited when it began.
     """
     bundle = job.bundle
     first = job.resume is None and job.warm_start is None and (job.gang is None or job.gang.rank == 0)
-    compared = bundle.proof is not None and bundle.wider is not None and job.config.get("proof", "error") == "error"
+    compared = bundle.proof is not None and job.config.get("proof", "error") == "error"
     return first and compared and not has_notebooks_seed(job) and job.master_url is not None
 
 

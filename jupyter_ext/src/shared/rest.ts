@@ -5615,13 +5615,14 @@ export interface operations {
   };
   get_proof: {
     parameters: {
-      query?: never;
+      query: {
+        /** @description Id of a bundle. */
+        bundle_id: string;
+      };
       header?: never;
       path: {
         /** @description Id of a run. */
         run_id: string;
-        /** @description SHA-256 in lower-case hexadecimal digits. */
-        bundle_id: string;
       };
       cookie?: never;
     };

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_native.master.api.answers import Hash, RunId, TheService, refusals, reply
+from det_native.master.api.answers import BundleHash, RunId, TheService, refusals, reply
 from det_native.master.store import proofs, reports
 from det_native.schema.rest import BestMetric, ProofState, ReportBatch, ReportsAccepted
 
@@ -26,7 +26,7 @@ def get_best(run_id: RunId, service: TheService) -> Response:
 
 
 @router.get("/{run_id}/proof", response_model=ProofState, responses=refusals(404, 409))
-def get_proof(run_id: RunId, bundle_id: Hash, service: TheService) -> Response:
+def get_proof(run_id: RunId, bundle_id: BundleHash, service: TheService) -> Response:
     """Return whether a run of this bundle has to wait with its training for what the first trial finds."""
     with service.database.read() as connection:
         return reply(ProofState(pending=proofs.is_pending(connection, run_id, bundle_id)))
