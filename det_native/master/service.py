@@ -34,7 +34,7 @@ from det_native.master.launch.base import Exit, Launcher
 from det_native.master.launch.packages import WorkerPackages
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
-from det_native.master.store import bundles, events, experiments, reports
+from det_native.master.store import bundles, events, experiments, reports, system
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
@@ -303,10 +303,17 @@ class Service:
         return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
 
     def _accept(self, run_id: str, batch: rest.ReportBatch) -> reports.Accepted:
-        """Store reports; on a full disk only those that decide something, in the room that is kept for that."""
-        small = not any(isinstance(report, rest.MetricsReport | rest.SystemReport) for report in batch.reports)
-        if not small and not self._reserve.held and (free_bytes(self.places.home) or 0) < SIZE:
-            raise RequestError(507, "The disk of the master is full: metrics wait with the worker until there is room.")
+        """Store reports; on a full disk only those that decide something, in the room that is kept for that.
+
+        Metrics wait with their worker then. What its processes use is lost: nothing that decides may wait behind it.
+        """
+        small = not any(isinstance(report, rest.MetricsReport) for report in batch.reports)
+        if not self._reserve.held and (free_bytes(self.places.home) or 0) < SIZE:
+            batch = system.without_samples(batch)
+            if not small:
+                raise RequestError(
+                    507, "The disk of the master is full: metrics wait with the worker until there is room."
+                )
         try:
             with self.database.write() as transaction:
                 return reports.accept(transaction, run_id, batch)
@@ -314,7 +321,7 @@ class Service:
             if not small or not is_disk_full(error) or not self._reserve.give_up():
                 raise
         with self.database.write() as transaction:
-            return reports.accept(transaction, run_id, batch)
+            return reports.accept(transaction, run_id, system.without_samples(batch))
 
     # What the thread does.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from det_harness.system import sampler
 from det_harness.system.gang import measured
 from det_harness.system.meter import Meter
 from det_harness.system.sampler import sampled
@@ -146,6 +147,24 @@ def test_an_error_ends_the_measuring_and_not_the_training(caplog: pytest.LogCapt
     with sampled(PROFILING, list, fail):
         pass
     assert "no longer measured: OSError: no room" in caplog.text
+
+
+def test_a_driver_that_hangs_keeps_no_training_from_its_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sampler, "_CLOSE_SECONDS", 0.05)
+    hangs, taken = threading.Event(), Taken()
+
+    def devices() -> list[str]:
+        hangs.wait(PATIENCE)
+        return []
+
+    with sampled(PROFILING, devices, taken):
+        (thread,) = (one for one in threading.enumerate() if one.name == "det-system")
+    assert "is left out" in caplog.text
+    hangs.set()
+    thread.join(PATIENCE)
+    assert taken.samples == []
 
 
 def test_the_first_process_reports_for_all(tmp_path: Path) -> None:

@@ -159,3 +159,25 @@ def test_a_trial_that_only_uses_its_machine_hangs_all_the_same(master: Master) -
         worker.seq += 1
     assert answer.status_code == 409
     assert master.until_state(number, "ERROR")["error"]["type"] == "TrialHung"
+
+
+@pytest.mark.slow
+def test_on_a_full_disk_samples_are_lost_and_nothing_waits_behind_them(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = master.create()["id"]
+    (job,) = master.world.wait_for_jobs(1)
+    worker = Worker(master, job)
+    worker.start()
+    worker.train(1, 100)
+    worker.validate(100, loss=0.5)
+    worker.send(report((1, 0, 10.0)))
+    for module in ("service", "reserve"):
+        monkeypatch.setattr(f"det_native.master.{module}.free_bytes", lambda path: 0)
+    master.service._reserve.held = False
+    refused = worker.post({"seq": worker.seq + 1, "type": "metrics", "kind": "training", "batches": [], "metrics": {}})
+    assert refused.status_code == 507
+    worker.send(report((2, 0, 20.0)))
+    worker.exit(batch=100)
+    master.until_state(number, "COMPLETED")
+    assert [each["time"] for each in master.get(f"/trials/{job.trial_id}/system")] == [NOW + 1]

@@ -24,6 +24,7 @@ from det_native.master.flow.decide import (
     decide,
 )
 from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
+from det_native.master.flow.left_samples import store_left_samples
 from det_native.master.flow.output import OutputStore
 from det_native.master.flow.resume import find_resume
 from det_native.master.flow.room import RoomWaits
@@ -33,7 +34,7 @@ from det_native.master.flow.warm_start import source_of
 from det_native.master.flow.watching import Watches
 from det_native.master.flow.widening import drop_outdated, take_wider_program
 from det_native.master.launch.base import Exit
-from det_native.master.store import bundles, checkpoints, experiments, logs, reports, system, trials
+from det_native.master.store import bundles, checkpoints, experiments, logs, reports, trials
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.runs import Run
@@ -41,7 +42,6 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.states import TrialState
-from det_native.schema.system_samples import left_samples
 from det_native.schema.watchdog import Watchdog
 from det_native.storage.backups import DamagedDatabaseError
 from det_native.storage.room import free_bytes, lacks_room
@@ -240,7 +240,7 @@ class Runs:
             return None
         self._store_output(run)
         self._store_left_reports(run)
-        self._store_left_samples(run)
+        store_left_samples(self._context, run)
         decision = None
         try:
             with self._context.database.write() as transaction:
@@ -331,15 +331,6 @@ class Runs:
         if exit_report is not None:
             with database.write() as transaction:
                 reports.accept_exit(transaction, run.run_id, exit_report)
-
-    def _store_left_samples(self, run: Active) -> None:
-        """Take what processes beside the first have measured after it had reported for the last time."""
-        found = left_samples(self._context.places.run(run.run_id), run.ranks)
-        if found:
-            with self._context.database.write() as transaction:
-                known = run_store.get(transaction.connection, run.run_id)
-                if known is not None:
-                    system.add(transaction, run.trial_id, known.number, found)
 
     def _decide(self, transaction: Transaction, run: Active, exit: Exit, *, full: bool = False) -> Decision | None:
         """Return what becomes of the run's trial, None if that is decided already."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable
 
 from sqlalchemy import Connection, delete, func, select
@@ -12,8 +13,10 @@ from det_native.master.store.bulk import bulk_insert
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import dumps
 from det_native.master.store.tables import system_samples as table
-from det_native.schema.rest import SystemSample
+from det_native.schema.rest import ReportBatch, SystemReport, SystemSample
 from det_native.schema.system_samples import MOST_SAMPLES, Weighed, only_new, thin, thin_by_rank
+
+logger = logging.getLogger(__name__)
 
 
 def add(transaction: Transaction, trial_id: int, run: int, samples: Iterable[SystemSample]) -> int:
@@ -32,6 +35,19 @@ def add(transaction: Transaction, trial_id: int, run: int, samples: Iterable[Sys
     for rank in {sample.rank for sample in fresh}:
         _thin(connection, trial_id, rank)
     return len(fresh)
+
+
+def without_samples(batch: ReportBatch) -> ReportBatch:
+    """Return reports with none of their samples, which a full disk has no room for; their numbers stay."""
+    lost = sum(len(report.samples) for report in batch.reports if isinstance(report, SystemReport))
+    if not lost:
+        return batch
+    logger.warning("The disk is full: %d samples of what a trial uses are not kept.", lost)
+    kept = [
+        report.model_copy(update={"samples": []}) if isinstance(report, SystemReport) else report
+        for report in batch.reports
+    ]
+    return batch.model_copy(update={"reports": kept})
 
 
 def read(

@@ -21,6 +21,8 @@ logger = logging.getLogger("det_harness")
 _FIRST_SECONDS = 1.0
 # The last one is left out if there was one just before.
 _LAST_SECONDS = 0.2
+# A driver that hangs is no reason for a training not to end.
+_CLOSE_SECONDS = 5.0
 
 Take = Callable[[list[SystemSample]], None]
 
@@ -80,13 +82,17 @@ class _Sampler:
         # So that times only rise, whatever is done to the machine's clock.
         self._offset = time.time() - time.monotonic()
         self._closed = threading.Event()
+        self._given_up = False
         self._thread = threading.Thread(target=self._run, name="det-system", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Take a last sample, and end."""
         self._closed.set()
-        self._thread.join()
+        self._thread.join(_CLOSE_SECONDS)
+        if self._thread.is_alive():
+            self._given_up = True
+            logger.warning("The last sample of what the trial uses is left out: it takes longer than a few seconds.")
 
     def _run(self) -> None:
         try:
@@ -118,5 +124,5 @@ class _Sampler:
         if metrics:
             moment = round(now.moment + self._offset, 3)
             samples = [*samples, SystemSample(time=moment, rank=self._rank, metrics=metrics)]
-        if samples:
+        if samples and not self._given_up:
             self._take(samples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -77,3 +78,61 @@ def test_a_gpu_by_its_uuid_and_one_that_is_not_there(environment: dict[str, str]
     code = "from det_native.schema.nvml import read_gpus; print(sorted(read_gpus(['GPU-fake', 'GPU-other', '0', '7'])))"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['0', 'GPU-fake']"
+
+
+TRAINING = """
+import json, time
+import torch
+import det_native as det
+from det_native.pytorch import DataLoader, PyTorchTrial
+
+class Line(PyTorchTrial):
+    def __init__(self, context):
+        self.context = context
+        self.model = context.wrap_model(torch.nn.Linear(1, 1))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
+
+    def build_training_data_loader(self):
+        x = torch.linspace(-1, 1, 16).reshape(-1, 1)
+        return DataLoader(torch.utils.data.TensorDataset(x, 2 * x), batch_size=4)
+
+    build_validation_data_loader = build_training_data_loader
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        loss = torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        return {"loss": loss}
+
+    def evaluate_batch(self, batch):
+        return {"error": torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])}
+
+if __name__ == "__main__":
+    config = {
+        "hyperparameters": {"global_batch_size": 4},
+        "searcher": {"name": "single", "metric": "error", "max_length": {"batches": 8}},
+    }
+    trial = det.experimental.create(Line, config).wait(show="none").trials[0]
+    print(json.dumps([trial.state, trial.metrics("system")]))
+"""
+
+
+@pytest.mark.slow
+def test_a_trial_tells_how_much_of_its_gpu_is_used(environment: dict[str, str], tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    script = tmp_path / "train.py"
+    script.write_text(TRAINING)
+    done = subprocess.run(
+        [sys.executable, script],
+        env=environment | {"FAKE_NVML_BUSY": "87"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    state, samples = json.loads(done.stdout.splitlines()[-1])
+    assert state == "COMPLETED"
+    assert samples
+    for sample in samples:
+        assert (sample["gpu0_percent"], sample["gpu0_memory_bytes"]) == (87.0, USED)
