@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -157,6 +158,16 @@ HyperparameterGroup.model_rebuild()
 
 class Space(dict[str, "Hyperparameter"]):
     """A hyperparameter space in its validated form; it is not changed any more."""
+
+    @cached_property
+    def all_leaves(self) -> list[tuple[tuple[str, ...], Leaf]]:
+        """What :func:`leaves` yields: a search draws from one space for each of its trials."""
+        return list(leaves(self))
+
+    @cached_property
+    def has_conditions(self) -> bool:
+        """Whether any hyperparameter exists only beside values of others."""
+        return any(leaf.when is not None for _, leaf in self.all_leaves)
 
 
 _SPACE: TypeAdapter[dict[str, Hyperparameter]] = TypeAdapter(dict[str, Hyperparameter])

@@ -18,6 +18,7 @@ from det_native.schema.hyperparameters import (
     IntHyperparameter,
     Leaf,
     LogHyperparameter,
+    Space,
     leaves,
     parse_space,
 )
@@ -46,9 +47,9 @@ def sample_hyperparameters(hyperparameters: Mapping[str, Any], seed: int) -> dic
         Groups of hyperparameters are dictionaries in it; those whose condition does not hold are not in it.
     """
     generator = _seeded(seed)
-    found = list(leaves(parse_space(hyperparameters)))
+    space = parse_space(hyperparameters)
     # A value is drawn for those too that do not exist then: so a condition changes no value of the others.
-    return _existing(found, {path: _draw(leaf, generator) for path, leaf in found})
+    return _existing(space, {path: _draw(leaf, generator) for path, leaf in space.all_leaves})
 
 
 def explore_hyperparameters(
@@ -77,12 +78,12 @@ def explore_hyperparameters(
         0 to 1.
     """
     generator = _seeded(seed)
-    found = list(leaves(parse_space(hyperparameters)))
+    space = parse_space(hyperparameters)
     explored = {
         path: _explored(leaf, _at(values, path), generator, resample_probability, perturb_factor)
-        for path, leaf in found
+        for path, leaf in space.all_leaves
     }
-    return _existing(found, explored)
+    return _existing(space, explored)
 
 
 def grid_points(hyperparameters: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -210,12 +211,12 @@ def _at(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     return found
 
 
-def _existing(found: list[tuple[tuple[str, ...], Leaf]], values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
+def _existing(space: Space, values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
     """Return the values of those whose conditions hold, nested."""
-    if all(leaf.when is None for _, leaf in found):
+    if not space.has_conditions:
         return nested_values(values.items())
-    kept = active_values(in_order(found), values)
-    return nested_values((path, kept[path]) for path, _ in found if path in kept)
+    kept = active_values(in_order(space.all_leaves), values)
+    return nested_values((path, kept[path]) for path, _ in space.all_leaves if path in kept)
 
 
 def _points(found: list[tuple[tuple[str, ...], Leaf]]) -> list[dict[tuple[str, ...], Any]]:
