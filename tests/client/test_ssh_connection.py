@@ -31,6 +31,21 @@ from det_native.schema.home import Home, read_runtime
 from det_native.schema.processes import wait_until_gone
 
 PATIENCE = 240.0
+# A machine that is reached through another one, with a key that only the agent has.
+BEHIND = """
+Host behind
+    HostName 127.0.0.1
+    ProxyJump hop
+Host hop
+    HostName localhost
+Host *
+    Port {port}
+    User {user}
+    IdentityAgent {agent}
+    IdentityFile {none}
+    UserKnownHostsFile {known}
+    GlobalKnownHostsFile /dev/null
+"""
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +153,33 @@ class TestConnected:
         assert [(each.ip, each.port) for each in listening] == [("127.0.0.1", link.port)]
         there = psutil.Process(machine.master.pid).net_connections()
         assert {each.laddr.ip for each in there if each.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
+
+    @pytest.mark.long
+    def test_the_users_agent_and_jump_hosts_are_used(self, machine: SshMachine) -> None:
+        agent = machine.folder / "agent"
+        started = subprocess.Popen(["ssh-agent", "-D", "-a", str(agent)], stdout=subprocess.DEVNULL)
+        config, known = machine.folder / "ssh_config", machine.folder / "known_hosts"
+        kept, hosts = config.read_text(), known.read_text()
+        try:
+            while not agent.exists():
+                assert started.poll() is None
+            added = ["ssh-add", "-q", str(machine.folder / "key")]
+            subprocess.run(added, env={**os.environ, "SSH_AUTH_SOCK": str(agent)}, check=True)
+            key = hosts.partition(" ")[2].strip()
+            known.write_text(f"{hosts}[localhost]:{machine.port} {key}\n")
+            config.write_text(
+                BEHIND.format(
+                    port=machine.port, user=machine.user.pw_name, agent=agent, known=known, none=machine.folder / "none"
+                )
+            )
+            before = (machine.folder / "sshd.log").read_text().count("Accepted publickey")
+            assert connect("ssh://behind").get("/master")["home"] == str(machine.home_there.path)
+            assert (machine.folder / "sshd.log").read_text().count("Accepted publickey") == before + 2
+        finally:
+            config.write_text(kept)
+            known.write_text(hosts)
+            started.terminate()
+            started.wait(timeout=PATIENCE)
 
     @pytest.mark.long
     def test_several_at_once_make_one_connection(self, machine: SshMachine) -> None:
