@@ -65,6 +65,17 @@ else:
 """
 
 
+# As in a notebook that somebody looks at.
+SHOWN = """
+import os
+from det_native.display import live
+os.environ["JPY_SESSION_NAME"] = "notebook.ipynb"
+live.show(experiment)
+del os.environ["JPY_SESSION_NAME"]
+[view] = [each._widget for each in live._views if each.has_widget]
+"""
+
+
 @pytest.fixture(scope="module")
 def shared_laptop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laptop]:
     """The laptop and the machine."""
@@ -153,6 +164,28 @@ def test_a_machine_that_is_away_for_a_while_is_waited_for(laptop: Laptop, kernel
     experiment = laptop.attach(number)
     assert experiment.state is ExperimentState.COMPLETED
     assert_complete_rows(experiment, BATCHES)
+
+
+@pytest.mark.long
+def test_the_live_view_says_since_when_and_goes_on(laptop: Laptop, kernel: Kernel, gate: Gate) -> None:
+    number = kernel.submit(create(stops="4", port=gate.port))
+    visitor = gate.next()
+    kernel.run(SHOWN)
+
+    def until(expression: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not kernel.value(expression):
+            assert time.monotonic() < deadline, kernel.value("view.lost")
+
+    until("view.experiment is not None and view.lost == ''")
+    with laptop.machine.away():
+        until(f"'Out of touch with {laptop.machine.address} since ' in view.lost")
+        visitor.go()
+    until("view.lost == '' and view.experiment['state'] == 'COMPLETED'")
+    assert kernel.value("view.trials[0]['batches']") == BATCHES
+    batches = kernel.value("next(curve['batch'] for curve in view.curves if curve['kind'] == 'training')")
+    assert batches == list(range(1, BATCHES + 1)), "no gap, no repeat"
+    assert_complete_rows(laptop.attach(number), BATCHES)
 
 
 @pytest.mark.long
