@@ -84,7 +84,8 @@ def collect_data(
         collector.look_for(text, label, line)
     for text, label, line in reads_elsewhere(sources):
         collector.note_read(text, label, line)
-    for text, label, line in paths_elsewhere(sources):
+    words = [(word, COMMAND_LINE, 0) for word in read_arguments(arguments) if word.startswith(("/", "~/"))]
+    for text, label, line in [*paths_elsewhere(sources), *words]:
         collector.note_outside(text, label, line)
     return collector.found
 
@@ -147,7 +148,8 @@ class _Collector:
         known = any(one.text == text for one in self.found.outside)
         if known or self.root in (path, *path.parents) or path in self.root.parents or not path.exists():
             return
-        where = f"{self.titles.get(label, label)}, line {line}"
+        title = self.titles.get(label, label)
+        where = f"{title}, line {line}" if line else title
         self.found.outside.append(OutsidePath(text, path, label, where))
 
     def add_folder(self, folder: str) -> None:

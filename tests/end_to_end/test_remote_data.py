@@ -258,6 +258,43 @@ except DetError as error:
 """
 
 
+SCRIPT = """
+import argparse
+import det_native as det
+from toy_framework.trial import ToyTrial
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--data")
+parser.add_argument("labels")
+given = parser.parse_args()
+
+class Reading(ToyTrial):
+    def train_batch(self, batch_idx):
+        print("data", open(given.data).read(), "labels", open(given.labels).read())
+        return super().train_batch(batch_idx)
+
+configuration = {
+    "hyperparameters": {"global_batch_size": 1},
+    "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 1}},
+    "scheduling_unit": 1,
+}
+if __name__ == "__main__":
+    print("NUMBER", det.experimental.create(Reading, configuration).id)
+"""
+
+
+def test_a_scripts_arguments_lead_to_the_store_too(laptop: Laptop, private: Path) -> None:
+    data, labels = private / "data.txt", private / "labels.txt"
+    data.write_text("eight")
+    labels.write_text("nine")
+    assert det(laptop, "data", "put", str(private), "--name", "both").returncode == 0
+    (laptop.folder / "train.py").write_text(SCRIPT)
+    text = laptop.command("train.py", f"--data={data}", str(labels))
+    experiment = laptop.attach(int(text.split("NUMBER")[1].split()[0]))
+    ended(experiment, ExperimentState.COMPLETED)
+    assert "data eight labels nine" in "\n".join(str(line) for line in experiment.trials[0].logs())
+
+
 def test_a_full_disk_there_is_told_with_its_place(laptop: Laptop) -> None:
     machine = laptop.machine
     (laptop.folder / "large.bin").write_bytes(os.urandom(30_000_000))

@@ -32,6 +32,13 @@ class PlacedPaths:
         self._places = {text: str(path) for text, path in found.items() if path.exists()}
         self._names = constant_names([ast.parse(cell.source) for cell in bundle.program.cells] if self._places else [])
 
+    def word(self, word: str) -> str:
+        """Return a word of the command line, which may be a path or an option with one: ``--data=/data/a.csv``."""
+        name, equals, value = word.partition("=")
+        if word.startswith("-") and equals:
+            return f"{name}={self._places.get(value, value)}"
+        return self._places.get(word, word)
+
     def put_into(self, cell: ast.Module) -> None:
         """Change the paths of a cell."""
         if self._places:

@@ -222,7 +222,7 @@ class ProgramRunner:
     def _run_script(self, stack: ExitStack) -> None:
         path = self._directory / self._program.command[0]
         stack.enter_context(_sys_path(str(path.parent)))
-        stack.enter_context(_arguments(list(self._program.command)))
+        stack.enter_context(_arguments([self._places.word(word) for word in self._program.command]))
         self.module.__file__ = str(path)
         for entry in self._bundle.values:
             self._bind(entry)
