@@ -27,7 +27,7 @@ def slot() -> None:
 @AS_JSON
 @click.pass_context
 def list_slots(context: click.Context, *, as_json: bool) -> None:
-    """Show each slot, and the trial that holds it."""
+    """Show each slot, and the trial that holds it; then the trials that run without a slot."""
     from det_native.client.connect import connect
     from det_native.client.http_source import HttpSource
     from det_native.client.tables import table
@@ -49,11 +49,24 @@ def list_slots(context: click.Context, *, as_json: bool) -> None:
         }
         for one in slots
     ]
+    beside = [row for row in _rows(source) if row["slots"] == 0 and row["running"]]
+    rows += [
+        {
+            "id": None,
+            "device": "cpu",
+            "name": "",
+            "memory": None,
+            "trial": row["trial"],
+            "experiment": row["experiment"],
+        }
+        for row in beside
+    ]
     if as_json:
         print_json(rows)
         return
     held = [["free" if value is None else str(value) for value in (row["trial"], row["experiment"])] for row in rows]
-    cells = [[one.id, slot_name(one), *holder] for one, holder in zip(slots, held, strict=True)]
+    titles = [[one.id, slot_name(one)] for one in slots] + [["none", "cpu"]] * len(beside)
+    cells = [[*title, *holder] for title, holder in zip(titles, held, strict=True)]
     click.echo(table(("slot", "device", "trial", "experiment"), cells))
 
 
@@ -84,7 +97,8 @@ def list_queue(context: click.Context, *, as_json: bool) -> None:
         click.echo("Nothing runs, and nothing waits.")
         return
     head = ("trial", "experiment", "state", "slots", "priority", "waits for")
-    cells = [tuple(row[name] for name in (*head[:-1], "notice")) for row in rows]
+    shown = [{**row, "slots": row["slots"] or "none"} for row in rows]
+    cells = [tuple(row[name] for name in (*head[:-1], "notice")) for row in shown]
     click.echo(table(head, cells))
 
 
@@ -109,6 +123,7 @@ def _rows(source: HttpSource) -> list[dict[str, Any]]:
             "state": trial_word(trial, experiment.state),
             "slots": int((experiment.config.get("resources") or {}).get("slots_per_trial", 1)),
             "held": list(trial.slots),
+            "running": trial.state is TrialState.RUNNING,
             "priority": _priority(experiment),
             "notice": trial.notice or experiment.waits_for or "",
         }

@@ -26,7 +26,7 @@ _LEAST_ROOM = 1 << 20
 # What belongs to the kernel, or to the SSH session, that happens to start the master, not to the master.
 _DROPPED_PREFIXES = ("DET_", "SSH_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
 _DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT"}
-_KEPT = {"DET_SLOTS", "DET_SCHEDULER"}
+_KEPT = {"DET_SLOTS", "DET_SCHEDULER", "DET_TRIALS_WITHOUT_SLOTS"}
 
 
 class _Detached(subprocess.Popen[bytes]):

@@ -33,6 +33,8 @@ def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:
     facts["search"] = f"{searcher}, {detail.trials} trial{'s' if detail.trials != 1 else ''}"
     if detail.best_validation is not None:
         facts[f"best {detail.metric}"] = format_value(detail.best_validation)
+    if (detail.config.get("resources") or {}).get("slots_per_trial") == 0:
+        facts["slots"] = "none: it runs beside what has slots, without a GPU"
     names = [name for name, _ in compared(detail)]
     if len(names) > 1:
         facts["compared by"] = f"{', '.join(names[:-1])} and {names[-1]} (best_trials is their Pareto front)"

@@ -72,7 +72,9 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
         home_folder.token(config.home)
         with listen(config, runtime_file.last_port(config.home)) as listening:
             url = url_of(config, listening)
-            service, app = build(config.home.path, launcher, slots, url, policy=config.scheduler)
+            service, app = build(
+                config.home.path, launcher, slots, url, policy=config.scheduler, without_slots=config.without_slots
+            )
 
             def ready() -> None:
                 runtime_file.remember_port(config.home, listening.getsockname()[1])

@@ -14,6 +14,7 @@ from det_native.master.flow.jobs import Places
 from det_native.master.home import token
 from det_native.master.launch.base import Launcher
 from det_native.master.scheduling.facts import Policy
+from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.master.service import Service
 from det_native.schema.home import Home
 from det_native.schema.rest import SlotInfo
@@ -28,6 +29,7 @@ def build(
     database_url: str | None = None,
     hosts: Iterable[str] = (),
     policy: Policy = Policy.PRIORITY,
+    without_slots: int = MOST_WITHOUT_SLOTS,
 ) -> tuple[Service, FastAPI]:
     """Make a master and its HTTP interface; ``service.start()`` begins, ``service.close()`` ends.
 
@@ -47,6 +49,8 @@ def build(
         Names under which the master may be addressed, besides that in `url` and those of loopback.
     policy : Policy
         By what experiments come before others.
+    without_slots : int
+        How many trials that need no slot may run at the same time.
 
     Raises
     ------
@@ -58,5 +62,7 @@ def build(
         (home / folder).mkdir(exist_ok=True, mode=0o700)
     chosen = database_url or os.environ.get("DET_DATABASE") or f"sqlite:///{home / 'det.db'}"
     places = Places(home=home, url=url, slots=tuple(slots))
-    service = Service(places, launcher, token=token(Home(home)), database_url=chosen, policy=policy)
+    service = Service(
+        places, launcher, token=token(Home(home)), database_url=chosen, policy=policy, without_slots=without_slots
+    )
     return service, create_app(service, hosts=[*hosts, urlsplit(url).hostname or ""])

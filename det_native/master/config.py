@@ -11,6 +11,7 @@ from pathlib import Path
 
 from det_native.errors import ArgumentError
 from det_native.master.scheduling.facts import Policy
+from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.schema.home import Home
 
 LOOPBACK = "127.0.0.1"
@@ -35,6 +36,8 @@ class MasterConfig:
         Frameworks to have standbys for from the start.
     scheduler : Policy
         By what experiments come before others.
+    without_slots : int
+        How many trials that need no slot may run at the same time.
     ready_fd : int or None
         Descriptor on which ``ready`` is written once requests are answered.
     """
@@ -47,6 +50,7 @@ class MasterConfig:
     key: Path | None = None
     warm: tuple[str, ...] = ()
     scheduler: Policy = Policy.PRIORITY
+    without_slots: int = MOST_WITHOUT_SLOTS
     ready_fd: int | None = None
 
     def __post_init__(self) -> None:
@@ -78,7 +82,7 @@ class MasterConfig:
 
 
 def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> MasterConfig:
-    """Read the command line; what it leaves open comes from ``DET_HOME``, ``DET_SLOTS`` and ``DET_SCHEDULER``.
+    """Read the command line; what it leaves open comes from ``DET_HOME``, ``DET_SLOTS`` and others.
 
     Raises
     ------
@@ -94,10 +98,13 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     parser.add_argument("--tls-key", type=Path)
     parser.add_argument("--warm", action="append", default=[], metavar="FRAMEWORK")
     parser.add_argument("--scheduler", default=environment.get("DET_SCHEDULER") or Policy.PRIORITY.value)
+    parser.add_argument("--without-slots", default=environment.get("DET_TRIALS_WITHOUT_SLOTS") or MOST_WITHOUT_SLOTS)
     parser.add_argument("--ready-fd", type=int)
     found = parser.parse_args(arguments)
     if found.scheduler not in set(Policy):
         raise ArgumentError(f"scheduler: {found.scheduler!r} is none: set DET_SCHEDULER to {' or '.join(Policy)}.")
+    if not str(found.without_slots).isdecimal():
+        raise ArgumentError(f"DET_TRIALS_WITHOUT_SLOTS must be a whole number, not {found.without_slots!r}.")
     return MasterConfig(
         home=Home(found.home) if found.home else Home.default(),
         host=found.host,
@@ -107,5 +114,6 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         key=found.tls_key.absolute() if found.tls_key else None,
         warm=tuple(found.warm),
         scheduler=Policy(found.scheduler),
+        without_slots=int(found.without_slots),
         ready_fd=found.ready_fd,
     )

@@ -34,6 +34,7 @@ from det_native.master.launch.base import Exit, Launcher
 from det_native.master.launch.packages import WorkerPackages
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
+from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.master.store import bundles, events, experiments, reports, system
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
@@ -71,6 +72,8 @@ class Service:
     database_url : str
         SQLAlchemy URL of the database.
     policy : Policy
+    without_slots : int
+        How many trials that need no slot may run at the same time.
         By what experiments come before others.
 
     Raises
@@ -87,6 +90,7 @@ class Service:
         token: str,
         database_url: str,
         policy: Policy = Policy.PRIORITY,
+        without_slots: int = MOST_WITHOUT_SLOTS,
     ) -> None:
         self.places = places
         self.broker = Broker()
@@ -114,7 +118,7 @@ class Service:
         self._context = Context(self.database, launcher, places, self._thread.post)
         self._experiments = Experiments(self._context)
         self._runs = Runs(self._context, self._trial_over, lambda *ids: self._experiments.has_stopped(*ids))
-        self._scheduling = Scheduling(self.database, places.slots, policy, self._runs)
+        self._scheduling = Scheduling(self.database, places.slots, policy, self._runs, without_slots)
         self._checks = Checks(self._context)
         self._collector = ThreadPoolExecutor(1, thread_name_prefix="det-collect")
         self._backups = None if self.database.file is None else HourlyBackups(self.database.file)

@@ -93,7 +93,7 @@ def fields_without_effect(
     found = {}
     described = find_framework(framework) if framework is not None else None
     of_framework = dict(described.without_effect) if described is not None else {}
-    one = config.resources.slots_per_trial == 1 and config.distributed.strategy != STRATEGY
+    one = config.resources.slots_per_trial <= 1 and config.distributed.strategy != STRATEGY
     of_slots = _NO_EFFECT_ON_ONE_SLOT if one else {}
     here = _NO_EFFECT_HERE if local else {}
     for path, reason in (_NO_EFFECT | of_slots | _of_horovod(config, framework) | of_framework | here).items():
@@ -106,6 +106,8 @@ def fields_without_effect(
             continue
         if known.is_required() or getattr(owner, name) != known.get_default(call_default_factory=True):
             found[path] = reason
+    if local and config.resources.slots_per_trial == 0:
+        found["resources.slots_per_trial"] = "a local run has what its process sees"
     return found
 
 
@@ -114,7 +116,7 @@ def _of_horovod(config: ExperimentConfig, framework: Framework | None) -> dict[s
     described = find_framework(framework) if framework is not None else None
     backend = config.distributed.backend
     by_horovod = backend == "horovod" if described is None else described.exchanges_by_horovod(backend)
-    if not by_horovod or config.resources.slots_per_trial == 1:
+    if not by_horovod or config.resources.slots_per_trial <= 1:
         return {f"optimizations.{name}": _HOROVOD for name in _OF_HOROVOD}
     if config.optimizations.auto_tune_tensor_fusion:
         return {f"optimizations.{name}": _AUTO_TUNED for name in _OF_HOROVOD[:2]}
@@ -179,7 +181,7 @@ def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Itera
 
 
 def _cannot_take_the_slots(config: ExperimentConfig, framework: Framework) -> bool:
-    if config.resources.slots_per_trial == 1:
+    if config.resources.slots_per_trial <= 1:
         return False
     described = get_framework(framework)
     return not described.gradient_means and not (described.roles and config.distributed.strategy == STRATEGY)

@@ -77,9 +77,9 @@ class TrialEnvironment:
 
     @property
     def slots(self) -> int:
-        """Slots per trial, from the configuration."""
+        """Slots per trial, from the configuration; 1 for work without slots, which has one process too."""
         resources = self.config.get("resources") or {}
-        return int(resources.get("slots_per_trial", 1))
+        return max(int(resources.get("slots_per_trial", 1)), 1)
 
     @property
     def native_parallel(self) -> bool:

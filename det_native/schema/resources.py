@@ -25,9 +25,9 @@ _VARIABLE = re.compile(r"[^=\s\0]+=[^\0]*", re.DOTALL)
 
 
 class Resources(Section):
-    """What an experiment may use. A slot is a GPU, or a share of the CPU."""
+    """What an experiment may use. A slot is a GPU, or a share of the CPU; work without one sees no GPU."""
 
-    slots_per_trial: Positive = 1
+    slots_per_trial: Whole = 1
     weight: Annotated[float, Field(gt=0)] = 1.0
     max_slots: Positive | None = None
     native_parallel: bool = False

@@ -170,6 +170,12 @@ def test_grid_search_runs_every_point() -> None:
     assert [trial.hparams["lr"] for trial in experiment.trials] == [0.1, 0.2]
 
 
+def test_work_without_slots_trains_here_with_what_the_process_has() -> None:
+    with pytest.warns(UserWarning, match="resources.slots_per_trial .a local run has what its process sees"):
+        experiment = det.experimental.create(LineTrial, CONFIG | {"resources": {"slots_per_trial": 0}}, local=True)
+    assert experiment.state is ExperimentState.COMPLETED
+
+
 class SpoiltTrial(LineTrial):
     """Its loss is no number where the learning rate is too high, and memory runs out where it is 0.5."""
 

@@ -19,6 +19,7 @@ from det_native import PROTOCOL
 from det_native.master.app import build
 from det_native.master.launch.base import Exit, Output, WorkerKind
 from det_native.master.scheduling.facts import Policy
+from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.master.service import Service
 from det_native.schema import rest
 from det_native.schema.job import CheckJob, TrialJob
@@ -312,11 +313,14 @@ def running_master(
     launcher: MemoryLauncher | None = None,
     database_url: str | None = None,
     policy: Policy = Policy.PRIORITY,
+    without_slots: int = MOST_WITHOUT_SLOTS,
 ) -> Iterator[Master]:
     """Run a master around a launcher without processes."""
     launcher = launcher or MemoryLauncher()
     infos = [rest.SlotInfo(id=f"cpu:{number}", device="cpu") for number in range(slots)]
-    service, app = build(home, launcher, infos, URL, database_url=database_url, policy=policy)
+    service, app = build(
+        home, launcher, infos, URL, database_url=database_url, policy=policy, without_slots=without_slots
+    )
     token = (home / "token").read_text().strip()
     service.start()
     try:

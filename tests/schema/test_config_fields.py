@@ -238,7 +238,7 @@ REFUSED = [
     ("checkpoint_storage", {"type": "s3"}, "checkpoint_storage.bucket", "is missing"),
     ("checkpoint_storage", {"type": "hdfs", "hdfs_url": "u", "hdfs_path": "p"}, "checkpoint_storage.hdfs_path", "abs"),
     ("checkpoint_storage", {"type": "azure", "container": "c"}, "checkpoint_storage", "exactly one of"),
-    ("resources.slots_per_trial", 0, "resources.slots_per_trial", "must be at least 1"),
+    ("resources.slots_per_trial", -1, "resources.slots_per_trial", "must be at least 0"),
     ("resources.weight", 0, "resources.weight", "must be above 0"),
     ("resources", {"slots_per_trial": 4, "max_slots": 2}, "resources", "max_slots (2) must be at least"),
     ("resources.shm_size", -1, "resources.shm_size", "at least 0"),

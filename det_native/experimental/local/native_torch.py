@@ -123,7 +123,7 @@ def _begun(
     config = config_of_call(settings, call)
     search = search_of(config, settings) if searches(config, settings) else None
     sample = sample_of_call(config, call)
-    slots = 1 if config.resources.native_parallel else config.resources.slots_per_trial
+    slots = 1 if config.resources.native_parallel else max(config.resources.slots_per_trial, 1)
     complete = replace(
         call.context.env, config=config.model_dump(mode="json"), hparams=sample.hparams, ranks=Ranks(size=slots)
     )

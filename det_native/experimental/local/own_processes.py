@@ -172,7 +172,7 @@ def _job(store: LocalStore, trial: rest.Trial, config: ExperimentConfig, *, test
         config=config.model_dump(mode="json"),
         hparams=trial.hparams,
         trial_seed=trial.seed,
-        devices=[gpus[slot % len(gpus)] for slot in range(slots)] if gpus else [],
+        devices=[gpus[slot % len(gpus)] for slot in range(max(slots, 1))] if gpus else [],
         threads=len(os.sched_getaffinity(0)),
         test=test,
     )

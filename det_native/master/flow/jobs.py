@@ -141,7 +141,7 @@ def check_horovod(config: ExperimentConfig, bundle: BundleManifest) -> None:
     """
     framework = find_framework(bundle.program.framework)
     by_horovod = framework is not None and framework.exchanges_by_horovod(config.distributed.backend)
-    if framework is None or bundle.packages or not by_horovod or config.resources.slots_per_trial == 1:
+    if framework is None or bundle.packages or not by_horovod or config.resources.slots_per_trial <= 1:
         return
     executable, packages = worker_kind(bundle).executable, bundle.interpreter.packages
     if not executable and not has_horovod(framework.module):

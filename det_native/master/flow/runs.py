@@ -169,7 +169,7 @@ class Runs:
             run_id,
             trial_id,
             trial.experiment_id,
-            ", ".join(slots),
+            ", ".join(slots) or "no slot",
             ", ".join(str(one.get("pid")) for one in [handle, *handle.get("peers", [])]),
             handle.get("standby", "unknown"),
         )

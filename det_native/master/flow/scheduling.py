@@ -28,7 +28,15 @@ logger = logging.getLogger(__name__)
 class Scheduling:
     """Carries out what the plan says, and tells who waits. Used by the decision thread only."""
 
-    def __init__(self, database: Database, slots: Iterable[SlotInfo], policy: Policy, runs: Runs) -> None:
+    def __init__(
+        self,
+        database: Database,
+        slots: Iterable[SlotInfo],
+        policy: Policy,
+        runs: Runs,
+        without_slots: int = MOST_WITHOUT_SLOTS,
+    ) -> None:
+        self._without_slots = without_slots
         self._database = database
         self._slots = [slot.id for slot in slots]
         self._policy = policy
@@ -52,9 +60,10 @@ class Scheduling:
         """Start the trials whose turn it is, have others make room, and tell who waits for what."""
         live = {run.trial_id for run in self._runs.active.values()}
         with self._database.read() as connection:
-            pending = pending_trials(connection, live | self._runs.without_room.trials, len(self._slots))
+            most = max(len(self._slots), self._without_slots)
+            pending = pending_trials(connection, live | self._runs.without_room.trials, most)
             running = running_trials(connection, self._runs.active.values())
-        for action in plan(pending, running, self._slots, self._policy):
+        for action in plan(pending, running, self._slots, self._policy, self._without_slots):
             match action:
                 case Start(trial_id, slot_ids):
                     self._runs.start(trial_id, slot_ids)
@@ -67,16 +76,16 @@ class Scheduling:
         with self._database.read() as connection:
             running = running_trials(connection, self._runs.active.values())
         self._stalled = self._runs.waits()
-        waiting = {**self._stalled, **waits(pending, running, self._slots, self._policy)}
+        waiting = {**self._stalled, **waits(pending, running, self._slots, self._policy, self._without_slots)}
         tell_waits(self._database, self._waits, waiting)
         self._waits = waiting
 
 
-def pending_trials(connection: Connection, live: set[int], slots: int) -> list[Pending]:
-    """Return the trials that wait for slots, of each experiment as many as could start; those in `live` do not."""
+def pending_trials(connection: Connection, live: set[int], most: int) -> list[Pending]:
+    """Return the trials that wait, `most` of each experiment, as many as could start; those in `live` do not."""
     found: list[Pending] = []
     resources: dict[int, Resources | None] = {}
-    queued = trials.queued(connection, max(slots, MOST_WITHOUT_SLOTS) + len(live))
+    queued = trials.queued(connection, most + len(live))
     served = trials.last_runs(connection, {experiment_id for _, experiment_id in queued})
     for trial_id, experiment_id in queued:
         if trial_id in live:

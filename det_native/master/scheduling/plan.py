@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from det_native.master.scheduling.facts import Action, Pending, Policy, Preempt, Running, Start
 
-#: Trials that need no slot and run at the same time; their processes share what the slots leave.
+#: So many trials that need no slot run at the same time, unless the master is told another number; their processes
+#: share what the slots leave.
 MOST_WITHOUT_SLOTS = 100
 
 
@@ -16,6 +17,7 @@ def plan(
     running: Iterable[Running],
     slot_ids: Sequence[str],
     policy: Policy = Policy.PRIORITY,
+    without_slots: int = MOST_WITHOUT_SLOTS,
 ) -> list[Action]:
     """Share the slots out.
 
@@ -39,6 +41,8 @@ def plan(
     slot_ids : sequence of str
         All slots; earlier ones are filled first.
     policy : Policy
+    without_slots : int
+        How many trials that need no slot may run at the same time. They wait for nothing else.
 
     Returns
     -------
@@ -48,7 +52,7 @@ def plan(
     shares = Shares(running, slot_ids, policy)
     actions: list[Action] = [*shares.above_limits()]
     queues = queues_of(pending, {trial.trial_id for trial in shares.running})
-    actions += _starts_without_slots(queues, shares.running)
+    actions += _starts_without_slots(queues, shares.running, without_slots)
     while True:
         chosen = shares.next(queues)
         if chosen is None:
@@ -173,9 +177,9 @@ def queues_of(pending: Iterable[Pending], running: set[int]) -> dict[int, deque[
     return queues
 
 
-def _starts_without_slots(queues: dict[int, deque[Pending]], running: Iterable[Running]) -> list[Start]:
+def _starts_without_slots(queues: dict[int, deque[Pending]], running: Iterable[Running], most: int) -> list[Start]:
     """Start what needs no slot, whatever the others hold; those of one experiment need the same."""
-    room = MOST_WITHOUT_SLOTS - sum(not trial.slot_ids for trial in running)
+    room = most - sum(not trial.slot_ids for trial in running)
     starts: list[Start] = []
     for _, queue in sorted(queues.items()):
         while queue and queue[0].slots == 0 and len(starts) < room:

@@ -13,6 +13,7 @@ def waits(
     running: Iterable[Running],
     slot_ids: Sequence[str],
     policy: Policy = Policy.PRIORITY,
+    without_slots: int = MOST_WITHOUT_SLOTS,
 ) -> dict[int, str]:
     """Say what each experiment that holds no slot waits for.
 
@@ -24,6 +25,8 @@ def waits(
     slot_ids : sequence of str
         All slots.
     policy : Policy
+    without_slots : int
+        See :func:`plan`.
 
     Returns
     -------
@@ -35,13 +38,19 @@ def waits(
     at_work = {trial.experiment_id for trial in shares.running}
     turn = shares.next(queues)
     heads = [queue[0] for queue in queues.values() if queue]
-    return {head.experiment_id: _wait(head, turn, shares) for head in heads if head.experiment_id not in at_work}
+    waiting = [head for head in heads if head.experiment_id not in at_work]
+    return {
+        head.experiment_id: _wait(head, turn, shares) if head.slots else _wait_without_slots(without_slots)
+        for head in waiting
+    }
+
+
+def _wait_without_slots(most: int) -> str:
+    return f"its turn: {most} trials without slots run at a time" if most else "a master that runs work without slots"
 
 
 def _wait(head: Pending, turn: Pending | None, shares: Shares) -> str:
     total = shares.total
-    if head.slots == 0:
-        return f"its turn: {MOST_WITHOUT_SLOTS} trials without slots run at a time"
     if head.slots > total:
         return f"{_counted(head.slots)}: the cluster has {total}"
     if head.max_slots is not None and head.slots > head.max_slots:

@@ -179,6 +179,11 @@ export function slotsText(
   { slots = [] }: Trial,
   experiment: ExperimentView['experiment'] = null
 ): string {
+  const resources = experiment?.config.resources as
+    { slots_per_trial?: number } | undefined;
+  if (resources?.slots_per_trial === 0) {
+    return 'without a slot';
+  }
   const names = experiment?.devices ?? {};
   const kinds = kindsText(slots.map(slot => names[slot] ?? '').filter(Boolean));
   if (slots.length < 2) {

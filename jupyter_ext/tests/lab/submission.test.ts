@@ -74,9 +74,10 @@ describe('the dialog', () => {
 
   it.each([
     [3, 'The master has 2 slots: choose at most 2.'],
-    [0, 'Enter a whole number of slots, at least 1.'],
-    [1.5, 'Enter a whole number of slots, at least 1.'],
-    [Number.NaN, 'Enter a whole number of slots, at least 1.'],
+    [0, ''],
+    [-1, 'Enter a whole number of slots; 0 for work that needs none.'],
+    [1.5, 'Enter a whole number of slots; 0 for work that needs none.'],
+    [Number.NaN, 'Enter a whole number of slots; 0 for work that needs none.'],
     [2, '']
   ])('says of %d slots of 2: %s', (slots, problem) => {
     const model = after(

@@ -40,6 +40,7 @@ class ModelExperiment:
 class ClusterModel:
     slots: tuple[str, ...]
     policy: Policy
+    without_slots: int = MOST_WITHOUT_SLOTS
     experiments: dict[int, ModelExperiment] = field(default_factory=dict)
     clock: int = 0
     trials: dict[int, ModelTrial] = field(default_factory=dict)
@@ -75,13 +76,14 @@ class ClusterModel:
         for _ in range(10):
             actions = self._follow_plan()
             if not actions:
+                self.check_work_without_slots()
                 return done
             done += actions
         raise AssertionError("the plan comes to no end")
 
     def _follow_plan(self) -> list[Action]:
         pending, running = self.pending(), self.running()
-        actions = plan(pending, running, self.slots, self.policy)
+        actions = plan(pending, running, self.slots, self.policy, self.without_slots)
         over = {trial.trial_id for trial in self.trials.values() if trial.state is State.OVER}
         assert not over & {action.trial_id for action in actions}
         for action in actions:
@@ -149,4 +151,10 @@ class ClusterModel:
         runs = [trial for trial in self.trials.values() if trial.state is State.RUNS]
         assert all(len(trial.slot_ids) == trial.slots for trial in runs)
         assert all(not trial.slot_ids for trial in self.trials.values() if trial.state is not State.RUNS)
-        assert sum(not trial.slots for trial in runs) <= MOST_WITHOUT_SLOTS
+        assert sum(not trial.slots for trial in runs) <= self.without_slots
+
+    def check_work_without_slots(self) -> None:
+        """Work without slots waits for nothing but its own limit."""
+        waiting = [trial for trial in self.pending() if trial.slots == 0]
+        run = sum(not trial.slots for trial in self.trials.values() if trial.state is State.RUNS)
+        assert not waiting or run == self.without_slots

@@ -25,9 +25,9 @@ _CLAIMS = st.builds(
 
 
 class Histories(RuleBasedStateMachine):
-    @initialize(slots=st.integers(1, 6), policy=st.sampled_from(Policy))
-    def begin(self, slots: int, policy: Policy) -> None:
-        self.cluster = ClusterModel(tuple(f"cpu:{index}" for index in range(slots)), policy)
+    @initialize(slots=st.integers(1, 6), policy=st.sampled_from(Policy), without_slots=st.sampled_from([1, 3, 100]))
+    def begin(self, slots: int, policy: Policy, without_slots: int) -> None:
+        self.cluster = ClusterModel(tuple(f"cpu:{index}" for index in range(slots)), policy, without_slots)
 
     @rule(count=st.integers(1, 5), slots=st.integers(0, 4), claim=_CLAIMS)
     def submit(self, count: int, slots: int, claim: Claim) -> None:
@@ -68,7 +68,7 @@ class Histories(RuleBasedStateMachine):
         cluster = getattr(self, "cluster", None)
         if cluster is None:
             return
-        said = waits(cluster.pending(), cluster.running(), cluster.slots, cluster.policy)
+        said = waits(cluster.pending(), cluster.running(), cluster.slots, cluster.policy, cluster.without_slots)
         at_work = {trial.experiment_id for trial in cluster.running()}
         assert set(said) == {trial.experiment_id for trial in cluster.pending()} - at_work
         assert all(said.values())

@@ -117,7 +117,7 @@ export class ChoiceView {
 
   private _makeSlots(): HTMLElement {
     this._slots.type = 'number';
-    this._slots.min = '1';
+    this._slots.min = '0';
     this._slots.step = '1';
     this._slots.setAttribute('aria-describedby', 'det-choice-problem');
     this._slots.addEventListener('input', () => {

@@ -120,8 +120,8 @@ export function slotsProblem(model: DialogModel): string {
     return '';
   }
   const asked = slotsAsked(model);
-  if (!Number.isInteger(asked) || asked < 1) {
-    return 'Enter a whole number of slots, at least 1.';
+  if (!Number.isInteger(asked) || asked < 0) {
+    return 'Enter a whole number of slots; 0 for work that needs none.';
   }
   if (model.slotsOffered !== null && asked > model.slotsOffered) {
     return `The master has ${counted(model.slotsOffered, 'slot')}: choose at most ${model.slotsOffered}.`;
