@@ -287,7 +287,7 @@ describe('submitting', () => {
     const { controller: dialog, requests } = controller(blocked, mended);
     await dialog.begin();
     dialog.take({ type: 'chosen', choice: { place: 'here' } });
-    dialog.take({ type: 'chosen', choice: { slots: 0, place: 'cluster' } });
+    dialog.take({ type: 'chosen', choice: { slots: -1, place: 'cluster' } });
     expect(dialog.model.phase).toBe('blocked');
     dialog.take({ type: 'chosen', choice: { slots: 2 } });
     dialog.take({ type: 'chosen', choice: { slots: 1 } });
