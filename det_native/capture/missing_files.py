@@ -27,6 +27,8 @@ _READERS = frozenset(
     }
 )
 _LONGEST = 400
+# A text that begins as an absolute path or a URL does.
+_BEGINS = re.compile(r"""["'](?:~?/|https?://)""")
 #: What every machine has of its own, and temporary files.
 OF_THE_SYSTEM = ("/dev", "/proc", "/sys", "/tmp", "/var/tmp", "/etc")
 _OF_THE_KERNEL = ("/dev/", "/proc/", "/sys/")
@@ -78,8 +80,13 @@ def paths_elsewhere(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, 
 
 
 def _parsed(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[ast.Module, str, Names]]:
-    """Yield the pieces of a program, with what names stand for in them: cells share theirs, a module has its own."""
-    trees = [(ast.parse(source), label) for source, label in sources]
+    """Yield the pieces of a program that may name absolute paths, with what names stand for in them.
+
+    Cells share their names, a module has its own.
+    """
+    likely = any(_BEGINS.search(source) for source, label in sources if not _is_module(label))
+    taken = [one for one in sources if (_BEGINS.search(one[0]) if _is_module(one[1]) else likely)]
+    trees = [(ast.parse(source), label) for source, label in taken]
     shared = constant_names([tree for tree, label in trees if not _is_module(label)])
     for tree, label in trees:
         yield tree, label, constant_names([tree]) if _is_module(label) else shared
@@ -101,7 +108,10 @@ def reads_elsewhere(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, 
         Cells and modules of the program.
     """
     reads = [
-        (text, label, line) for source, label in sources for text, line in _reads(ast.parse(source), _is_elsewhere)
+        (text, label, line)
+        for source, label in sources
+        if _BEGINS.search(source)
+        for text, line in _reads(ast.parse(source), _is_elsewhere)
     ]
     written = {text for source, _ in sources for text in written_texts(source)}
     by_name = _read_by_name(sources)
