@@ -183,7 +183,15 @@ def pytest_sessionfinish() -> None:
         "",
     ]
     print("\n" + "\n".join(lines))
-    (_DOCS / ("performance_gpu.md" if gpu else "performance.md")).write_text("\n".join(lines))
+    path = _DOCS / ("performance_gpu.md" if gpu else "performance.md")
+    path.write_text("\n".join(lines) + _notes_below(path))
+
+
+def _notes_below(path: Path) -> str:
+    """Return what somebody has written below the table: whoever measures again looks whether it still holds."""
+    text = path.read_text() if path.exists() else ""
+    _, _, rest = text.rpartition("\n|")
+    return rest.partition("\n")[2]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
 from det_harness.trial.report import SpoolReporter
 from det_harness.trial.spool import Spool
 from det_harness.worker.connection import MasterConnection
@@ -45,8 +46,9 @@ class Run:
 class Server:
     """The master under test."""
 
-    def __init__(self, answers: IO[str], home: Path) -> None:
+    def __init__(self, answers: IO[str], home: Path, pid: int) -> None:
         self._answers = answers
+        self.process = psutil.Process(pid)
         address = json.loads(answers.readline())
         self.url, self.token = address["url"], address["token"]
         self.session = Session(self.url, self.token)
@@ -86,4 +88,4 @@ def running_server(home: Path) -> Iterator[Server]:
     command = [sys.executable, str(Path(__file__).with_name("bench_master.py")), str(home)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield Server(process.stdout, home)
+        yield Server(process.stdout, home, process.pid)

@@ -31,17 +31,23 @@ def test_readers(figure: Any, tmp_path: Path, rest: float, goal: float | None) -
             for share in shares
         ]
         batch, end = ROWS, time.monotonic() + SECONDS
+        before = server.process.cpu_times()
         while time.monotonic() < end:  # as a worker does
             run.log(range(batch + 1, batch + 11))
             batch += 10
             time.sleep(0.08)
+        after = server.process.cpu_times()
         found = [one for process in processes for one in json.loads(process.communicate()[0])]
     times = sorted(one for one in found if one is not None)
     failures = len(found) - len(times)
     late = statistics.quantiles(times, n=20)[-1]
     pause = f"a second between two reads of each, as in Determined's k6 test; {len(found)} reads"
     what = f"25 readers of a live series of 100k rows, {pause if rest else f'without a pause; {len(found)} reads'}"
-    value = f"p95 {late * 1e3:.0f} ms (median {statistics.median(times) * 1e3:.0f}), {failures} failures"
+    work = (after.user + after.system - before.user - before.system) / len(found)
+    value = (
+        f"p95 {late * 1e3:.0f} ms (median {statistics.median(times) * 1e3:.0f}), {failures} failures; "
+        f"{work * 1e3:.1f} ms of the master's processor time for each"
+    )
     figure(
         what,
         value,
