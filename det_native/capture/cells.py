@@ -244,6 +244,12 @@ class CellCapture:
                 )
             )
 
+    def _seconds(self, included: list[int]) -> float | None:
+        before = [self.log.executions[index] for index in included if index != self.calling]
+        if any(each.duration is None or each.outside for each in before):
+            return None
+        return sum(each.duration or 0.0 for each in before)
+
     # The program.
 
     def _program(self, found: Slice, included: list[int]) -> Program:
@@ -370,6 +376,7 @@ class CellCapture:
             if not execution.failed:
                 capture.requirements.extend(transform(execution.text).requirements)
         capture.requirements = list(dict.fromkeys(capture.requirements))
+        capture.seconds = self._seconds(included)
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
             numbers = ", ".join(f"[{e.number}]" for e in early)

@@ -79,7 +79,8 @@ class Capture:
 
     `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences,
     `reads` what it reads where it runs, `outside` what it names by a path that leads out of what is sent, and `wider`
-    what is run if it gives other inputs than the notebook had.
+    what is run if it gives other inputs than the notebook had. `seconds` is how long the cells took that go before the
+    call, None where that is not known or one of them did something outside of the process.
     """
 
     program: Program
@@ -94,6 +95,7 @@ class Capture:
     reads: list[ReadEntry] = field(default_factory=list)
     outside: list[OutsidePath] = field(default_factory=list)
     wider: CapturedWider | None = None
+    seconds: float | None = None
 
 
 class BundleRow(CaptureRow):

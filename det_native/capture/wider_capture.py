@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from det_native.capture.data import collect_data
@@ -12,13 +14,15 @@ from det_native.capture.explain import SLOW
 from det_native.capture.explain_secrets import secret_problems
 from det_native.capture.log import ExecutionLog
 from det_native.capture.model import Capture, CapturedStreams, CapturedWider, SourceFile
-from det_native.capture.modules import collect_modules, imported_modules
+from det_native.capture.modules import collect_modules, imported_modules, is_local
+from det_native.capture.path_texts import path_literals, path_patterns
 from det_native.capture.request import Request
 from det_native.capture.steps import steps_of
 from det_native.capture.stream_states import encoded
 from det_native.capture.wider import wider_program
 from det_native.schema.manifests import Cell
 
+_LONGEST_PATH = 400
 _ROOM = 1 << 20  # bytes of files that only cells need which are not picked
 
 
@@ -90,11 +94,15 @@ class WiderCapture:
         slow = logged.duration is not None and logged.duration > SLOW
         if trains or slow or execution.outside or execution.clears:
             return True
-        return any(secret_problems(execution.source, execution.label, self.request.values))
+        # Where no string is written, there is no secret; to look for one takes a while.
+        written = '"' in execution.source or "'" in execution.source
+        return written and any(secret_problems(execution.source, execution.label, self.request.values))
 
     def _needs_much(self, index: int, capture: Capture) -> bool:
         """Whether an execution needs files that do not travel, or too large ones; notes what it needs otherwise."""
         source, label = self.executions[index].source, self.executions[index].label
+        if not _may_need_files(source):
+            return False
         sent = {file.path.resolve() for file in capture.files}
         context = self.request.context_dir
         names = [(name, label) for name in imported_modules(source)]
@@ -131,3 +139,22 @@ class WiderCapture:
                 states.append(CapturedStreams(encoded(state), taken.index(index), in_every_trial=index <= init))
                 missing = False
         return states
+
+
+def _may_need_files(source: str) -> bool:
+    """Whether a cell imports a module of the user's, or names something that exists, or whose name it puts together."""
+    modules, paths, patterns = _named(source)
+    return patterns or any(map(is_local, modules)) or any(map(_exists, paths))
+
+
+@lru_cache(maxsize=4096)
+def _named(source: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Return the modules that a cell imports, its strings that may be paths, and whether it puts some together."""
+    modules = tuple(imported_modules(source)) if "import" in source else ()
+    if '"' not in source and "'" not in source:
+        return modules, (), False
+    return modules, tuple(path_literals(source)), any(True for _ in path_patterns(source))
+
+
+def _exists(text: str) -> bool:
+    return 0 < len(text) < _LONGEST_PATH and "\n" not in text and "\0" not in text and os.path.exists(text)

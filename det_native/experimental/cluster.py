@@ -28,6 +28,7 @@ from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
 from det_native.experimental import document_place
+from det_native.experimental.dry_run import begin_dry_run
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import proof_of
 from det_native.experimental.settings import Settings, complete_for_fit
@@ -134,6 +135,8 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
         shown.failed("It ended here; the error says why.")
         raise
     experiment = Experiment(HttpSource(session), detail.id)
+    if config.proof == "error":
+        begin_dry_run(session, detail.id, bundle, capture.seconds, shown)
     if settings.show == "view" and in_notebook():
         shown.say("")
         with suppress(DetError):  # it is submitted, whatever becomes of the master at this moment

@@ -241,8 +241,17 @@ class Service:
 
     def check_bundle(self, bundle_id: str) -> Future[rest.BundleChecked]:
         """Have a bundle loaded in a fresh process."""
+        return self._checked(partial(self._checks.begin, bundle_id))
+
+    def dry_run(self, experiment_id: int, owner: str) -> Future[rest.BundleChecked]:
+        """Have the cells of an experiment run in a fresh process, and what its training call is given compared."""
+        with self.database.read() as connection:
+            experiments.get(connection, experiment_id, owner)
+        return self._checked(partial(self._checks.begin_dry_run, experiment_id))
+
+    def _checked(self, begin: Callable[[Future[rest.BundleChecked]], None]) -> Future[rest.BundleChecked]:
         waiting: Future[rest.BundleChecked] = Future()
-        begun = self._thread.call(partial(self._checks.begin, bundle_id, waiting))
+        begun = self._thread.call(partial(begin, waiting))
 
         def pass_on(done: Future[None]) -> None:
             error = done.exception()

@@ -22,7 +22,10 @@ class _Model(BaseModel):
 
 
 class CheckJob(_Model):
-    """Load a bundle in a fresh process without running its cells; the answer is ``result.json`` in `directory`."""
+    """Load a bundle in a fresh process without running its cells; the answer is ``result.json`` in `directory`.
+
+    With `config`, an experiment's, its cells run up to the training call, and what that is given is compared.
+    """
 
     kind: Literal["check"] = "check"
     protocol: int
@@ -30,6 +33,8 @@ class CheckJob(_Model):
     blobs: str
     data: str = ""
     bundle: BundleManifest
+    config: dict[str, Any] | None = None
+    variables: dict[str, str] = Field(default_factory=dict)
 
 
 class Gang(_Model):

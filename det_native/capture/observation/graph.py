@@ -26,7 +26,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from det_native.capture.observation.library import caches_of, is_data, is_wrapper, library_look
+from det_native.capture.observation.library import caches_of, is_data, is_wrapper, looker_of
 
 #: Objects that are looked at for one name.
 OBJECTS = 4_000
@@ -109,6 +109,7 @@ def look(
     limit: int = OBJECTS,
     classes: frozenset[int] = frozenset(),
     room: int = 0,
+    kinds: Kinds | None = None,
 ) -> Look:
     """Look at a value.
 
@@ -123,8 +124,10 @@ def look(
         Identities of classes that have a name in the notebook: it may have patched one of a library.
     room : int, optional
         Bytes of large arrays that are read whole.
+    kinds : Kinds, optional
+        What is known of classes, for several looks at the same moment.
     """
-    walk = Walk(namespace, limit, classes, room)
+    walk = Walk(namespace, limit, Kinds(classes) if kinds is None else kinds, room)
     try:
         fingerprint: int | None = walk.whole(value)
     except Exception:  # noqa: BLE001 (classes of users and of libraries may raise anything when they are looked into)
@@ -132,6 +135,102 @@ def look(
     objects, looked_up = frozenset(walk.changeable), frozenset(walk.looked_up)
     subclasses = frozenset(walk.subclasses)
     return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, subclasses)
+
+
+class Kind(NamedTuple):
+    """How objects of one class are looked at.
+
+    Attributes
+    ----------
+    told : callable or None
+        Gives all that there is to say of an object; None where more has to be seen.
+    wrapper, ends, changeable : bool
+        It is made anew each time around the same object; the walk ends at it; it can change.
+    looker : callable or None
+        Looks into an object; None for one that has attributes.
+    library : callable or None
+        Looks into it if it is one of those that a library's module of ours knows.
+    """
+
+    told: Callable[[Any], Hashable] | None
+    wrapper: bool = False
+    ends: bool = False
+    changeable: bool = False
+    looker: Callable[[Walk, Any], None] | None = None
+    library: Callable[[Walk, Any, type], bool] | None = None
+
+
+class Instances(NamedTuple):
+    """Where objects of one class keep what they hold: their classes, containers, slots, and attributes but caches."""
+
+    bases: tuple[type, ...]
+    hidden: bool
+    contents: tuple[type, ...]
+    caches: frozenset[str]
+    slots: tuple[tuple[str, Any], ...]
+    seen_by_attributes: bool
+
+
+class Kinds:
+    """What is known of classes at one moment, and of the numbers of what several names hold.
+
+    Parameters
+    ----------
+    classes : frozenset of int
+        Identities of classes that have a name in the notebook.
+    """
+
+    def __init__(self, classes: frozenset[int] = frozenset()) -> None:
+        self.classes = classes
+        self.known: dict[type, Kind] = {}
+        self.numbers: dict[int, tuple[Any, ...]] = {}
+        self.kept: list[Any] = []  # what was made for a walk lives as long as this, so that no identity is used twice
+        self._instances: dict[type, Instances] = {}
+
+    def instances(self, kind: type) -> Instances:
+        """Return where objects of a class keep what they hold."""
+        found = self._instances.get(kind)
+        if found is None:
+            found = self._instances[kind] = self._of_instances(kind)
+        return found
+
+    def _of_instances(self, kind: type) -> Instances:
+        bases: list[type] = []
+        hidden = False
+        for base in kind.__mro__:
+            if base.__module__ == "__main__" or id(base) in self.classes or is_own(base.__module__):
+                bases.append(base)
+            elif not base.__flags__ & _HEAP_TYPE and base not in _SEEN_WHOLE:
+                hidden = True
+        contents = tuple(base for base in _CONTAINERS if issubclass(kind, base))
+        whole = bool(contents) or _has_slots(kind)
+        return Instances(tuple(bases), hidden, contents, caches_of(kind), tuple(_slots(kind)), whole)
+
+
+def kind_of(kind: type) -> Kind:
+    """Return how objects of a class are looked at."""
+    if kind in _SMALL:
+        return Kind(_number)
+    if kind in _TEXTS:
+        return Kind(lambda one: (kind, hash(one)))
+    if kind in _TOLD_BY_TEXT:
+        return Kind(repr if kind is float else str)
+    if is_wrapper(kind):
+        return Kind(None, wrapper=True)
+    if issubclass(kind, types.ModuleType):
+        return Kind(None, looker=Walk._module)
+    if issubclass(kind, type):
+        return Kind(None, looker=Walk._class)
+    if issubclass(kind, (*_ENDS, enum.Enum)) or kind in _LOCKS:
+        return Kind(None, ends=True)
+    changeable = kind not in (tuple, frozenset, types.MethodType)
+    looker = _LOOKERS.get(kind)
+    return Kind(None, changeable=changeable, looker=looker, library=None if looker else looker_of(kind))
+
+
+def _number(one: Any) -> Hashable:
+    """Python's hash of -1 is that of -2."""
+    return one if type(one) is int and 0 <= one < _LARGE else str(one)
 
 
 class Walk:
@@ -144,11 +243,28 @@ class Walk:
     changeable : set of int
     """
 
-    def __init__(
-        self, namespace: Mapping[str, Any], limit: int, classes: frozenset[int] = frozenset(), room: int = 0
-    ) -> None:
+    __slots__ = (
+        "_met",
+        "_next",
+        "_tokens",
+        "changeable",
+        "classes",
+        "closed",
+        "exact",
+        "full",
+        "kept",
+        "kinds",
+        "left",
+        "looked_up",
+        "namespace",
+        "room",
+        "subclasses",
+    )
+
+    def __init__(self, namespace: Mapping[str, Any], limit: int, kinds: Kinds, room: int = 0) -> None:
         self.namespace = namespace
-        self.classes = classes
+        self.kinds = kinds
+        self.classes = kinds.classes
         self.room = room
         self.full: int | None = 0
         self.subclasses: set[int] = set()
@@ -156,75 +272,99 @@ class Walk:
         self.exact = self.closed = True
         self.changeable: set[int] = set()
         self.looked_up: set[str] = set()
-        self.kept: list[Any] = []  # what was made for the walk lives as long as it, so that no identity is used twice
+        self.kept = kinds.kept
         self._met: set[int] = set()
         self._tokens: list[Hashable] = []
         self._next: list[Any] = []
 
     def whole(self, value: Any) -> int:
         """Return the fingerprint of all that can be reached."""
-        self._next.append(value)
-        while self._next:
-            self._one(self._next.pop())
+        waiting, tokens, known = self._next, self._tokens, self.kinds.known
+        self.go((value,))
+        while waiting:
+            one = waiting.pop()
+            key = id(one)
+            tokens.append(key)
+            if key in self._met:
+                continue
+            self._met.add(key)
+            self.left -= 1
+            kind = type(one)
+            how = known[kind]
+            if how.changeable:
+                self.changeable.add(key)
+            if not how.ends:
+                self._into(one, kind, how)
             if self.left < 0:
                 self.exact = self.closed = False
-                return _checksum(value) or hash(tuple(self._tokens))
-        return hash(tuple(self._tokens))
+                return _checksum(value) or hash(tuple(tokens))
+        return hash(tuple(tokens))
 
-    def _one(self, one: Any) -> None:
-        kind = type(one)
-        if kind is int:
-            self._tokens.append(one if 0 <= one < _LARGE else str(one))  # Python's hash of -1 is that of -2
-            return
-        if kind in _SMALL or kind in _TEXTS:
-            self._tokens.append((kind, hash(one)) if kind in _TEXTS else str(one))
-            return
-        if kind in _TOLD_BY_TEXT:
-            self._tokens.append(str(one) if kind is not float else repr(one))
-            return
-        if is_wrapper(kind):
-            self.go((one._wrapped,))
-            return
-        key = id(one)
-        if key in self._met:
-            self._tokens.append(key)
-            return
-        self._met.add(key)
-        self._tokens.append(key)
-        self.left -= 1
-        begin = len(self._next)
-        if issubclass(kind, types.ModuleType):
-            self._module(one)
-        elif issubclass(kind, type):
-            self._class(one)
-        elif not issubclass(kind, _ENDS) and not issubclass(kind, enum.Enum) and kind not in _LOCKS:
-            self._object(one, kind)
-        self._next[begin:] = reversed(self._next[begin:])
+    def _into(self, one: Any, kind: type, how: Kind) -> None:
+        waiting = self._next
+        begin = len(waiting)
+        try:
+            if how.looker is not None:
+                how.looker(self, one)
+            elif how.library is None or not self._of_library(one, kind, how.library):
+                self._instance(one, kind)
+        except Exception:
+            if not how.changeable and how.library is None and how.looker in (Walk._module, Walk._class):
+                raise
+            # Classes may raise anything when they are looked into.
+            self.cannot_see()
+            self.go(part for part in gc.get_referents(one) if part is not kind)
+        if len(waiting) - begin > 1:
+            waiting[begin:] = waiting[begin:][::-1]
+
+    def _of_library(self, one: Any, kind: type, looker: Callable[[Walk, Any, type], bool]) -> bool:
+        """Look at an object of a library; the numbers of one that is met for several names are read once."""
+        tokens, room, left = self._tokens, self.room, self.left
+        known = self.kinds.numbers.get(id(one))
+        if known is not None:
+            said, changeable, cost = known
+            tokens.extend(said)
+            self.changeable |= changeable
+            self.left -= cost
+            return True
+        state = (len(tokens), len(self._next), self.exact, self.full)
+        before, self.changeable = self.changeable, set()
+        try:
+            found = looker(self, one, kind)
+        finally:
+            changeable, self.changeable = self.changeable, before
+            before |= changeable
+        if found and self.room == room and state[1:] == (len(self._next), self.exact, self.full):
+            self.kinds.numbers[id(one)] = (tokens[state[0] :], changeable, left - self.left)
+        return found
 
     def say(self, *told: Hashable) -> None:
         """Take something into the fingerprint."""
         self._tokens.extend(told)
 
     def go(self, parts: Iterable[Any]) -> None:
-        """Look at these objects, too."""
-        self._next.extend(parts)
+        """Look at these objects, too. What is small is told at once: there is much of it."""
+        tokens, known, met, waiting = self._tokens, self.kinds.known, self._met, self._next
+        for part in parts:
+            kind = type(part)
+            if kind is str:
+                tokens.append(~hash(part))
+                continue
+            how = known.get(kind)
+            if how is None:
+                how = known[kind] = kind_of(kind)
+            if how.told is not None:
+                tokens.append(how.told(part))
+            elif how.wrapper:
+                self.go((part._wrapped,))
+            else:
+                tokens.append(id(part))
+                if id(part) not in met:
+                    waiting.append(part)
 
     def cannot_see(self) -> None:
         """Note that something cannot be seen into."""
         self.exact = False
-
-    def _object(self, one: Any, kind: type) -> None:
-        if kind is not tuple and kind is not frozenset and kind is not types.MethodType:
-            self.changeable.add(id(one))
-        looker = _LOOKERS.get(kind)
-        try:
-            if looker is not None:
-                looker(self, one)
-            elif not library_look(self, one, kind):
-                self._instance(one, kind)
-        except Exception:  # noqa: BLE001 (classes may raise anything when they are looked into)
-            self.cannot_see()
-            self.go(part for part in gc.get_referents(one) if part is not kind)
 
     def _bound_method(self, one: Any) -> None:
         if not isinstance(one.__self__, types.ModuleType):
@@ -308,24 +448,24 @@ class Walk:
                     self.go((one,))
 
     def _instance(self, one: Any, kind: type) -> None:
-        hidden = False
-        for base in kind.__mro__:
-            if base.__module__ == "__main__" or id(base) in self.classes or is_own(base.__module__):
-                self.go((base,))
-            elif not base.__flags__ & _HEAP_TYPE and base not in _SEEN_WHOLE:
-                hidden = True
-        for base in _CONTAINERS:
-            if issubclass(kind, base):
-                self._content(one, base)
+        held = self.kinds.instances(kind)
+        if held.bases:
+            self.go(held.bases)
+        for base in held.contents:
+            self._content(one, base)
         attributes = _attributes(one)
         if attributes is not None:
-            cached = caches_of(kind)
-            kept = [name for name in attributes if name not in cached] if cached else [*attributes]
-            self.go([*kept, *(attributes[name] for name in kept)])
-        for name, value in _slots(one, kind):
+            kept = [name for name in attributes if name not in held.caches] if held.caches else [*attributes]
+            self.go(kept)
+            self.go([attributes[name] for name in kept] if held.caches else attributes.values())
+        for name, slot in held.slots:
+            try:
+                value = slot.__get__(one, kind)
+            except AttributeError:  # not set
+                continue
             self.say(name)
             self.go((value,))
-        if hidden or (attributes is None and not issubclass(kind, _CONTAINERS) and not _has_slots(kind)):
+        if held.hidden or (attributes is None and not held.seen_by_attributes):
             if kind is not object:
                 self.cannot_see()
             self.go(part for part in gc.get_referents(one) if part is not attributes and part is not kind)
@@ -397,17 +537,14 @@ def _attributes(one: Any) -> dict[str, Any] | None:
     return found if type(found) is dict else None
 
 
-def _slots(one: Any, kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield what is kept elsewhere than in ``__dict__``."""
+def _slots(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield where objects keep what is not in their ``__dict__``."""
     for base in kind.__mro__:
         if not base.__flags__ & _HEAP_TYPE:
             continue
         for name, slot in type.__getattribute__(base, "__dict__").items():
             if type(slot) is types.MemberDescriptorType and name not in ("__dict__", "__weakref__"):
-                try:
-                    yield name, slot.__get__(one, kind)
-                except AttributeError:  # not set
-                    continue
+                yield name, slot
 
 
 def _has_slots(kind: type) -> bool:

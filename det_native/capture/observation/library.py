@@ -9,7 +9,7 @@ import gc
 import mmap
 import sys
 import zlib
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol
 
 _WHOLE = 1 << 20  # bytes of an array that are read whole in each look; of a larger one, so many stretches
@@ -36,13 +36,15 @@ class Walk(Protocol):
         """Note that something cannot be seen into."""
 
 
-def library_look(walk: Walk, one: Any, kind: type) -> bool:
-    """Look at an object of a library; False if it is one that is looked at like any other."""
+def looker_of(kind: type) -> Callable[[Walk, Any, type], bool] | None:
+    """Return what looks at objects of a class; it returns False for one that is looked at like any other."""
     if any(_KNOWN_BY_IDENTITY in base.__dict__ for base in kind.__mro__):
-        return True
-    library = kind.__module__.partition(".")[0]
-    looker = _LOOKERS.get(library)
-    return looker is not None and looker(walk, one, kind)
+        return _nothing
+    return _LOOKERS.get(kind.__module__.partition(".")[0])
+
+
+def _nothing(walk: Walk, one: Any, kind: type) -> bool:
+    return True
 
 
 #: Classes with this attribute stand for something elsewhere, and change with it: our handles of experiments.
@@ -296,4 +298,10 @@ def _numbers(walk: Walk, one: Any) -> None:
     array(walk, numbers, type(numbers))
 
 
-_LOOKERS = {"tensorflow": _tensorflow, "numpy": _numpy, "random": _random, "torch": _torch, "pandas": _pandas}
+_LOOKERS: dict[str, Callable[[Walk, Any, type], bool]] = {
+    "tensorflow": _tensorflow,
+    "numpy": _numpy,
+    "random": _random,
+    "torch": _torch,
+    "pandas": _pandas,
+}

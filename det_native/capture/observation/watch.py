@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from det_native.capture.observation.graph import OBJECTS, Look, look, of_library
+from det_native.capture.observation.graph import OBJECTS, Kinds, Look, look, of_library
 from det_native.capture.observation.process import (
     module_attributes,
     process_state,
@@ -21,7 +21,8 @@ _OBJECTS_TOGETHER = 15_000
 _FEW = 20
 _ROOM = 1 << 26  # bytes of one value that are read whole around a cell that reaches it
 _ROOM_TOGETHER = 1 << 28
-_SLOW = 0.02  # seconds for one value: then it is looked at only around cells that reach it
+_CLOCK = 50
+_SLOW = 0.02  # seconds for one value, or for all that the cell does not reach: then only around cells that reach it
 _OF_THE_SHELL = re.compile(r"_+|_i+|_i?\d+|_[dios]h|In|Out|_exit_code|get_ipython|exit|quit|open|__\w+__")
 
 
@@ -163,25 +164,31 @@ class Watch:
         looks: dict[str, Look] = {}
         left, room = _OBJECTS_TOGETHER, _ROOM_TOGETHER
         classes = frozenset(id(value) for value in list(namespace.values()) if issubclass(type(value), type))
-        for name in sorted(names, key=lambda one: one not in first):
+        kinds = Kinds(classes)
+        begin, of_others = time.thread_time(), 0.0
+        for number, name in enumerate(sorted(names, key=lambda one: one not in first)):
             value = namespace.get(name)
             if left > 0 and (self._slow.get(name) != id(value) or name in first):
-                begin = time.thread_time()
                 allowed = min(_ROOM, room) if name in first else 0
-                found = look(
-                    value, namespace, OBJECTS, classes, allowed
-                )  # a smaller limit would tell another fingerprint
+                # A smaller limit would tell another fingerprint.
+                found = look(value, namespace, OBJECTS, classes, allowed, kinds)
                 left -= len(found.objects)
                 room -= allowed if found.full else 0
                 self._slow.pop(name, None)
-                if time.thread_time() - begin > _SLOW:
-                    self._slow[name] = id(value)
+                if not number % _CLOCK or len(found.objects) > _FEW or found.full != 0:  # to ask the clock takes time
+                    now = time.thread_time()
+                    of_others += now - begin if name not in first else 0
+                    if max(of_others, now - begin) > _SLOW:
+                        self._slow[name] = id(value)
+                    begin = now
             else:
-                found = look(value, namespace, _FEW, classes)
+                found = look(value, namespace, _FEW, classes, 0, kinds)
                 if not found.closed:  # what is small is looked at in any case: modules, numbers, texts
                     known = before.get(name)
-                    looked_up = known.looked_up if known else frozenset()
-                    found = Look(id(value), None, False, False, frozenset(), looked_up)
+                    same = known is not None and known.identity == id(value)
+                    objects = known.objects if known is not None and same else frozenset()
+                    looked_up = known.looked_up if known is not None else frozenset()
+                    found = Look(id(value), None, False, False, objects, looked_up)
             looks[name] = found
         self.looks = looks
 

@@ -157,6 +157,13 @@ def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJ
     )
 
 
+def dry_job(experiment: rest.Experiment, bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:
+    """Return the job that runs the cells of an experiment as far as the training call."""
+    config = ExperimentConfig.model_validate(experiment.config)
+    variables = config.environment.environment_variables.for_device("cpu")
+    return check_job(bundle, directory, places).model_copy(update={"config": experiment.config, "variables": variables})
+
+
 def ranks_of(config: ExperimentConfig, slots: tuple[str, ...]) -> int:
     """Return how many processes run a trial: one on each slot, or one on all where the framework spreads the work."""
     return processes_of(config.model_dump(mode="json"), len(slots))

@@ -128,7 +128,7 @@ def leave_unused() -> NoReturn:
 
 def variables_of(job: Job) -> dict[str, str]:
     """Return the environment variables that a job wants."""
-    return dict(job.variables) if isinstance(job, TrialJob) else {}
+    return dict(job.variables)
 
 
 def leave(code: int) -> NoReturn:

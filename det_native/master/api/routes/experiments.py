@@ -26,6 +26,7 @@ from det_native.master.flow.creation import Idempotency
 from det_native.master.store import checkpoints, experiments, series, trials
 from det_native.schema.drawn import drawn, names_to_read
 from det_native.schema.rest import (
+    BundleChecked,
     Checkpoint,
     Experiment,
     ExperimentChange,
@@ -80,6 +81,13 @@ async def change_experiment(
     """Change the priority, weight or max_slots of an experiment that goes on; its trials may make room, or get some."""
     experiment = await asyncio.wrap_future(service.change_experiment(owner, experiment_id, body.resources))
     return reply(experiment)
+
+
+@router.post("/{experiment_id}/dry-run", response_model=BundleChecked, responses=refusals(404))
+async def dry_run_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+    """Run the cells up to the training call in a fresh process, if no trial has started; say what it is given else."""
+    checked = await asyncio.wrap_future(service.dry_run(experiment_id, owner))
+    return reply(checked)
 
 
 @router.post("/{experiment_id}/kill", response_model=Experiment, responses=refusals(404))

@@ -1,0 +1,75 @@
+"""What being looked at costs a notebook: each cell, and a submit behind many of them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import looked_at
+import pytest
+from notebook_kernel import Kernel
+
+_GOAL = 0.02
+_CELLS = 240
+
+_TRAINING = """
+import time
+import torch
+import det_native as det
+config = {"searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 2}}}
+data = torch.utils.data.TensorDataset(torch.zeros(64, 4))
+"""
+
+_EXPLORING = """
+notes_{number} = [row * {number} for row in range(50)]
+def summary_{number}(rows):
+    return sum(rows) / max(len(rows), 1)
+print(summary_{number}(notes_{number}))
+"""
+
+_CALL = """
+context = det.experimental.pytorch.init(config, show="none")
+model = context.wrap_model(torch.nn.Linear(4, 1))
+optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+begin = time.perf_counter()
+for batch in context.train(torch.utils.data.DataLoader(data, batch_size=8)):
+    loss = model(batch[0]).sum()
+    context.backward(loss)
+    context.step_optimizer(optimizer)
+    context.report(loss=loss)
+seconds = time.perf_counter() - begin
+"""
+
+
+@pytest.mark.parametrize("group", ["PLAIN", "TORCH", "KERAS"])
+def test_looking_at_a_cell(group: str, figure: Callable[[str, str, str, bool], None]) -> None:
+    script = Path(looked_at.__file__).with_name("look_times.py")
+    done = subprocess.run([sys.executable, str(script), group], stdout=subprocess.PIPE, check=True)
+    for what, seconds in json.loads(done.stdout.splitlines()[-1]).items():
+        median = statistics.median(seconds)
+        spread = f"[{min(seconds) * 1e3:.1f}..{max(seconds) * 1e3:.1f} ms]"
+        figure(
+            f"processor time of the looks around a short cell, with {what} {spread}",
+            f"{median * 1e3:.1f} ms",
+            f"≤ {_GOAL * 1e3:.0f} ms",
+            median <= _GOAL,
+        )
+
+
+def test_submit_in_a_notebook_of_many_cells(kernel: Kernel, figure: Callable[[str, str, str, bool], None]) -> None:
+    kernel.run(_TRAINING)
+    for number in range(_CELLS - 3):
+        kernel.run(_EXPLORING.format(number=number))
+    kernel.run(_CALL)  # starts the master
+    kernel.run("context.experiment.wait()")
+    seconds = []
+    for _ in range(5):
+        seconds.append(float(kernel.run(_CALL, "seconds")))
+        kernel.run("context.experiment.wait()")
+    median = statistics.median(seconds)
+    what = f"a submit in a notebook of {_CELLS} cells [{min(seconds):.2f}..{max(seconds):.2f} s]"
+    figure(what, f"{median:.2f} s", "≤ 1 s", median <= 1.0)

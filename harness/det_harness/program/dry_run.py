@@ -1,0 +1,99 @@
+"""Runs the cells of a bundle up to the recorded call, to see whether it is given what it was given in the notebook."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from det_harness.frameworks.base import harness_of
+from det_harness.program.calls import CallMatcher
+from det_harness.program.inputs import InputCheck
+from det_harness.program.made_up import MadeUpValues
+from det_harness.program.null_handle import NullHandle
+from det_harness.program.runner import ProgramRunner, ProgramStop
+from det_harness.trial import rng
+from det_native.errors import InputDiffersError
+from det_native.frameworks import get_framework
+from det_native.runtime import hosted
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.job import CheckJob
+from det_native.schema.rest import BundleChecked, ProblemInfo
+from det_native.storage.blobs import BlobStore
+from det_native.storage.datasets import link_files
+from det_native.storage.unpack import unpack_bundle
+
+logger = logging.getLogger("det_harness")
+
+_NICE = 10  # the trials go first
+
+
+def dry_run(job: CheckJob) -> BundleChecked:
+    """Run the cells in this process, which is for nothing else, and compare; nothing is trained.
+
+    Only a difference is told. Whatever else goes wrong, the trial will tell.
+    """
+    proof = job.bundle.proof
+    if proof is None or job.config is None:
+        return BundleChecked(ok=True)
+    os.nice(_NICE)
+    work = Path(job.directory) / "work"
+    blobs = BlobStore(job.blobs)
+    unpack_bundle(job.bundle, blobs, work)
+    link_files(job.bundle.links, job.data, work)
+    importlib.import_module("det_native.compat")
+    importlib.import_module(get_framework(job.bundle.program.framework).module)
+    harness = harness_of(job.bundle.program.framework)
+    harness.prepare_process()
+    runner = ProgramRunner(job.bundle, blobs.read, work)
+    runner.own_seed = True
+    environment = TrialEnvironment(config=job.config, hparams=proof.hparams, trial_seed=proof.seed)
+    check = InputCheck(proof, job.bundle.program, "error", job.bundle.program.title)
+    host = _DryHost(environment, runner.calls, check)
+    rng.seed_process(proof.seed)
+    try:
+        with harness.calls_taken(), hosted(host):
+            runner.run()
+    except InputDiffersError as error:
+        return BundleChecked(ok=False, problems=[ProblemInfo(where="", what=error.difference)])
+    except (Exception, SystemExit):
+        logger.exception("The dry run did not come to the training call.")
+    return BundleChecked(ok=True)
+
+
+class _DryHost:
+    """Compares at the program's recorded call and stops the program there; implements ``runtime.ProgramHost``."""
+
+    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, check: InputCheck) -> None:
+        self.environment = environment
+        self.role: Literal["worker", "load"] = "worker"
+        self._calls = calls
+        self._check = check
+        self._made_up = MadeUpValues(calls.source)
+
+    def take_call(self, kind: str, payload: Any) -> Any:
+        """Compare at the recorded call and stop; any other call gives a null handle."""
+        if not self._calls.is_recorded(kind):
+            return NullHandle(self._calls.last_place, self._made_up)
+        self._calls.taken = True
+        self._check.compare(payload)
+        raise ProgramStop
+
+    def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
+        """Compare at the recorded loop and stop; any other loop has no batches."""
+        result, cell = self.take_call(kind, payload), self._calls.cell
+        assert isinstance(result, NullHandle)
+
+        def begin() -> Iterator[Any]:
+            if self._calls.cell != cell:
+                self.take_call(kind, payload)
+            return iter(())
+
+        return begin
+
+    def owns_init(self) -> bool:
+        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
+        return self._calls.is_recorded_init()
