@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from det_native.capture.document import Document
 from det_native.capture.document_calls import FoundCall, Imports, bases_of
 from det_native.capture.document_literals import Unread, read_parts, unread_parts
+from det_native.capture.document_variables import set_variable
 from det_native.capture.request import Request
 from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
 from det_native.experimental.arguments import NAMES, Mode, Place, arrange, check_names, resolve
@@ -228,8 +230,24 @@ class _Planner:
                 return
         loaded = load_config(settings.config, warn=False)
         check_supported(loaded, settings, None if creates else self.framework, searches=True)
+        variables = self._variables()
         if not self.result.reasons:
-            self.result.config = loaded
+            self.result.config = loaded.with_variables(variables)
+
+    def _variables(self) -> dict[str, str]:
+        """Return the variables by which the cells, or the notebook's server, have the framework imported."""
+        found = {}
+        trees = {cell: tree for cell, tree in enumerate(self.document.trees) if tree is not None}
+        above = {cell: tree for cell, tree in trees.items() if cell in self.document.above}
+        for name in get_framework(self.framework).deciding_variables if self.framework else ():
+            value, unread = set_variable(name, above)
+            if unread is not None:
+                place = self.document.within(unread)
+                self.result.reasons.append(f"what {name} is, with which the framework is imported ({place})")
+            value = os.environ.get(name) if value is None else value
+            if value is not None:
+                found[name] = value
+        return found
 
     def _refused(self, error: Exception) -> None:
         where = self._where(self.asking or self.call)

@@ -44,6 +44,8 @@ class Description:
     variables_here : str
         Reference of what returns the environment variables by which a worker imports it as this process has; they go
         with an experiment unless its configuration says otherwise.
+    deciding_variables : tuple of str
+        Names of the variables that `variables_here` may return, for those who do not import it.
     gradient_means : tuple of str
         Values of ``distributed.backend`` by which ranks can average its gradients; without any it trains on one slot.
     one_slot : str
@@ -87,6 +89,7 @@ class Description:
     call_fills: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     variables_here: str = ""
+    deciding_variables: tuple[str, ...] = ()
     gradient_means: tuple[str, ...] = ()
     one_slot: str = ""
     mixed_precision: bool = False

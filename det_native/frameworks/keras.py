@@ -29,6 +29,7 @@ DESCRIPTION = Description(
     init="det_native.experimental.keras",
     variables=("TF_", "XLA_", "KERAS_"),
     variables_here="det_native.keras.generations:variables_here",
+    deciding_variables=("KERAS_BACKEND",),
     gradient_means=("horovod",) if _GENERATION < 3 else (),
     one_slot="" if _GENERATION < 3 else _OF_KERAS_3,
     mixed_precision=True,
