@@ -102,9 +102,9 @@ def shared_kernel(
 
 
 @pytest.fixture(scope="session")
-def worker() -> Iterator[Worker]:
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     """Where captured programs are run again."""
-    process = Worker()
+    process = Worker(tmp_path_factory.mktemp("worker"))
     yield process
     process.close()
 

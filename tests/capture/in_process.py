@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kernels import INSTALL, TRAINING, Kernel
+from kernels import INSTALL, TRAINING, Kernel, environment_of
 
 _SERVE = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import warm_shell; del sys.path[0]; " + (
     "warm_shell.serve()"
@@ -27,7 +27,12 @@ class ShellKernel(Kernel):
         (shared / "det_stand_in.py").write_text(TRAINING)
         self._open = False
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
+            [sys.executable, "-c", _SERVE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env=environment_of(folder),
         )
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 from abc import ABC, abstractmethod
@@ -173,12 +174,21 @@ for line in sys.stdin:
 """
 
 
+def environment_of(folder: Path) -> dict[str, str]:
+    """Return the environment of what runs cells: the compiler of PyTorch has a place for its cache."""
+    return {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
+
+
 class Worker:
     """Runs captured programs, each in a process of its own that has seen nothing of the notebook."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", REPLAY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", REPLAY],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment_of(folder),
         )
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
@@ -300,7 +310,7 @@ class RealKernel(Kernel):
         super().__init__(folder, shared)
         (shared / "det_stand_in.py").write_text(TRAINING)
         self.manager = KernelManager(kernel_name="python3")
-        self.manager.start_kernel(cwd=str(folder))
+        self.manager.start_kernel(cwd=str(folder), env=environment_of(folder))
         self.client = self.manager.blocking_client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=200)

@@ -327,15 +327,18 @@ class Walk:
             self.changeable |= changeable
             self.left -= cost
             return True
-        state = (len(tokens), len(self._next), self.exact, self.full)
+        begin, waiting, full = len(tokens), len(self._next), self.full
         before, self.changeable = self.changeable, set()
+        exact, self.exact = self.exact, True
         try:
             found = looker(self, one, kind)
         finally:
+            seen_whole = self.exact
+            self.exact = exact and seen_whole
             changeable, self.changeable = self.changeable, before
             before |= changeable
-        if found and self.room == room and state[1:] == (len(self._next), self.exact, self.full):
-            self.kinds.numbers[id(one)] = (tokens[state[0] :], changeable, left - self.left)
+        if found and seen_whole and self.room == room and (waiting, full) == (len(self._next), self.full):
+            self.kinds.numbers[id(one)] = (tokens[begin:], changeable, left - self.left)
         return found
 
     def say(self, *told: Hashable) -> None:
