@@ -54,7 +54,6 @@ class Execution:
     clears: bool = False
     taken: frozenset[int] = frozenset()
     text: str = ""
-    title: str = ""
     source: str = ""
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
@@ -63,8 +62,6 @@ class Execution:
     @property
     def label(self) -> str:
         """``Cell [7]``, as the notebook shows it."""
-        if self.title:
-            return self.title
         return f"Cell [{self.number}]" if self.number is not None else f"The code run before cell [{self.index + 1}]"
 
 

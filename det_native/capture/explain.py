@@ -125,8 +125,6 @@ def execution_rows(logged: LoggedExecution, execution: Execution, reason: str) -
     took = f"; took {human_time(logged.duration)}" if logged.duration is not None else "; duration not known"
     if logged.succeeded is None:
         took = "; running"
-    elif logged.recorded and logged.started is None:
-        took = ""  # of a document, which nobody ran
     early = "" if logged.recorded else "; ran before det_native was imported, counted as successful"
     cell = f"[{execution.number}]" if execution.number is not None else ""
     yield CaptureRow(what=f"cell {cell}".strip(), how="runs again", size=0, cell=cell, note=f"{reason}{took}{early}")

@@ -53,7 +53,6 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         transformed.clears,
         taken,
         logged.source,
-        logged.title,
         source,
         logged.effects,
         logged.outside,

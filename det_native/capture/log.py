@@ -80,8 +80,6 @@ class LoggedExecution:
         The name or attribute that its top level asked for in vain.
     files : dict
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
-    title : str
-        What to call it in messages, where its number does not say it.
     streams : dict or None
         The states of the streams of random numbers before it, if it has moved one; see ``stream_states``.
     noted : bool
@@ -107,7 +105,6 @@ class LoggedExecution:
     missing: str = ""
     files: dict[str, int] = field(default_factory=dict)
     clock: float | None = None
-    title: str = ""
     streams: dict[str, Any] | None = None
     noted: bool = False
     effects: Effects | None = None

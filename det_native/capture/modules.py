@@ -49,16 +49,6 @@ def module_file(name: str) -> Path | None:
     return Path(file) if file and Path(file).suffix == ".py" else None
 
 
-def is_submodule(package: str, name: str) -> bool:
-    """Whether ``from package import name`` gives a module, told by the files alone: nothing is imported."""
-    top, *inner = package.split(".")
-    file = module_file(top)
-    if file is None or file.name != "__init__.py":
-        return False
-    folder = file.parent.joinpath(*inner)
-    return (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()
-
-
 def is_local(name: str) -> bool:
     """Whether a module (by its full or top-level name) is a file of the user's."""
     if name in {"__main__", "builtins"} or name.partition(".")[0] in sys.stdlib_module_names:

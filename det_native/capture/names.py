@@ -6,7 +6,7 @@ import ast
 import builtins
 import importlib
 import symtable
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from det_native.capture.reads import reads_of
@@ -20,9 +20,7 @@ PROVIDED = frozenset(dir(builtins)) | {
 }
 
 
-def check_bundle_names(
-    program: Program, values: Collection[str], star_names: Callable[[str], Iterable[str] | None] | None = None
-) -> list[Problem]:
+def check_bundle_names(program: Program, values: Collection[str]) -> list[Problem]:
     """Return a problem for each name that a cell uses and nothing binds: no earlier cell, value or builtin.
 
     Names used inside functions may be bound by any cell, as they are looked up when the function runs. Of a program
@@ -35,11 +33,7 @@ def check_bundle_names(
         Of kind ``cells``; a script has nothing to check.
     values : collection of str
         Names that are sent by value.
-    star_names : callable, optional
-        Gives the names that ``from module import *`` binds, None if that cannot be told; by default the module is
-        imported.
     """
-    look_up = star_names or _imported_names
     bound = set(PROVIDED) | set(values)
     problems: list[Problem] = []
     late: list[tuple[str, str, str]] = []
@@ -47,7 +41,7 @@ def check_bundle_names(
     for where, source in zip(_titles(program), sources, strict=True):
         names = cell_names(source)
         for module in names.stars:
-            star = look_up(module)
+            star = _imported_names(module)
             if star is None:
                 return problems
             bound |= set(star)

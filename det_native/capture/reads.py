@@ -12,8 +12,6 @@ from functools import lru_cache
 #: Code that is in a text: what is called with it looks names up.
 _RUNS_TEXT = frozenset({"eval", "exec", "globals", "locals", "vars", "query", "getattr"})
 _NAME_IN_TEXT = re.compile(r"@([A-Za-z_]\w*)")
-_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 @dataclass(frozen=True)
