@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from det_native.capture.bundle_rows import Placed, Summary, key_warnings, rows_of, rows_of_others, summaries_of
 from det_native.capture.files import (
     BUNDLE_LIMIT,
-    ENVIRONMENT_FILE,
     DirectoryScan,
     ScannedFile,
     check_size,
@@ -19,39 +19,20 @@ from det_native.capture.files import (
 )
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
 from det_native.capture.interpreter import current_interpreter
-from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedStreams, CapturedValue, SourceFile
+from det_native.capture.model import Bundle, Capture, CapturedStreams, CapturedValue, SourceFile
 from det_native.capture.outside import Outside, settle_outside
-from det_native.capture.secrets import is_key_file
 from det_native.capture.stored import Stored, leave_to_store, link_rows, sizes_of
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import (
     BundleManifest,
     FileEntry,
-    Program,
     Sha256,
     StreamsEntry,
     ValueEntry,
     WiderProgram,
 )
-from det_native.schema.rest import CaptureRow
 
-_LOOSE_FILES = 12
-_KEYS = 8
 _HEADLINE = "Files that belong to the call cannot be sent together:"
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A file with its entry in the manifest, and what was seen of it when it was hashed."""
-
-    source: SourceFile
-    entry: FileEntry
-    found: FileHash
-
-    @property
-    def content(self) -> Path | bytes:
-        """What was read of it just now, or where it is read when it is sent."""
-        return self.source.path if self.found.content is None else self.found.content
 
 
 def assemble(
@@ -116,16 +97,16 @@ def assemble(
     if wider is not None and capture.wider is not None:
         contents |= {entry.sha256: one.content for entry, one in zip(wider.streams, capture.wider.streams, strict=True)}
     report = [
-        *_rows(capture, inherited, explicit, values),
+        *rows_of(capture, inherited.summaries, explicit, values),
         *link_rows(links),
-        *_rows_of_others(capture, outside.rows, scan),
+        *rows_of_others(capture, outside.rows, scan),
     ]
     states = inherited.states | _states(explicit)
     places = inherited.places | {placed.entry.path: placed.source.path for placed in explicit}
-    return Bundle(manifest, contents, report, [*capture.warnings, *_key_warnings(capture, scan)], states, places)
+    return Bundle(manifest, contents, report, [*capture.warnings, *key_warnings(capture, scan)], states, places)
 
 
-def _states(files: Sequence[_Placed]) -> dict[Sha256, tuple[int, int, int, int]]:
+def _states(files: Sequence[Placed]) -> dict[Sha256, tuple[int, int, int, int]]:
     return {placed.entry.sha256: placed.found.stat[:4] for placed in files if placed.found.settled}
 
 
@@ -160,24 +141,14 @@ def forget_files() -> None:
 
 
 @dataclass(frozen=True)
-class _Summary:
-    """What a row of the report says about a folder, or about a file at the top."""
-
-    what: str
-    how: str
-    size: int
-    hashes: frozenset[Sha256]
-
-
-@dataclass(frozen=True)
 class _PlacedFolder:
     """The files of a context directory, and what follows from them alone."""
 
-    files: tuple[_Placed, ...]
+    files: tuple[Placed, ...]
     entries: tuple[FileEntry, ...]
     contents: dict[Sha256, Path | bytes]
     states: dict[Sha256, tuple[int, int, int, int]]
-    summaries: tuple[_Summary, ...]
+    summaries: tuple[Summary, ...]
     places: dict[str, Path]
 
     def without_contents(self) -> _PlacedFolder:
@@ -204,13 +175,13 @@ def _place_scan(scan: DirectoryScan, hashes: HashCache) -> _PlacedFolder:
     if before is not None and before[2].entries == entries:
         entries = before[2].entries  # the very objects: a manifest of them is compared with the last one in no time
     places = {placed.entry.path: placed.source.path for placed in files}
-    folder = _PlacedFolder(files, entries, _contents(files), _states(files), tuple(_summaries(entries)), places)
+    folder = _PlacedFolder(files, entries, _contents(files), _states(files), tuple(summaries_of(entries)), places)
     settled = len(files) == len(scan.files) and all(map(_is_unchanged, scan.files, files))
     _placed_folders[scan.root] = (scan if settled else None, hashes, folder.without_contents())
     return folder
 
 
-def _hashed(scan: DirectoryScan, hashes: HashCache) -> tuple[_Placed, ...]:
+def _hashed(scan: DirectoryScan, hashes: HashCache) -> tuple[Placed, ...]:
     """Hash the files of a scan, but for those that have gone since: somebody works in the folder."""
     files = scan.files
     try:
@@ -220,21 +191,21 @@ def _hashed(scan: DirectoryScan, hashes: HashCache) -> tuple[_Placed, ...]:
         if len(files) == len(scan.files):
             raise
         found = hashes.hash_files([(os.fspath(file.path), file.stat) for file in files])
-    return tuple(_Placed(file, _entry(file.target, one), one) for file, one in zip(files, found, strict=True))
+    return tuple(Placed(file, _entry(file.target, one), one) for file, one in zip(files, found, strict=True))
 
 
-def _contents(files: Sequence[_Placed]) -> dict[Sha256, Path | bytes]:
+def _contents(files: Sequence[Placed]) -> dict[Sha256, Path | bytes]:
     return {placed.entry.sha256: placed.content for placed in files}
 
 
-def _is_unchanged(file: ScannedFile, placed: _Placed) -> bool:
+def _is_unchanged(file: ScannedFile, placed: Placed) -> bool:
     return placed.found.settled and placed.found.stat == file.stat
 
 
-def _place(files: Sequence[SourceFile], hashes: HashCache) -> tuple[_Placed, ...]:
+def _place(files: Sequence[SourceFile], hashes: HashCache) -> tuple[Placed, ...]:
     wanted: list[tuple[str, FileStat | None]] = [(os.fspath(file.path), None) for file in files]
     found = hashes.hash_files(wanted)
-    return tuple(_Placed(file, _entry(file.target, one), one) for file, one in zip(files, found, strict=True))
+    return tuple(Placed(file, _entry(file.target, one), one) for file, one in zip(files, found, strict=True))
 
 
 def _entry(target: str, found: FileHash) -> FileEntry:
@@ -243,11 +214,11 @@ def _entry(target: str, found: FileHash) -> FileEntry:
     return FileEntry(path=target, sha256=found.sha256, size=found.stat.size, mode=mode)
 
 
-def _merge(inherited: _PlacedFolder, explicit: tuple[_Placed, ...]) -> tuple[FileEntry, ...]:
+def _merge(inherited: _PlacedFolder, explicit: tuple[Placed, ...]) -> tuple[FileEntry, ...]:
     """Return all entries by path, each once; different contents at the same place are an error."""
     if not explicit:
         return inherited.entries
-    chosen: dict[str, _Placed] = {}
+    chosen: dict[str, Placed] = {}
     problems: list[Problem] = []
     for placed in (*inherited.files, *explicit):
         target = placed.entry.path
@@ -276,7 +247,7 @@ def _conflict(target: str, one: SourceFile, other: SourceFile) -> Problem:
     )
 
 
-def _overlaps(chosen: dict[str, _Placed]) -> Iterator[Problem]:
+def _overlaps(chosen: dict[str, Placed]) -> Iterator[Problem]:
     for target in chosen:
         parts = target.split("/")
         for depth in range(1, len(parts)):
@@ -349,100 +320,3 @@ def _manifest(
     if _last_manifest is None or _last_manifest != manifest:
         _last_manifest = manifest
     return _last_manifest
-
-
-# The report ---------------------------------------------------------------------------------------------------------
-
-
-def _rows_of_others(capture: Capture, rows: Sequence[CaptureRow], scan: DirectoryScan | None) -> Iterator[CaptureRow]:
-    """Yield rows about what is not sent: of files left out for their name, those that the user did not ask for."""
-    sent = {file.target for file in capture.files}
-    reported: set[str] = set()
-    for row in (*rows, *(scan.rows if scan else ())):
-        if row.how == ENVIRONMENT_FILE:
-            if row.what in sent or row.what in reported:
-                continue
-            reported.add(row.what)
-        yield row
-
-
-def _key_warnings(capture: Capture, scan: DirectoryScan | None) -> Iterator[str]:
-    asked = {file.target for file in capture.files if file.why == INCLUDED}
-    named = [file.target for file in capture.files if is_key_file(file.target.rpartition("/")[2])]
-    keys = dict.fromkeys(target for target in (*named, *(scan.keys if scan else ())) if target not in asked)
-    if not keys:
-        return
-    shown = ", ".join(list(keys)[:_KEYS]) + (f" and {len(keys) - _KEYS} more" if len(keys) > _KEYS else "")
-    yield (
-        f"By their names these files look like keys or passwords, and they are sent: {shown}. Leave them out by "
-        "'.detignore' in context_dir or put them elsewhere, and pass what the code needs by "
-        "environment.environment_variables in the configuration; include= or a line with ! in '.detignore' says that "
-        "they are meant to be sent."
-    )
-
-
-def _rows(
-    capture: Capture, inherited: _PlacedFolder, explicit: Sequence[_Placed], values: Sequence[ValueEntry]
-) -> Iterator[CaptureRow]:
-    yield _program_row(capture.program)
-    for value, value_entry in zip(capture.values, values, strict=True):
-        yield BundleRow.about(
-            [value_entry.sha256],
-            what=value.name,
-            how=value.codec,
-            size=value_entry.size,
-            cell=value.cell,
-            note=value.description,
-        )
-    yield from _explicit_rows(explicit)
-    for one in inherited.summaries:
-        yield BundleRow.about(one.hashes, what=one.what, how=one.how, size=one.size, note="context directory")
-    for requirement in dict.fromkeys(capture.requirements):
-        yield CaptureRow(what=requirement, how="requirement", size=0)
-
-
-def _explicit_rows(explicit: Sequence[_Placed]) -> Iterator[CaptureRow]:
-    """One for each file; where many have the same reason, one for what they have in common."""
-    reasons: dict[tuple[str, str], list[_Placed]] = {}
-    for placed in explicit:
-        reasons.setdefault((placed.source.cell, placed.source.why), []).append(placed)
-    for (cell, why), files in reasons.items():
-        entries = [placed.entry for placed in files]
-        if len(entries) <= _LOOSE_FILES:
-            for entry in entries:
-                yield BundleRow.about([entry.sha256], what=entry.path, how="file", size=entry.size, cell=cell, note=why)
-            continue
-        folder = os.path.commonpath([os.path.dirname(entry.path) for entry in entries])
-        hashes = [entry.sha256 for entry in entries]
-        size = sum(entry.size for entry in entries)
-        yield BundleRow.about(
-            hashes, what=f"{folder or '.'}/", how=f"{len(entries)} files", size=size, cell=cell, note=why
-        )
-
-
-def _program_row(program: Program) -> CaptureRow:
-    if program.kind == "script":
-        return CaptureRow(what=" ".join(program.command), how="script", size=0)
-    numbers = [f"[{cell.number}]" for cell in program.cells if cell.number is not None]
-    count = len(program.cells)
-    return CaptureRow(
-        what="1 cell" if count == 1 else f"{count} cells",
-        how="source",
-        size=sum(len(cell.source.encode()) for cell in program.cells),
-        cell=", ".join(numbers),
-    )
-
-
-def _summaries(entries: Sequence[FileEntry]) -> Iterator[_Summary]:
-    """One for each folder at the top, and for each file beside them unless those are many."""
-    folders: dict[str, list[FileEntry]] = {}
-    for entry in entries:
-        head, separator, _ = entry.path.partition("/")
-        folders.setdefault(f"{head}/" if separator else "./", []).append(entry)
-    if len(folders.get("./", ())) <= _LOOSE_FILES:
-        for entry in folders.pop("./", ()):
-            yield _Summary(entry.path, "file", entry.size, frozenset([entry.sha256]))
-    for name, inside in folders.items():
-        how = f"{len(inside)} files" if len(inside) > 1 else "1 file"
-        hashes = frozenset(entry.sha256 for entry in inside)
-        yield _Summary(name, how, sum(entry.size for entry in inside), hashes)

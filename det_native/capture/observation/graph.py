@@ -23,10 +23,11 @@ import uuid
 import weakref
 import zlib
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from det_native.capture.observation.library import caches_of, is_data, is_wrapper, looker_of
+from det_native.capture.observation.kinds import HEAP_TYPE, Kinds, is_importable, is_own, names_looked_up
+from det_native.capture.observation.library import is_data, is_wrapper, looker_of
 
 #: Objects that are looked at for one name.
 OBJECTS = 4_000
@@ -55,12 +56,6 @@ _ENDS = (
     re.Pattern,
 )
 _LOCKS = frozenset({type(__import__("threading").Lock()), type(__import__("threading").RLock())})
-_CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset, deque)
-#: Classes of C of which every part is seen here.
-_SEEN_WHOLE = frozenset(
-    {object, types.SimpleNamespace, list, tuple, dict, set, frozenset, deque, OrderedDict, defaultdict, str, int, float}
-)
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made by a class statement, or looks like one
 #: What Python keeps in a class for itself; ``__slotnames__`` comes when an object is copied.
 _NOT_OF_A_CLASS = frozenset(
     {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl", "__slots__", "__slotnames__"}
@@ -158,53 +153,6 @@ class Kind(NamedTuple):
     changeable: bool = False
     looker: Callable[[Walk, Any], None] | None = None
     library: Callable[[Walk, Any, type], bool] | None = None
-
-
-class Instances(NamedTuple):
-    """Where objects of one class keep what they hold: their classes, containers, slots, and attributes but caches."""
-
-    bases: tuple[type, ...]
-    hidden: bool
-    contents: tuple[type, ...]
-    caches: frozenset[str]
-    slots: tuple[tuple[str, Any], ...]
-    seen_by_attributes: bool
-
-
-class Kinds:
-    """What is known of classes at one moment, and of the numbers of what several names hold.
-
-    Parameters
-    ----------
-    classes : frozenset of int
-        Identities of classes that have a name in the notebook.
-    """
-
-    def __init__(self, classes: frozenset[int] = frozenset()) -> None:
-        self.classes = classes
-        self.known: dict[type, Kind] = {}
-        self.numbers: dict[int, tuple[Any, ...]] = {}
-        self.kept: list[Any] = []  # what was made for a walk lives as long as this, so that no identity is used twice
-        self._instances: dict[type, Instances] = {}
-
-    def instances(self, kind: type) -> Instances:
-        """Return where objects of a class keep what they hold."""
-        found = self._instances.get(kind)
-        if found is None:
-            found = self._instances[kind] = self._of_instances(kind)
-        return found
-
-    def _of_instances(self, kind: type) -> Instances:
-        bases: list[type] = []
-        hidden = False
-        for base in kind.__mro__:
-            if base.__module__ == "__main__" or id(base) in self.classes or is_own(base.__module__):
-                bases.append(base)
-            elif not base.__flags__ & _HEAP_TYPE and base not in _SEEN_WHOLE:
-                hidden = True
-        contents = tuple(base for base in _CONTAINERS if issubclass(kind, base))
-        whole = bool(contents) or _has_slots(kind)
-        return Instances(tuple(bases), hidden, contents, caches_of(kind), tuple(_slots(kind)), whole)
 
 
 def kind_of(kind: type) -> Kind:
@@ -415,7 +363,7 @@ class Walk:
             self.say(id(one.__code__))
         elif is_own(one.__module__):
             self.go((sys.modules[one.__module__],))
-        elif _is_importable(one):
+        elif is_importable(one):
             return
         self.go((one.__defaults__, one.__kwdefaults__, *(one.__closure__ or ())))
         attributes = one.__dict__
@@ -426,7 +374,7 @@ class Walk:
         items = [(name, one) for name, one in body.items() if name not in _NOT_OF_A_CLASS]
         home = body.get("__module__")
         if home != "__main__" and not is_own(home):
-            if id(kind) in self.classes and kind.__flags__ & _HEAP_TYPE:  # the notebook may have patched it
+            if id(kind) in self.classes and kind.__flags__ & HEAP_TYPE:  # the notebook may have patched it
                 self.changeable.add(id(kind))
                 self.say(*(hash((name, id(one))) for name, one in items))
             return
@@ -490,7 +438,7 @@ def of_library(value: Any) -> bool:
     """Whether a value is an object of a library's class, and no data: its threads may change it at any time."""
     kind = type(value)
     own = any(base.__module__ == "__main__" or is_own(base.__module__) for base in kind.__mro__)
-    return bool(kind.__flags__ & _HEAP_TYPE) and not own and not is_data(kind)
+    return bool(kind.__flags__ & HEAP_TYPE) and not own and not is_data(kind)
 
 
 def _checksum(value: Any) -> int:
@@ -501,21 +449,6 @@ def _checksum(value: Any) -> int:
         return zlib.crc32(marshal.dumps(value, 2))
     except ValueError:
         return 0
-
-
-def is_own(module: Any) -> bool:
-    """Whether a module is a file of the user's."""
-    if type(module) is not str or module not in sys.modules:
-        return False
-    known = _own.get(module)
-    if known is None:
-        from det_native.capture.modules import is_local  # it loads half of capture
-
-        known = _own[module] = module != "__main__" and is_local(module)
-    return known
-
-
-_own: dict[str, bool] = {}
 
 
 def _plain_key(part: Any) -> Hashable:
@@ -538,51 +471,6 @@ def _attributes(one: Any) -> dict[str, Any] | None:
     except (AttributeError, TypeError):  # a proxy says that it is of another class
         return None
     return found if type(found) is dict else None
-
-
-def _slots(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield where objects keep what is not in their ``__dict__``."""
-    for base in kind.__mro__:
-        if not base.__flags__ & _HEAP_TYPE:
-            continue
-        for name, slot in type.__getattribute__(base, "__dict__").items():
-            if type(slot) is types.MemberDescriptorType and name not in ("__dict__", "__weakref__"):
-                yield name, slot
-
-
-def _has_slots(kind: type) -> bool:
-    return all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
-
-
-def _is_importable(function: Any) -> bool:
-    """Whether a function is what its module has under its name: it keeps nothing of the notebook's."""
-    if function.__module__ == "__main__":
-        return False
-    found: Any = sys.modules.get(function.__module__)
-    for part in function.__qualname__.split("."):
-        try:
-            found = vars(found).get(part)
-        except TypeError:
-            return False
-    return getattr(found, "__func__", found) is function
-
-
-@functools.lru_cache(maxsize=4096)
-def names_looked_up(code: types.CodeType) -> frozenset[str]:
-    """Return the global names that code looks up, that of functions inside it included."""
-    found = set(_globals_of(code))
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= names_looked_up(constant)
-    return frozenset(found)
-
-
-def _globals_of(code: types.CodeType) -> Iterator[str]:
-    import dis
-
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield instruction.argval
 
 
 _LOOKERS: dict[type, Callable[[Walk, Any], None]] = {

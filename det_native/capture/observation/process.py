@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from det_native.capture.observation.graph import is_own
+from det_native.capture.observation.kinds import is_own
 
 _LOGGER = "the level of logger "
 

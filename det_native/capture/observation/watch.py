@@ -7,7 +7,8 @@ import time
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from det_native.capture.observation.graph import OBJECTS, Kinds, Look, look, of_library
+from det_native.capture.observation.graph import OBJECTS, Look, look, of_library
+from det_native.capture.observation.kinds import Kinds
 from det_native.capture.observation.process import (
     module_attributes,
     process_state,

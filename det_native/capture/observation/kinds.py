@@ -1,0 +1,129 @@
+"""Where objects of a class keep what they hold, which modules are the user's, and which names functions look up."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from det_native.capture.observation.library import caches_of
+
+if TYPE_CHECKING:
+    from det_native.capture.observation.graph import Kind
+
+CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset, deque)
+#: Classes of C of which every part is seen here.
+_SEEN_WHOLE = frozenset(
+    {object, types.SimpleNamespace, list, tuple, dict, set, frozenset, deque, OrderedDict, defaultdict, str, int, float}
+)
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made by a class statement, or looks like one
+
+
+class Instances(NamedTuple):
+    """Where objects of one class keep what they hold: their classes, containers, slots, and attributes but caches."""
+
+    bases: tuple[type, ...]
+    hidden: bool
+    contents: tuple[type, ...]
+    caches: frozenset[str]
+    slots: tuple[tuple[str, Any], ...]
+    seen_by_attributes: bool
+
+
+class Kinds:
+    """What is known of classes at one moment, and of the numbers of what several names hold.
+
+    Parameters
+    ----------
+    classes : frozenset of int
+        Identities of classes that have a name in the notebook.
+    """
+
+    def __init__(self, classes: frozenset[int] = frozenset()) -> None:
+        self.classes = classes
+        self.known: dict[type, Kind] = {}
+        self.numbers: dict[int, tuple[Any, ...]] = {}
+        self.kept: list[Any] = []  # what was made for a walk lives as long as this, so that no identity is used twice
+        self._instances: dict[type, Instances] = {}
+
+    def instances(self, kind: type) -> Instances:
+        """Return where objects of a class keep what they hold."""
+        found = self._instances.get(kind)
+        if found is None:
+            found = self._instances[kind] = self._of_instances(kind)
+        return found
+
+    def _of_instances(self, kind: type) -> Instances:
+        bases: list[type] = []
+        hidden = False
+        for base in kind.__mro__:
+            if base.__module__ == "__main__" or id(base) in self.classes or is_own(base.__module__):
+                bases.append(base)
+            elif not base.__flags__ & HEAP_TYPE and base not in _SEEN_WHOLE:
+                hidden = True
+        contents = tuple(base for base in CONTAINERS if issubclass(kind, base))
+        whole = bool(contents) or _has_slots(kind)
+        return Instances(tuple(bases), hidden, contents, caches_of(kind), tuple(_slots(kind)), whole)
+
+
+def is_own(module: Any) -> bool:
+    """Whether a module is a file of the user's."""
+    if type(module) is not str or module not in sys.modules:
+        return False
+    known = _own.get(module)
+    if known is None:
+        from det_native.capture.modules import is_local  # it loads half of capture
+
+        known = _own[module] = module != "__main__" and is_local(module)
+    return known
+
+
+_own: dict[str, bool] = {}
+
+
+def _slots(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield where objects keep what is not in their ``__dict__``."""
+    for base in kind.__mro__:
+        if not base.__flags__ & HEAP_TYPE:
+            continue
+        for name, slot in type.__getattribute__(base, "__dict__").items():
+            if type(slot) is types.MemberDescriptorType and name not in ("__dict__", "__weakref__"):
+                yield name, slot
+
+
+def _has_slots(kind: type) -> bool:
+    return all(base is object or base.__flags__ & HEAP_TYPE for base in kind.__mro__)
+
+
+def is_importable(function: Any) -> bool:
+    """Whether a function is what its module has under its name: it keeps nothing of the notebook's."""
+    if function.__module__ == "__main__":
+        return False
+    found: Any = sys.modules.get(function.__module__)
+    for part in function.__qualname__.split("."):
+        try:
+            found = vars(found).get(part)
+        except TypeError:
+            return False
+    return getattr(found, "__func__", found) is function
+
+
+@functools.lru_cache(maxsize=4096)
+def names_looked_up(code: types.CodeType) -> frozenset[str]:
+    """Return the global names that code looks up, that of functions inside it included."""
+    found = set(_globals_of(code))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= names_looked_up(constant)
+    return frozenset(found)
+
+
+def _globals_of(code: types.CodeType) -> Iterator[str]:
+    import dis
+
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield instruction.argval
