@@ -26,7 +26,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from det_native.capture.observation.kinds import HEAP_TYPE, Kinds, is_importable, is_own, names_looked_up
+from det_native.capture.observation.kinds import HEAP_TYPE, Kind, Kinds, is_importable, is_own, names_looked_up
 from det_native.capture.observation.library import is_data, is_wrapper, looker_of
 
 #: Objects that are looked at for one name.
@@ -130,29 +130,6 @@ def look(
     objects, looked_up = frozenset(walk.changeable), frozenset(walk.looked_up)
     subclasses = frozenset(walk.subclasses)
     return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, subclasses)
-
-
-class Kind(NamedTuple):
-    """How objects of one class are looked at.
-
-    Attributes
-    ----------
-    told : callable or None
-        Gives all that there is to say of an object; None where more has to be seen.
-    wrapper, ends, changeable : bool
-        It is made anew each time around the same object; the walk ends at it; it can change.
-    looker : callable or None
-        Looks into an object; None for one that has attributes.
-    library : callable or None
-        Looks into it if it is one of those that a library's module of ours knows.
-    """
-
-    told: Callable[[Any], Hashable] | None
-    wrapper: bool = False
-    ends: bool = False
-    changeable: bool = False
-    looker: Callable[[Walk, Any], None] | None = None
-    library: Callable[[Walk, Any, type], bool] | None = None
 
 
 def kind_of(kind: type) -> Kind:

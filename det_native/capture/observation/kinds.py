@@ -6,13 +6,10 @@ import functools
 import sys
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, NamedTuple
 
 from det_native.capture.observation.library import caches_of
-
-if TYPE_CHECKING:
-    from det_native.capture.observation.graph import Kind
 
 CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset, deque)
 #: Classes of C of which every part is seen here.
@@ -20,6 +17,29 @@ _SEEN_WHOLE = frozenset(
     {object, types.SimpleNamespace, list, tuple, dict, set, frozenset, deque, OrderedDict, defaultdict, str, int, float}
 )
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made by a class statement, or looks like one
+
+
+class Kind(NamedTuple):
+    """How objects of one class are looked at.
+
+    Attributes
+    ----------
+    told : callable or None
+        Gives all that there is to say of an object; None where more has to be seen.
+    wrapper, ends, changeable : bool
+        It is made anew each time around the same object; the walk ends at it; it can change.
+    looker : callable or None
+        Looks into an object, on a walk; None for one that has attributes.
+    library : callable or None
+        Looks into it if it is one of those that a library's module of ours knows.
+    """
+
+    told: Callable[[Any], Hashable] | None
+    wrapper: bool = False
+    ends: bool = False
+    changeable: bool = False
+    looker: Callable[[Any, Any], None] | None = None
+    library: Callable[[Any, Any, type], bool] | None = None
 
 
 class Instances(NamedTuple):
