@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from master_parts import Master, Worker, manifest
 
 from det_native.master.flow import collection
+from det_native.master.store import runs as run_store
 from det_native.storage.packing import pack
 
 
@@ -68,3 +70,12 @@ def test_the_last_runs_stay_and_older_ones_keep_only_what_their_code_wrote(
     assert (second / "work" / "result.txt").read_text() == "the user's"
     for folder in (third, fourth, fifth):
         assert sorted(path.name for path in folder.iterdir()) == everything
+
+
+def test_the_ids_of_runs_rise_whatever_is_done_to_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    hour = 3_600 * 10**9
+    clock = iter([1_800_000_000 * 10**9 + shift for shift in (0, 0, hour, -hour, -hour, 2 * hour)])
+    monkeypatch.setattr(run_store, "time", SimpleNamespace(time_ns=lambda: next(clock)))
+    monkeypatch.setattr(run_store, "_last_milliseconds", 0)
+    made = [run_store.new_id() for _ in range(6)]
+    assert made == sorted(made)

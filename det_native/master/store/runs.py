@@ -56,9 +56,17 @@ class Run:
     training_last: int = -1
 
 
+_last_milliseconds = 0
+
+
 def new_id() -> str:
-    """Return a ULID: 48 bits of milliseconds and 80 random bits, in 26 characters that sort by time."""
-    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    """Return a ULID: 48 bits of milliseconds and 80 random bits, in 26 characters that sort by time.
+
+    Where the clock was set back they go on counting from the last one, so that the newest still is the last.
+    """
+    global _last_milliseconds
+    _last_milliseconds = max(time.time_ns() // 1_000_000, _last_milliseconds + 1)
+    number = _last_milliseconds << 80 | secrets.randbits(80)
     return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
 
 
