@@ -38,6 +38,12 @@ class Execution:
         What it did outside of its process: ``shell: true``.
     missing : str
         The name or attribute that was not there, if that is why it failed.
+    dear : bool
+        It took long, trained, or reached out of its process: it is not run again without need.
+    shown : bool
+        Its last line has a value that is there to be looked at.
+    drew : bool
+        It moved a stream of random numbers.
     """
 
     index: int
@@ -58,6 +64,9 @@ class Execution:
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
     missing: str = ""
+    dear: bool = False
+    shown: bool = False
+    drew: bool = False
 
     @property
     def label(self) -> str:

@@ -11,6 +11,8 @@ from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.reads import reads_of
 from det_native.capture.transform import Transformed, transform
 
+_DEAR = 1.0  # seconds
+
 
 def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
     """Return the executions up to and with index `until`, transformed."""
@@ -57,6 +59,9 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         logged.effects,
         logged.outside,
         logged.missing,
+        bool(taken or logged.outside) or (logged.duration or 0) > _DEAR,
+        logged.shown,
+        logged.streams is not None,
     )
 
 

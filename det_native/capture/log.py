@@ -78,6 +78,8 @@ class LoggedExecution:
         It failed because det_native refused a call: nothing was done by it.
     missing : str
         The name or attribute that its top level asked for in vain.
+    shown : bool
+        Its last line has a value that is there to be looked at: more than a number or True.
     files : dict
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     streams : dict or None
@@ -103,6 +105,7 @@ class LoggedExecution:
     error_line: int | None = None
     refused: bool = False
     missing: str = ""
+    shown: bool = False
     files: dict[str, int] = field(default_factory=dict)
     clock: float | None = None
     streams: dict[str, Any] | None = None
@@ -247,7 +250,9 @@ class ExecutionLog:
         if before is None:
             return
         seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source)
-        seen = seen._replace(process=seen.process | self._outside.settings())
+        seen = seen._replace(
+            process=seen.process | self._outside.settings(), perhaps_set=self._outside.settings_of_libraries()
+        )
         trained = any(call.running == execution.index and call.kind != "init" for call in self.calls)
         if trained:
             seen = seen._replace(changed=frozenset(), unclear=frozenset(), process=frozenset())
@@ -266,6 +271,7 @@ class ExecutionLog:
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
         execution.succeeded = bool(result is not None and result.success)
+        execution.shown = result is not None and type(result.result) not in (type(None), bool, int)
         if execution.effects is not None:
             self._observe(execution)
         execution.outside = self._outside.end()

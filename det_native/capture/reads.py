@@ -57,6 +57,8 @@ class Reads:
         It calls what runs code in a text.
     for_effect : set of str
         Names of which something is called for nothing but its effect: ``np.random.seed(1)``.
+    given : set of str
+        Names that such a call is given: ``setattr(np, "bool", bool)``.
     """
 
     reads: dict[str, int] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class Reads:
     called: set[str] = field(default_factory=set)
     runs_text: bool = False
     for_effect: set[str] = field(default_factory=set)
+    given: set[str] = field(default_factory=set)
 
 
 @lru_cache(maxsize=4096)
@@ -343,6 +346,7 @@ class _Reader(ast.NodeVisitor):
             root = root.func if isinstance(root, ast.Call) else root.value
         if isinstance(node.value, ast.Call) and isinstance(root, ast.Name):
             self.found.for_effect.add(root.id)
+            self.found.given |= {one.id for one in node.value.args if isinstance(one, ast.Name)}
         self.visit(node.value)
 
     # Code that runs later.

@@ -15,6 +15,10 @@ from det_native.capture.redone import Done, does_again, done_before_failure, set
 ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__", "__doc__", "__builtins__", "__spec__", "__loader__"}
 
 
+#: What shows and submits: it sets nothing that a training has from it.
+_TOOLS = frozenset({"IPython", "det_native"})
+
+
 @dataclass(frozen=True)
 class Use:
     """Who needs a name, by which way, and whether whenever it runs."""
@@ -66,6 +70,9 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
     looked_up: dict[str, frozenset[str]] = {}
     asks = any("__subclasses__" in execution.source for execution in executions)
     imported: set[str] = set()
+    tools: set[str] = set()
+    drew: set[str] = set()  # texts that seed a stream, or draw from it
+    plain = {name for name in facts.fixed if name not in facts.looked_up}  # code, and what cannot change
     steps: list[Step] = []
     seen_before = [each for each in executions if each.effects is None]
     last_unseen = seen_before[-1].index if seen_before else -1
@@ -79,6 +86,10 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
                 step.unclear |= execution.effects.derived - step.bound - step.changed
             imported = (imported - step.bound) | step.imports.keys()
             step.sets = _settings(step, imported)
+            plain = (plain - step.bound) | _plain_names(step)
+            tools = (tools - step.bound) | {name for name, one in step.imports.items() if _top(one) in _TOOLS}
+            drew |= {execution.source} if execution.drew else set()
+            step.sets += _called_for_effect(step, imported - tools, plain - tools, execution.source in drew)
             undone.after(step, looked_up)
             for name in step.bound:
                 looked_up.pop(name, None)
@@ -229,10 +240,41 @@ def _effects(step: Step, facts: Facts, calling: bool) -> None:
         step.out_of_sight = (bound | step.changed) - code.bound - code.stored_into
 
 
+def _top(imported: Import) -> str:
+    return imported.module.partition(".")[0]
+
+
+def _plain_names(step: Step) -> set[str]:
+    """Names that an execution bound to modules, functions, classes, or values that cannot change."""
+    fixed = step.execution.effects.fixed if step.execution.effects is not None else frozenset()
+    return {name for name in step.bound if name in step.imports or name in step.code.functions or name in fixed}
+
+
+def _called_for_effect(step: Step, imported: Collection[str], plain: Collection[str], drew: bool) -> list[str]:
+    """What a cell that costs little called for its effect, though none was seen: a library may keep it.
+
+    What it is given must be no data, so that it brings nothing along: looking at data and plotting them are calls, too.
+    `drew`: that a library moved a stream of random numbers was seen, and such streams are set on the worker.
+    """
+    execution, code = step.execution, step.code
+    if step.sets or execution.effects is None or execution.dear or execution.shown or execution.failed:
+        return []
+    if any(name not in plain and name not in ALWAYS_THERE for name in step.reads):
+        return []
+    called = code.for_effect & set(plain)
+    if not code.for_effect.isdisjoint(ALWAYS_THERE):
+        called |= code.given & set(imported)
+    if drew:
+        called -= set(imported)
+    return [f"something by `{name}`, perhaps" for name in sorted(called)]
+
+
 def _settings(step: Step, imported: Collection[str]) -> list[str]:
     """What an execution sets for the whole process: as it was seen, or as its text says."""
     effects = step.execution.effects
     found = [] if effects is None or step.execution.taken else sorted(effects.process)
+    if effects is not None and not step.execution.dear:
+        found += sorted(effects.perhaps_set)
     found += [f"something of `{name}`" for name in sorted(step.code.stored_into & set(imported))]
     if any(one.module == "__future__" for one in step.imports.values()):
         found.append("how later cells are compiled")

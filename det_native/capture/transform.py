@@ -289,7 +289,7 @@ def _environment(arguments: str) -> str | None:
     match = re.match(r"^([A-Za-z_]\w*)(?:\s*=\s*|\s+)(.+)$", arguments)
     if match is None or "{" in match[2] or "$" in match[2]:
         return None
-    return f"import os as _os; _os.environ[{match[1]!r}] = {match[2].strip()!r}"
+    return f"__import__('os').environ[{match[1]!r}] = {match[2].strip()!r}"
 
 
 def _requirements(arguments: str) -> Iterator[str]:

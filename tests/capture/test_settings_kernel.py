@@ -174,3 +174,73 @@ def test_numbers_drawn_in_place_belong_to_a_seeded_stream(kernel: Kernel, replay
     )
     found = kernel.found()
     assert replayed(found, "x") == kernel.live("x")
+
+
+HIDDEN = (
+    "import os\nimport torch\nimport numpy as np\nimport logging.config\n"
+    "def seed_everything(seed):\n    np.random.seed(seed)\n    torch.backends.cudnn.benchmark = not seed % 2\n"
+    "def patch():\n    torch.nn.Linear.reset_parameters = lambda self: None\n"
+    "before = torch.nn.Linear.reset_parameters, torch.backends.cudnn.benchmark\n"
+    "SEED = 42\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("seed_everything(SEED)", "torch.backends.cudnn.benchmark"),
+        ("patch()", "torch.nn.Linear.reset_parameters.__qualname__"),
+        ("import sklearn\nsklearn.set_config(transform_output='pandas')", "sklearn.get_config()['transform_output']"),
+        ("setattr(np, 'of_the_test', 5)", "np.of_the_test"),
+        ("import sys\nsys.setrecursionlimit(4321)", "sys.getrecursionlimit()"),
+    ],
+)
+def test_a_cheap_call_for_its_effect_is_sent_though_none_was_seen(
+    kernel: Kernel, replayed: Replayed, setting: str, shown: str
+) -> None:
+    kernel.cells(HIDDEN, setting, f"import sklearn, sys\nused = {shown}", "fit(used)")
+    try:
+        assert replayed(kernel.found(), "used") == kernel.live("used")
+    finally:
+        kernel.run(
+            "torch.nn.Linear.reset_parameters, torch.backends.cudnn.benchmark = before\n"
+            "sklearn.set_config(transform_output='default')\nsys.setrecursionlimit(3000)\n"
+            "vars(np).pop('of_the_test', 0)"
+        )
+
+
+def test_a_variable_that_a_library_sets_when_a_cell_calls_it(kernel: Kernel, replayed: Replayed) -> None:
+    library = kernel.shared / "keeps_variables.py"
+    library.write_text("import os\ndef load(name):\n    os.environ[name] = '17'\n    return os.environ\n")
+    kernel.cells(
+        "import os, keeps_variables",
+        "loaded = keeps_variables.load('DET_TEST_SIZE')",
+        "size = os.environ['DET_TEST_SIZE']\ndel os.environ['DET_TEST_SIZE']",
+        "fit(size)",
+    )
+    assert replayed(kernel.found(), "size") == kernel.live("size")
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        "import numpy as np\nnp.mean([1, 2])",
+        "len(data)",
+        "print(data)",
+        "import time\ntime.sleep(1.2)",
+        "import pprint\npprint.pprint(data)",
+        "import random\nrandom.seed(1)",
+        "from IPython.display import display\ndisplay(3)",
+    ],
+)
+def test_a_call_that_looks_at_data_or_shows_a_value_stays_behind(kernel: Kernel, look: str) -> None:
+    kernel.cells("data = [1, 2]", look, "fit(data)")
+    assert kernel.found().leaves_out(3)
+
+
+def test_a_variable_by_a_magic_and_an_extension_are_told_as_what_they_are(kernel: Kernel) -> None:
+    kernel.cells("%load_ext autoreload", "%env DET_TEST_MAGIC=1", "fit()")
+    found = kernel.found()
+    assert found.leaves_out(2)
+    assert [each.reason for each in found.program.cells if each.number == 3] == ["sets os.environ['DET_TEST_MAGIC']"]
+    kernel.run("import os\ndel os.environ['DET_TEST_MAGIC']")

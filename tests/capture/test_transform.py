@@ -27,7 +27,7 @@ from det_native.capture.transform import transform
         ("   x = 1\n   y = 2", "x = 1\ny = 2"),
         (">>> x = 1\n>>> y", "x = 1\ny"),
         ("get_ipython().run_line_magic('matplotlib', 'inline')\nx = 1", "pass\nx = 1"),
-        ("%env MODE=fast", "import os as _os; _os.environ['MODE'] = 'fast'"),
+        ("%env MODE=fast", "__import__('os').environ['MODE'] = 'fast'"),
         ("x = 1  # kept\ndf.head()", "x = 1  # kept\ndf.head()"),
         ("%%writefile a.py\nx = 1", "\n"),
     ],

@@ -321,3 +321,90 @@ def test_what_a_skipped_cell_set_and_a_later_one_sets_again(kernel: Kernel, repl
     found = kernel.found()
     assert found.leaves_out(3, 6)
     assert replayed(found, "cfg") == kernel.live("cfg")
+
+
+LARGE = "import numpy as np\nimport pandas as pd\nx = np.zeros((5000, 1000), dtype=np.float32)\nx[57, 3] = 100"
+KEPT = (
+    "class Kept:\n    def __init__(self, x):\n        self.x, self.used = x, 0\n"
+    "    def clip(self):\n        np.clip(self.x, 0, 1, out=self.x)\n    def size(self):\n        self.used += 1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("row = x[57]", "row[:5] = 9"),
+        ("row = x.reshape(-1)[57_000:58_000]", "row[:5] = 9"),
+        ("rows = [x[57], x[1234]]", "for row in rows:\n    row[:5] = 9"),
+        (KEPT + "kept = Kept(x)", "kept.clip()"),
+        ("import torch\nrow = torch.from_numpy(x)[57]", "row[:5] = 9"),
+        ("import torch\ntensor = torch.from_numpy(x)\nrow = tensor[57]\nx = tensor", "row[:5] = 9"),
+        ("import torch\ntensor = torch.from_numpy(x)\nx = tensor.numpy()\nrow = tensor[57]", "row[:5] = 9"),
+        ("x = pd.DataFrame(x)\nrows = x.to_numpy()", "rows[57, 3] = 9"),
+    ],
+)
+def test_a_part_of_a_large_array_that_is_changed_by_another_name(
+    kernel: Kernel, replayed: Replayed, part: str, change: str
+) -> None:
+    kernel.cells(LARGE, part, change, "fit(x)")
+    shown = "float(np.asarray(x).sum())"
+    assert replayed(kernel.found(), shown) == kernel.live(shown)
+
+
+def test_another_part_of_what_has_a_large_array_is_no_change_of_it(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(LARGE, KEPT + "kept = Kept(x)", "kept.size()", "fit(x)")
+    found = kernel.found()
+    assert found.leaves_out(3, 4)
+    assert replayed(found, "float(x.sum())") == kernel.live("float(x.sum())")
+
+
+NODES = (
+    "import numpy as np\nimport pandas as pd\nclass Node:\n    def __init__(self, value):\n        self.value = value\n"
+    "        self.parts = []\ndef relabel(nodes):\n    for node in nodes:\n        node.value = 7\nother = [1]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("many", "one", "change", "shown"),
+    [
+        ("many = [{'a': i} for i in range(9000)]", "one = many[7000]", "one['a'] = -1", "many[7000]"),
+        ("many = [np.zeros(3) for i in range(9000)]", "one = many[7000]", "one += 1", "many[7000].sum()"),
+        ("many = [np.zeros(3) for i in range(9000)]", "two = many[7000:7002]", "two[1][0] = 1", "many[7001].sum()"),
+        ("many = [np.ones(3) for i in range(9000)]\nfor row in many:\n    row /= 2", "", "row[0] = 9", "many[-1][0]"),
+        ("many = [Node(i) for i in range(9000)]", "two = [many[7000]]", "relabel(two)", "many[7000].value"),
+        ("many = Node(0)\nfor i in range(5000):\n    n = Node(i)\n    many.parts.append(n)", "", "n.value = 9",
+         "many.parts[-1].value"),
+        ("many = {i: {'to': [i + 1]} for i in range(5000)}", "one = many[4800]['to']", "one[0] = 9", "many[4800]"),
+        ("many = [pd.DataFrame({'a': range(3)}) for i in range(900)]", "one = many[850]", "one.loc[2, 'a'] = 9",
+         "int(many[850].a.sum())"),
+    ],
+)  # fmt: skip
+def test_an_element_of_a_value_that_is_too_large_to_be_seen_whole(
+    kernel: Kernel, replayed: Replayed, many: str, one: str, change: str, shown: str
+) -> None:
+    kernel.cells(NODES + many, one or "1", change, "other.append(2)", "fit(many)")
+    found = kernel.found()
+    assert found.leaves_out(5)
+    assert replayed(found, shown) == kernel.live(shown)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "cfg['lr'] = 0.5",
+        "history.append({'loss': [0.1]})",
+        "df['b'] = 1",
+        "node.parts.append(node)",
+        "counts['a'] += 1",
+        "x[0] = 1",
+    ],
+)
+def test_a_change_of_what_no_large_value_holds_leaves_it_alone(kernel: Kernel, replayed: Replayed, other: str) -> None:
+    kernel.cells(
+        NODES + "many = [{'a': i} for i in range(60_000)]",
+        "cfg, history, node = {'lr': 0.1, 'sizes': [1, 2]}, [], Node(1)\ndf = pd.DataFrame({'a': [1, 2]})\n"
+        "from collections import Counter\ncounts, x = Counter('aab'), np.zeros(10)",
+        other,
+        "fit(many)",
+    )
+    assert kernel.found().leaves_out(3, 4)

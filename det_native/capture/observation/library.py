@@ -135,10 +135,14 @@ def array(walk: Walk, one: Any, kind: type) -> None:
     numpy = sys.modules["numpy"]
     plain = numpy.ndarray
     walk.say(one.shape, one.strides, str(one.dtype), one.flags.writeable)
-    base = one.base
+    root, base = one, one.base
     while isinstance(base, plain):
         walk.changeable.add(id(base))
-        base = base.base
+        root, base = base, base.base
+    torch = sys.modules.get("torch")
+    if torch is not None and root.nbytes > _WHOLE:  # a tensor may have the same numbers
+        shared = isinstance(base, getattr(torch, "Tensor", ()))
+        walk.changeable.add(base.untyped_storage().data_ptr() if shared else root.__array_interface__["data"][0])
     base = base.obj if type(base) is memoryview else base
     if type(base) is mmap.mmap:  # to read it after its file was cut short is the end of the kernel
         walk.cannot_see()

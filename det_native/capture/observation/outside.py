@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+_SET, _SET_BY_LIBRARY = "set", "set by a library"
 #: Events of Python's audit, see its documentation, and what they are.
 _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
     "socket.getaddrinfo": ("network", lambda given: str(given[0])),
@@ -19,8 +20,8 @@ _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
     "os.remove": ("delete", lambda given: _text(given[0])),
     "os.rmdir": ("delete", lambda given: _text(given[0])),
     "shutil.rmtree": ("delete", lambda given: _text(given[0])),
-    "os.putenv": ("set", lambda given: f"os.environ[{_text(given[0])!r}]"),
-    "os.unsetenv": ("set", lambda given: f"os.environ[{_text(given[0])!r}]"),
+    "os.putenv": (_SET, lambda given: f"os.environ[{_text(given[0])!r}]"),
+    "os.unsetenv": (_SET, lambda given: f"os.environ[{_text(given[0])!r}]"),
     "os.rename": ("move", lambda given: _text(given[0])),
     "shutil.move": ("move", lambda given: _text(given[0])),
 }
@@ -49,11 +50,15 @@ class Outside:
     def end(self) -> tuple[str, ...]:
         """Return what was done, as ``shell: true``; the kinds are network, shell, delete and move."""
         found, self._found = self._found, None
-        return tuple(f"{kind}: {what}" for kind, what in found or () if kind != "set")
+        return tuple(f"{kind}: {what}" for kind, what in found or () if kind not in (_SET, _SET_BY_LIBRARY))
 
     def settings(self) -> frozenset[str]:
         """Return the variables of the environment that were set until now."""
-        return frozenset(what for kind, what in self._found or () if kind == "set")
+        return frozenset(what for kind, what in self._found or () if kind == _SET)
+
+    def settings_of_libraries(self) -> frozenset[str]:
+        """Return those that a library set which the user's code called."""
+        return frozenset(what for kind, what in self._found or () if kind == _SET_BY_LIBRARY)
 
     def hook(self, event: str, given: tuple[Any, ...]) -> None:
         """Take what Python tells; it does so for every file that is opened, too, hence the early return."""
@@ -63,8 +68,11 @@ class Outside:
         try:
             kind, tell = _EVENTS[event]
             what = tell(given)
-            if len(self._found) < _MOST and _matters(kind, what) and _is_of_the_user(direct=kind == "set"):
-                self._found[kind, what] = None
+            if len(self._found) >= _MOST or not _matters(kind, what) or not _is_of_the_user():
+                return
+            if kind == _SET and _is_by_library():
+                kind = _SET_BY_LIBRARY
+            self._found[kind, what] = None
         except Exception:  # noqa: BLE001 (an error here would be one of the user's code)
             return
         finally:
@@ -77,7 +85,7 @@ outside = Outside()
 def _matters(kind: str, what: str) -> bool:
     if kind == "network":
         return what not in _LOCAL
-    if kind in ("shell", "set"):
+    if kind in ("shell", _SET):
         return True
     path = os.path.abspath(what)
     here = os.getcwd()
@@ -86,22 +94,24 @@ def _matters(kind: str, what: str) -> bool:
     return (inside and not hidden) or not (hidden or path.startswith(tempfile.gettempdir() + os.sep))
 
 
-def _is_of_the_user(direct: bool) -> bool:
-    """Whether it is done for a cell.
-
-    What an import does it does for every import, and what we do is none of the cell's. `direct`: a library that does it
-    by itself does not count either, as it will do so again.
-    """
+def _is_of_the_user() -> bool:
+    """Whether it is done for a cell: what an import does it does for every import, and what we do is not the cell's."""
     frame: FrameType | None = sys._getframe(2)
-    nearest = True
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith("<frozen importlib") or file.startswith(_OURS):
             return False
-        if nearest and direct and not file.startswith("<frozen") and file != os.__file__:
-            if _is_of_library(file):
-                return False
-            nearest = False
+        frame = frame.f_back
+    return True
+
+
+def _is_by_library() -> bool:
+    """Whether a library set a variable of the environment, and not the user's code by ``os.environ`` itself."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith("<frozen") and file != os.__file__:
+            return _is_of_library(file)
         frame = frame.f_back
     return True
 

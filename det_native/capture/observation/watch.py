@@ -8,6 +8,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from det_native.capture.observation.graph import OBJECTS, Look, look, of_library
+from det_native.capture.observation.holding import may_be_held_elsewhere, may_hold
 from det_native.capture.observation.kinds import Kinds
 from det_native.capture.observation.process import (
     module_attributes,
@@ -52,6 +53,8 @@ class Effects(NamedTuple):
         Names of which the value is one that cannot change.
     sampled : frozenset of str
         Names of arrays that are so large that only samples were compared.
+    perhaps_set : frozenset of str
+        What a library that the cell called has set for the process: it may do so whenever it is used.
     derived : frozenset of str
         Names of classes, and of what has them, from which others were derived: only who asks for those sees it.
     """
@@ -68,6 +71,7 @@ class Effects(NamedTuple):
     fixed: frozenset[str] = frozenset()
     sampled: frozenset[str] = frozenset()
     derived: frozenset[str] = frozenset()
+    perhaps_set: frozenset[str] = frozenset()
 
     def then(self, later: Effects) -> Effects:
         """Return what was seen together, of the same execution at two moments."""
@@ -84,6 +88,7 @@ class Effects(NamedTuple):
             (self.fixed - later.bound) | later.fixed,
             self.sampled | later.sampled,
             self.derived | later.derived,
+            self.perhaps_set | later.perhaps_set,
         )
 
 
@@ -138,14 +143,17 @@ class Watch:
         unclear = frozenset(name for name in same - changed if not (before[name].exact and now[name].exact))
         set_before, patched_before = self._process, self._modules
         self._process, self._modules = process_state(), module_attributes(namespace)
-        process = what_was_set(set_before, self._process, source) | what_was_patched(
+        process = what_was_set(set_before, self._process, transform(source).source) | what_was_patched(
             patched_before, self._modules, namespace
         )
+        unclear_now = frozenset({*self._touched(unclear, source, before, changed)})
+        rest = frozenset(same) - changed - unclear_now
+        unclear_now |= self._shared(rest, changed | unclear_now, before, namespace)
         return Effects(
             bound,
             frozenset(before.keys() - now.keys()),
             changed,
-            frozenset(self._touched(unclear, source, before)),
+            unclear_now,
             process=process,
             looked_up={name: now[name].looked_up for name in bound | changed if now[name].looked_up},
             fixed=frozenset(name for name in bound if now[name].exact and not now[name].objects),
@@ -193,14 +201,40 @@ class Watch:
             looks[name] = found
         self.looks = looks
 
-    def _touched(self, unclear: frozenset[str], source: str, before: Mapping[str, Look]) -> Iterable[str]:
+    def _shared(
+        self,
+        names: frozenset[str],
+        changed: frozenset[str],
+        before: Mapping[str, Look],
+        namespace: Mapping[str, Any],
+    ) -> frozenset[str]:
+        """Those of the names that were not seen whole and may hold what has changed: a row of an array, an element."""
+        objects: set[int] = set()
+        rows: set[int] = set()  # those of values whose large arrays, if there are any, are not the same
+        for name in changed:
+            objects |= self.looks[name].objects
+            if self.looks[name].full != before[name].full or self.looks[name].full == 0:
+                rows |= self.looks[name].objects
+        if not objects:
+            return frozenset()
+        sampled = {name for name in names if None in (self.looks[name].full, before[name].full)}
+        found = {name for name in sampled if not rows.isdisjoint(self.looks[name].objects)}
+        waiting = [name for name in names - found if not (self.looks[name].closed and before[name].closed)]
+        if waiting and may_be_held_elsewhere(changed, namespace):
+            end = time.thread_time() + _SLOW
+            found |= {name for name in waiting if may_hold(namespace.get(name), objects, end)}
+        return frozenset(found)
+
+    def _touched(
+        self, unclear: frozenset[str], source: str, before: Mapping[str, Look], changed: frozenset[str]
+    ) -> Iterable[str]:
         """Those of the names that the cell reaches: by their own name, or through objects that others share."""
         if not unclear:
             return
         by_name = reached(source, {**before, **self.looks})
         objects: set[int] = set()
         is_open = False
-        for name in by_name:
+        for name in by_name | changed:
             for looks in (before, self.looks):
                 if name in looks:
                     objects |= looks[name].objects
