@@ -8,6 +8,7 @@ from typing import Any
 
 from det_native.capture.log import current_log
 from det_native.proof.call import facts_of, in_words
+from det_native.proof.lookups import read_by
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.proof import CallProof, InputFact
 
@@ -44,7 +45,13 @@ def _facts(call: Any, parts: dict[str, Any]) -> tuple[InputFact, ...]:
     if any(id(model) in _trained for model in call.models):
         # The worker's are untrained, and that is what was asked for.
         parts = {part: value for part, value in parts.items() if not part.startswith(("the model", "the optimizer"))}
-    return facts_of(parts, _name_of)
+    facts = facts_of(parts | read_by(call.code(), without=[*call.models, *parts.values()]), _name_of)
+    model = _name_of(call.models[0]) if len(call.models) == 1 else ""
+    # Of what is taken from a model, the cells are told that make the model.
+    return tuple(
+        fact.model_copy(update={"name": model}) if fact.part.startswith("the model") and not fact.name else fact
+        for fact in facts
+    )
 
 
 def _name_of(value: Any) -> str:

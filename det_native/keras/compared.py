@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import types
 from collections.abc import Mapping
 from typing import Any
+
+from det_native.proof.attributes import settings_in
 
 WEIGHTS = "the model's weights"
 _COUNTER = re.compile(r"_\d+$")
@@ -25,6 +28,25 @@ def settings_of(model: Any) -> dict[str, Any]:
     if loss is not None:
         found["the loss"] = _named(loss)
     return found
+
+
+def code_of(model: Any) -> dict[str, Any]:
+    """Return what of a model may have code of the user's: its class, its layers, its loss, its metrics."""
+    compiled = getattr(model, "compiled_metrics", None) or getattr(model, "_compile_metrics", None)
+    metrics = [getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")]
+    layers = dict.fromkeys(type(layer) for layer in _layers_in(model))
+    return {"model": type(model), "layers": list(layers), "loss": getattr(model, "loss", None), "metrics": metrics}
+
+
+def settings_of_callback(callback: Any) -> dict[str, Any]:
+    """Return the settings of a callback: attributes that it does not change while it is used."""
+    kinds = (bool, int, float, str, list, tuple, dict, types.FunctionType)
+    return {name: value for name, value in settings_in(callback) if isinstance(value, kinds)}
+
+
+def _layers_in(model: Any) -> list[Any]:
+    inner = [one for layer in model.layers if hasattr(layer, "layers") for one in _layers_in(layer)]
+    return [*model.layers, *inner]
 
 
 def weights_of(model: Any) -> list[Any]:
@@ -66,4 +88,8 @@ def _named(value: Any) -> Any:
         return {str(key): _named(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_named(one) for one in value]
-    return value if isinstance(value, str) else getattr(value, "__name__", type(value).__name__)
+    if isinstance(value, str | types.FunctionType):
+        return value  # of a function, what it is given by the one that made it counts, too
+    if isinstance(value, type) or not hasattr(value, "get_config"):
+        return getattr(value, "__name__", type(value).__name__)
+    return [type(value).__name__, _config(value)]

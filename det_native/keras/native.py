@@ -13,7 +13,7 @@ import tensorflow as tf
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.call_context import CallContext
-from det_native.keras.compared import WEIGHTS, settings_of, weights_of
+from det_native.keras.compared import WEIGHTS, code_of, settings_of, settings_of_callback, weights_of
 from det_native.keras.data import (
     Data,
     Kind,
@@ -28,6 +28,7 @@ from det_native.keras.generations import internals
 from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import GlobalState, ReplayableStream, global_state, seeded_state, swapped_state
 from det_native.keras.values import number_of
+from det_native.proof.lookups import Part
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
@@ -143,7 +144,14 @@ class FitCall:
             names = ("x", "y", "sample_weight")
             held_out = zip(names, given.pop("validation_data"), strict=False)
             given |= {f"{name} of validation_data": one for name, one in held_out if one is not None}
+        for callback in self.callbacks():
+            given[Part.of(_title_of(callback, given))] = settings_of_callback(callback)
         return given | settings_of(self.model) | {WEIGHTS: weights_of(self.model)}
+
+    def code(self) -> dict[str, Any]:
+        """Return what has code of the user's in it: losses, metrics, layers, callbacks, generators and Sequences."""
+        given = {name: self.arguments[name] for name in ("x", "validation_data")}
+        return given | code_of(self.model) | {"callbacks": self.callbacks()}
 
     @property
     def models(self) -> list[Any]:
@@ -398,6 +406,11 @@ class FitCall:
         if size is None or not self.training.kind.indexed or size <= int(self.training.records or 0):
             return None
         return f"is {size}, but there are only {self.training.records} records to train on: an epoch is one batch."
+
+
+def _title_of(callback: Any, given: Mapping[str, Any]) -> str:
+    title = f"the callback {type(callback).__name__}"
+    return title if title not in given else f"{title} ({len(given)})"
 
 
 def _is_backup(callback: Any) -> bool:

@@ -7,12 +7,14 @@ floating-point numbers, and of those what `blocks.py` says of each block.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import decimal
 import enum
 import hashlib
 import math
 import os
+import re
 import sys
 import types
 import uuid
@@ -21,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from det_native.proof.attributes import changed_names, is_own_module, settings_in
 from det_native.proof.blocks import Blocks
 from det_native.proof.words import describe
 
@@ -31,6 +34,9 @@ _BUS_BYTES = 256 << 20  # of a tensor on a device
 _PARTS = 50_000
 _PARTS_OF_SET = 5_000
 _FEW = 16
+_DIGIT = re.compile(r"\d")
+_DIGITS = 5  # in a text: a moment, a process, a part of a random name
+_YEAR_2001, _YEAR_2096 = 1e9, 4e9  # in seconds since 1970
 _JOINED = 8 << 10  # bytes of an array, on average
 _WHOLE = {int, bool, str, bytes, type(None)}
 _DEPTH = 12
@@ -44,31 +50,36 @@ class Content:
     """The fingerprints of a value; see ``det_native.schema.proof.InputFact`` for what they say."""
 
     exact: str
+    code: str
     loose: str
     blocks: str
     text: str
     partly: str = ""
 
 
-def content_of(value: Any) -> Content:
+def content_of(value: Any, *, of_process: bool = False) -> Content:
     """Take the fingerprints of a value. Nothing of it is changed, iterated or drawn from.
 
     Of what is of no known kind (an iterator, a handle, a library's object) only the class counts.
     """
-    reader = _Reader()
+    reader = _Reader(settings=of_process)
     reader.read(value, 0)
     exact, loose = reader.exact.hexdigest()[:32], reader.loose.hexdigest()
-    return Content(exact, loose, reader.blocks.written(), describe(value), reader.partly)
+    code = f"{sys.version_info[0]}.{sys.version_info[1]}:{reader.code.hexdigest()}" if reader.has_code else ""
+    return Content(exact, code, loose, reader.blocks.written(), describe(value), reader.partly)
 
 
 class _Reader:
     """Reads one value into the two fingerprints and the blocks."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, settings: bool = False) -> None:
         self.exact = hashlib.sha256()  # processors have instructions for it
         self.loose = hashlib.blake2b(digest_size=16)
         self.blocks = Blocks()
+        self.code = hashlib.blake2b(digest_size=16)
+        self.has_code = False
         self.partly = ""
+        self._settings = settings
         self._left = _PARTS
         self._whole = _WHOLE_BYTES
         self._inside: dict[int, int] = {}
@@ -80,6 +91,8 @@ class _Reader:
             return
         if isinstance(value, enum.Enum):
             self._both("enum", type(value).__qualname__, value.name)
+        elif self._settings and _is_of_process(value):
+            self._both("of this process", type(value).__name__)
         elif type(value) is float:
             self._floats("float", [value])
         elif isinstance(value, _PLAIN):
@@ -132,6 +145,8 @@ class _Reader:
             return self._function
         if isinstance(value, types.MethodType):
             return lambda method, depth: self.read(method.__func__, depth + 1)
+        if isinstance(value, types.SimpleNamespace | argparse.Namespace):
+            return lambda namespace, depth: self._mapping(vars(namespace), depth)
         return self._attributes if _holds_attributes(value) else None
 
     def _mapping(self, value: Any, depth: int) -> None:
@@ -153,10 +168,12 @@ class _Reader:
 
     def _attributes(self, value: Any, depth: int) -> None:
         self._kind(value)
-        for name, one in sorted(vars(value).items()):
-            if not name.startswith("_") and _is_content(one):
+        outer, self._settings = self._settings, True
+        for name, one in settings_in(value):
+            if _is_content(one):
                 self._both("attribute", name)
                 self.read(one, depth + 1)
+        self._settings = outer
 
     def _sequence(self, value: Any, depth: int) -> None:
         self._both("sequence", type(value).__name__, str(len(value)))
@@ -288,15 +305,16 @@ class _Reader:
         if graph is None:
             return
         functions = sorted(graph.library.function, key=lambda one: _operations(one.node_def))
-        for nodes in (graph.node, *(one.node_def for one in functions)):
+        # Whole numbers beside the functions may be seeds that were made up, or numbers of threads.
+        for place, nodes in enumerate((graph.node, *(one.node_def for one in functions))):
             self._both(_operations(nodes))
             for node in nodes:
                 if node.op == "Const":
-                    self._constant(node.attr["value"].tensor, tensorflow)
+                    self._constant(node.attr["value"].tensor, tensorflow, whole_numbers=place > 0)
 
-    def _constant(self, tensor: Any, tensorflow: Any) -> None:
+    def _constant(self, tensor: Any, tensorflow: Any, *, whole_numbers: bool) -> None:
         kind = tensorflow.as_dtype(tensor.dtype)
-        number = kind.is_integer and not tensor.tensor_shape.dim  # a seed, maybe; a size tells itself otherwise
+        number = kind.is_integer and not tensor.tensor_shape.dim and not whole_numbers
         if kind == tensorflow.string:
             texts = tensorflow.io.parse_tensor(tensor.SerializeToString(), tensorflow.string)
             self.read([_as_text(one) for one in tensorflow.reshape(texts, [-1]).numpy()], 0)
@@ -317,22 +335,34 @@ class _Reader:
 
     def _function(self, function: types.FunctionType, depth: int) -> None:
         self._both("function", function.__qualname__)
+        self.has_code = True
         self._code(function.__code__)
-        for cell in function.__closure__ or ():
+        changed = changed_names(function.__code__)
+        outer, self._settings = self._settings, True
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
             try:
-                self.read(cell.cell_contents, depth + 1)
+                if name not in changed:
+                    self.read(cell.cell_contents, depth + 1)
             except ValueError:  # nothing is in it yet
                 continue
+        self._settings = outer
         self.read(function.__defaults__, depth + 1)
         self.read(function.__kwdefaults__, depth + 1)
 
     def _code(self, code: types.CodeType) -> None:
-        self._both("code", code.co_code.hex(), *code.co_names)
+        self._of_code("code", code.co_code.hex(), *code.co_names)
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self._code(constant)
             elif not isinstance(constant, str):
-                self._both(repr(constant) if not isinstance(constant, frozenset) else repr(sorted(map(repr, constant))))
+                self._of_code(
+                    repr(constant) if not isinstance(constant, frozenset) else repr(sorted(map(repr, constant)))
+                )
+            elif constant != code.co_consts[0] and not _is_of_process(constant):  # the first may be a description
+                self._of_code(constant)
+
+    def _of_code(self, *texts: str) -> None:
+        self.code.update("\0".join(texts).encode("utf-8", "surrogatepass") + b"\1")
 
     def _kind(self, value: Any) -> None:
         kind = value if isinstance(value, type) else type(value)
@@ -392,16 +422,19 @@ def _holds_attributes(value: Any) -> bool:
     kind = type(value)
     if isinstance(value, type | types.ModuleType | types.GeneratorType) or hasattr(value, "__next__"):
         return False
-    if kind.__module__.partition(".")[0] in ("builtins", "_thread", "threading", "weakref", "logging", "io", "_io"):
-        return False
     if not isinstance(getattr(value, "__dict__", None), dict):
         return False
-    return kind.__module__ == "__main__" or _is_dataset(value) or not _is_installed(kind)
+    return is_own_module(kind.__module__) or _is_dataset(value)
 
 
 def _is_content(value: Any) -> bool:
-    """Whether an attribute is data; counters and caches, which change by mere use, are not."""
-    if isinstance(value, list | tuple | range):
+    """Whether an attribute is data or a setting; handles and objects of libraries are not."""
+    if isinstance(value, (*_PLAIN, float, list, tuple, range, set, frozenset, deque, Mapping)):
+        return True
+    if isinstance(value, types.FunctionType | types.MethodType | types.SimpleNamespace):
+        return True
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.nn.Module):
         return True
     return (hasattr(value, "shape") and hasattr(value, "dtype")) or hasattr(value, "iloc") or _holds_attributes(value)
 
@@ -411,9 +444,13 @@ def _is_dataset(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.utils.data.Dataset)
 
 
-def _is_installed(kind: type) -> bool:
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-    return not file or "site-packages" in file or file.startswith((sys.prefix, sys.base_prefix))
+def _is_of_process(value: Any) -> bool:
+    """Whether a setting tells a place, a moment or a number of this process, which another one has its own of."""
+    if isinstance(value, str):
+        return os.sep in value or len(_DIGIT.findall(value)) >= _DIGITS
+    if isinstance(value, datetime.date | datetime.timedelta | uuid.UUID):
+        return True
+    return type(value) in (int, float) and _YEAR_2001 < value < _YEAR_2096
 
 
 def _without_place(text: str) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
+import torch
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
+from det_native.proof.lookups import Part
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.native_run import PyTorchRunContext
@@ -20,6 +23,7 @@ from det_native.schema.manifests import Framework
 
 BATCH_SIZE = "global_batch_size"
 WEIGHTS = "the model's weights"
+LAYERS = "the model's layers"
 _NO_CALLBACKS = "{}: callbacks must be det.pytorch.PyTorchCallback objects, in a list or by name, not {}."
 
 
@@ -187,17 +191,35 @@ class TorchCall:
 
     def inputs(self) -> dict[str, Any]:
         """Return what the call is given, by what it is called in messages: what a worker compares."""
-        given: dict[str, Any] = {"train_loader": self.train_loader.dataset}
-        if self.validation_loader is not None:
-            given["validation_loader"] = self.validation_loader.dataset
+        given: dict[str, Any] = {}
+        for name, loader in (("train_loader", self.train_loader), ("validation_loader", self.validation_loader)):
+            if loader is not None:
+                given |= {name: loader.dataset, Part.of(f"the settings of {name}"): loader_settings(loader)}
         for place, optimizer in enumerate(self.context.optimizers):
             groups = [
                 {name: one for name, one in group.items() if name != "params"} for group in optimizer.param_groups
             ]
             given[_numbered("the optimizer", place, self.context.optimizers)] = [type(optimizer).__name__, groups]
         for place, model in enumerate(self.context.models):
+            given[_numbered(LAYERS, place, self.context.models)] = [
+                f"{name} {type(one).__qualname__}({one.extra_repr()})" for name, one in model.named_modules()
+            ]
             given[_numbered(WEIGHTS, place, self.context.models)] = list(model.state_dict().values())
+        for callback_name, callback in self.callbacks.items():
+            given[Part.of(f"the callback {callback_name}")] = callback
         return given
+
+    def code(self) -> dict[str, Any]:
+        """Return what has code of the user's in it: functions, datasets, models, callbacks."""
+        found: dict[str, Any] = {"train_batch": self.train_batch, "evaluate_batch": self.evaluate_batch}
+        for name, loader in (("train_loader", self.train_loader), ("validation_loader", self.validation_loader)):
+            if loader is not None:
+                found |= {
+                    name: loader.dataset,
+                    f"collate_fn of {name}": loader.collate_fn,
+                    f"order of {name}": loader.sampler,
+                }
+        return found | {"models": self.models, "callbacks": dict(self.callbacks)}
 
     @property
     def models(self) -> list[Any]:
@@ -262,6 +284,21 @@ class TorchCall:
                 raise InvalidDataError(
                     f"{what} of {self.name}() has no batches: its dataset has fewer records than one batch, or none."
                 )
+
+
+def loader_settings(loader: Any) -> dict[str, Any]:
+    """Return how a loader picks records and makes batches; their size is the configuration's."""
+    sampler, batches = loader.sampler, getattr(loader, "batch_sampler", None)
+    found = {"order": type(sampler).__qualname__, "batches": type(batches).__qualname__, "drop_last": loader.drop_last}
+    if isinstance(getattr(sampler, "__dict__", None), dict):
+        found |= {
+            f"order: {name}": value
+            for name, value in vars(sampler).items()
+            if isinstance(value, bool | int | float | torch.Tensor | list)
+        }
+    if isinstance(loader.collate_fn, types.FunctionType):
+        found["collate_fn"] = loader.collate_fn
+    return found
 
 
 def _numbered(what: str, place: int, all_of_them: Sequence[Any]) -> str:

@@ -23,6 +23,8 @@ class InputFact(BaseModel):
         What a person is told: ``array (1437, 64) float64, mean 4.884``.
     exact : str
         Fingerprint of all content.
+    code : str
+        Fingerprint of the compiled code in it, after the version of Python and a colon; empty if there is none.
     loose : str
         Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
     blocks : str
@@ -39,6 +41,7 @@ class InputFact(BaseModel):
     name: str = ""
     text: str
     exact: str
+    code: str = ""
     loose: str
     blocks: str = ""
     partly: str = ""

@@ -80,7 +80,7 @@ def test_data_that_only_the_notebook_has_are_an_error(kernel: Kernel, cluster: C
     assert trial.error is not None
     assert trial.error.type == "InputDiffersError"
     assert "x_train (x): (1437, 64) float64, mean" in trial.error.message
-    assert f"It is made in cell [{split}], cell [{changed}]" in trial.error.message
+    assert f"Made in cell [{split}], cell [{changed}]" in trial.error.message
     assert "y_train" not in trial.error.message
 
 
@@ -113,3 +113,25 @@ def test_texts_and_tables_of_words_are_submitted(kernel: Kernel, cluster: Cluste
     experiment = cluster.attach(kernel.submit(f"settings = {{}}\n{fit}"))
     ended(experiment, ExperimentState.COMPLETED)
     assert "compared" not in str(experiment.logs())
+
+
+LOSS = """
+factor = float(os.getpid() % 97)
+def scaled(factor):
+    def loss(wanted, found):
+        return factor * tf.keras.losses.sparse_categorical_crossentropy(wanted, found)
+    return loss
+model.compile("adam", scaled(factor))
+stops = tf.keras.callbacks.EarlyStopping(monitor="loss", patience=os.getpid() % 97)
+"""
+
+
+def test_a_loss_and_callbacks_of_only_the_notebook_are_an_error(kernel: Kernel, cluster: Cluster) -> None:
+    for cell in ("import os", SPLIT, MODEL, LOSS):
+        kernel.run(cell)
+    fit = FIT.replace("epochs=1", "callbacks=[stops], epochs=1")
+    trial = ended(cluster.attach(kernel.submit(f"settings = {{}}\n{fit}")), ExperimentState.ERROR)
+    assert trial.error is not None
+    assert "the loss: " in trial.error.message
+    assert "the callback EarlyStopping: " in trial.error.message
+    assert "x_train" not in trial.error.message

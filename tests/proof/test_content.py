@@ -74,7 +74,23 @@ class Records:
 
     rows: Any
     cache: dict[int, int] = field(default_factory=dict)
+    seen: list[int] = field(default_factory=list)
+    loaded: Any = None
     reads: int = 0
+    scale: float = 1.0
+    names: dict[str, int] = field(default_factory=dict)
+    folder: str = "/data/of/one"
+    made: str = "run 2026-11-26 07:30"
+
+    def __getitem__(self, index: int) -> Any:
+        self.reads += 1
+        self.cache[index] = self.names.get("a", 0)
+        self.seen.append(index)
+        self._load()
+        return self.rows[index] * self.scale
+
+    def _load(self) -> None:
+        self.loaded = self.loaded or [1]
 
 
 CHANGES = [
@@ -91,6 +107,7 @@ CHANGES = [
     pytest.param(VALUES["dataset"], torch.utils.data.Subset(VALUES["dataset"].dataset, [5, 1, 3]), id="a random split"),
     pytest.param(VALUES["model"], torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5)), id="a model"),
     pytest.param(Records([1, 2]), Records([1, 3]), id="a user's dataset"),
+    pytest.param(Records([1]), Records([1], names={"a": 1}), id="a dictionary of a dataset"),
     pytest.param([1, 2], (1, 2), id="kind of a sequence"),
     pytest.param({"lr": 0.1}, {"lr": 0.2}, id="a setting"),
     pytest.param(lambda x: x + 1, lambda x: x + 2, id="a function"),
@@ -99,14 +116,17 @@ CHANGES = [
 
 @pytest.mark.parametrize(("one", "other"), CHANGES)
 def test_other_content_is_another(one: Any, other: Any) -> None:
-    assert content_of(one).exact != content_of(other).exact
+    assert (content_of(one).exact, content_of(one).code) != (content_of(other).exact, content_of(other).code)
 
 
 def test_mere_use_is_no_change() -> None:
     records = Records(np.arange(4))
     before = content_of(records)
-    records.cache[1], records.reads = 2, 3
+    assert records[1] == 1
+    records.folder, records.made = "/data/of/another", "run 2026-11-27 08:30"
     assert content_of(records) == before
+    assert content_of(Records(np.arange(4), scale=2.0)) != before
+    assert content_of(Records(np.arange(4), names={"a": 1})) != before
     assert content_of("/data/of/one/a.csv").exact == content_of("/data/of/another/a.csv").exact
 
 

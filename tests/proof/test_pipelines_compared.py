@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from det_native.keras.compared import settings_of, weights_of
+from det_native.keras.compared import code_of, settings_of, settings_of_callback, weights_of
 from det_native.proof.call import differences, facts_of
 from det_native.proof.content import content_of
+from det_native.proof.lookups import read_by
 from det_native.schema.proof import CallProof
 
 pytestmark = pytest.mark.slow
@@ -73,3 +74,59 @@ def test_a_layer_with_a_table_of_words_is_compared() -> None:
     first = content_of(made(["good film", "bad film"])).exact
     assert content_of(made(["good film", "bad film"])).exact == first
     assert content_of(made(["other words", "bad film"])).exact != first
+
+
+def test_whole_numbers_in_what_a_pipeline_maps_are_compared_and_its_seeds_are_not() -> None:
+    def made(target: int) -> Any:
+        rows = tf.data.Dataset.from_tensor_slices([1, 2, 3]).shuffle(3)
+        return rows.map(lambda row: tf.cast(row == target, tf.int64), num_parallel_calls=target)
+
+    first = content_of(made(2)).exact
+    assert content_of(made(2)).exact == first
+    assert content_of(made(3)).exact != first
+
+
+def _model(gamma: float, scale: float = 1.0) -> Any:
+    class Scaled(tf.keras.layers.Layer):
+        def call(self, inputs: Any) -> Any:
+            return inputs * scale
+
+    def focal(given: float) -> Any:
+        def loss(wanted: Any, found: Any) -> Any:
+            return given * tf.reduce_mean(tf.square(wanted - found), axis=-1)
+
+        return loss
+
+    model = tf.keras.Sequential([tf.keras.layers.Input((3,)), Scaled(), tf.keras.layers.Dense(1)])
+    model.compile("adam", focal(gamma), metrics=["mae"])
+    return model
+
+
+def test_what_a_loss_was_made_with_and_what_layers_compute_are_compared() -> None:
+    def content(model: Any) -> Any:
+        return [content_of(one).exact for one in (settings_of(model), list(read_by(code_of(model)).values()))]
+
+    first, again = content(_model(2.0)), content(_model(2.0))
+    assert first == again
+    assert content(_model(3.0))[0] != first[0]
+    assert content(_model(2.0, scale=2.0))[1] != first[1]
+
+
+def test_settings_of_callbacks_are_compared_but_not_what_training_changes() -> None:
+    def stops(patience: int) -> Any:
+        return tf.keras.callbacks.EarlyStopping(monitor="loss", patience=patience)
+
+    def rates(factor: float) -> Any:
+        return tf.keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * factor)
+
+    def content(callback: Any) -> Any:
+        return content_of(settings_of_callback(callback), of_process=True).exact
+
+    used = stops(3)
+    model = _model(1.0)
+    model.fit(ROWS[:6].reshape(2, 3), ROWS[:2], callbacks=[used, history := tf.keras.callbacks.History()], verbose=0)
+    assert content(used) == content(stops(3)) != content(stops(4))
+    assert content(history) == content(tf.keras.callbacks.History())
+    assert content(rates(0.5)) == content(rates(0.5)) != content(rates(0.6))
+    boards = [tf.keras.callbacks.TensorBoard(f"logs/2026-11-26-07{minute}") for minute in (10, 20)]
+    assert content(boards[0]) == content(boards[1])

@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+from det_harness.program.input_advice import advice
 from det_native.errors import InputDiffersError, MasterError
 from det_native.proof.call import Difference, differences, in_words
+from det_native.proof.lookups import read_by
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
 from det_native.schema.proof import CallProof
@@ -19,12 +21,6 @@ logger = logging.getLogger("det_harness")
 _POLL_SECONDS = 0.1
 _SILENT_SECONDS = 60.0
 
-_REMEDIES = (
-    "Why: data that have changed since, something that only the notebook's process has, or unseeded random numbers "
-    "in the very cell that imports their library. Run the notebook's cells again from the top and submit once more; "
-    "or send the value itself, init(values=[...]); or keep a cell that changes it, with `# det-include` as its first "
-    "line. `proof: warn` in the configuration trains all the same."
-)
 _WIDER = "It is so with all cells that can run again, too."
 
 
@@ -74,8 +70,10 @@ class InputCheck:
         inputs = getattr(payload, "inputs", None)
         if inputs is None:
             return
+        if self._proof.untold:
+            logger.warning("%s", self._proof.untold)
         try:
-            found = differences(self._proof, inputs())
+            found = differences(self._proof, inputs() | read_by(payload.code()))
         except Exception as error:  # noqa: BLE001 (comparing may fail, and keeps nothing from being trained)
             logger.warning("What reaches the training is not compared with the notebook's: %s", in_words(error))
             return
@@ -83,17 +81,18 @@ class InputCheck:
             if difference.untold:
                 logger.warning("%s", difference.untold)
             elif difference.rounding:
-                logger.info("%s differs from the notebook's in the last digits.", _title_of(difference))
-        lines = [self._line(difference) for difference in found if not (difference.rounding or difference.untold)]
-        if not lines:
+                logger.info("The same as in the notebook but for last digits: %s.", _title_of(difference))
+        other = [difference for difference in found if not (difference.rounding or difference.untold)]
+        if not other:
             return
+        lines = list(map(self._line, other))
         text = "\n".join(["The training call was given something else here than in the notebook:", *lines])
         if self._mode == "warn":
             logger.warning("%s", text)
             return
         if self._widened:
             text = f"{text}\n{_WIDER}"
-        raise InputDiffersError(text, _REMEDIES)
+        raise InputDiffersError(text, advice(other, self._program, self._title))
 
     def failed(self, error: Exception) -> InputDiffersError | None:
         """Return what an error means that kept the program from the recorded call; None where it means itself.
@@ -103,14 +102,14 @@ class InputCheck:
         if not self._widened:
             return None
         what = f"Running all cells that can run again was tried, too; it failed: {type(error).__name__}: {error}"
-        return InputDiffersError(f"{self._widened}\n{what}", _REMEDIES)
+        return InputDiffersError(f"{self._widened}\n{what}", advice((), self._program, self._title))
 
     def _line(self, difference: Difference) -> str:
         assert difference.found is not None
         here, there = difference.found.text, difference.wanted.text
         values = f"{here} here, {there} in the notebook" if here != there else f"{here}, but with other content"
         made = self._made_in(difference.wanted.name)
-        return f"  {_title_of(difference)}: {values}." + (f" It is made in {made}." if made else "")
+        return f"  {_title_of(difference)}: {values}." + (f" Made in {made}." if made else "")
 
     def _made_in(self, name: str) -> str:
         """Return which cells of the program bind a name."""
@@ -180,7 +179,7 @@ def input_check(job: TrialJob, title: Callable[[int], str]) -> InputCheck | None
 
 def _title_of(difference: Difference) -> str:
     part, name = difference.wanted.part, difference.wanted.name
-    return f"{name} ({part})" if name and name != part else part
+    return f"{name} ({part})" if name and not part.startswith(name) and not part.startswith("the function") else part
 
 
 def _bound_in(source: str) -> set[str]:
@@ -189,4 +188,7 @@ def _bound_in(source: str) -> set[str]:
         tree = ast.parse(source)
     except SyntaxError:
         return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return bound | {
+        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }

@@ -1,0 +1,131 @@
+"""Which attributes of an object are settings: those that its own methods do not change while it is used."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+import types
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+# What changes a container of Python: what its counterpart that cannot be changed does not have.
+_CHANGING = frozenset(
+    {*dir(list), *dir(deque)} - set(dir(tuple))
+    | set(dir(dict)) - set(dir(types.MappingProxyType))
+    | set(dir(set)) - set(dir(frozenset))
+) - {"copy", "fromkeys"}
+_OURS = ("det_native", "det_harness")
+
+
+def is_own_module(name: str) -> bool:
+    """Whether a module is the user's: the notebook, or a file that is not installed."""
+    if name == "__main__":
+        return True
+    if name.partition(".")[0] in _OURS:
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    return bool(file) and "site-packages" not in file and not file.startswith((sys.prefix, sys.base_prefix))
+
+
+def settings_in(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes of an object that do not change by mere use, by name.
+
+    Of an object of a library the private ones are left out: they are its own affair.
+    """
+    own = is_own_module(type(value).__module__)
+    kind: Any = type(value)
+    changed = changed_by_use(kind)
+    for name, one in sorted(vars(value).items()):
+        if name not in changed and (own or not name.startswith("_")):
+            yield name, one
+
+
+@functools.lru_cache(maxsize=1024)
+def changed_by_use(kind: type) -> frozenset[str]:
+    """Return the attributes that are changed by methods which others call: ``__getitem__``, hooks of a library's class.
+
+    What is called only while the object is made, from ``__init__``, counts as making it.
+    """
+    methods: dict[str, types.FunctionType] = {}
+    inherited: set[str] = set()
+    for base in reversed(kind.__mro__[:-1]):
+        found = {name: one for name, one in vars(base).items() if isinstance(one, types.FunctionType)}
+        if not is_own_module(base.__module__):
+            inherited |= set(found)
+        methods |= found
+    making = {"__init__", "__new__", "__post_init__", "__setstate__"}
+    used = {name for name in methods if name not in making and (name.startswith("__") or name in inherited)}
+    reached: set[str] = set()
+    while used:
+        name = used.pop()
+        reached.add(name)
+        used |= (_names_in(methods[name].__code__) & set(methods)) - reached - making
+    return frozenset().union(*(_attributes_changed_in(methods[name].__code__) for name in reached))
+
+
+@functools.lru_cache(maxsize=4096)
+def changed_names(code: types.CodeType) -> frozenset[str]:
+    """Return the names that code binds outside of itself, or whose containers it changes."""
+    return frozenset(_changed(code, {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF"}, ("GLOBAL", "DEREF", "NAME")))
+
+
+@functools.lru_cache(maxsize=4096)
+def names_looked_up(code: types.CodeType) -> frozenset[str]:
+    """Return the global names that code looks up, that of functions inside it included."""
+    found = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return frozenset(found.union(*(names_looked_up(one) for one in _inner(code))))
+
+
+def _attributes_changed_in(code: types.CodeType) -> frozenset[str]:
+    return frozenset(_changed(code, {"STORE_ATTR", "DELETE_ATTR"}, ("ATTR", "METHOD")))
+
+
+def _changed(code: types.CodeType, stores: set[str], loads: tuple[str, ...]) -> Iterator[str]:
+    """Yield the names that are bound by `stores`, and those loaded by `loads` of which something is changed."""
+    wanted = {f"LOAD_{kind}" for kind in loads}
+    instructions = list(dis.get_instructions(code))
+    loaded = [one.argval for one in instructions if one.opname in wanted]
+    for place, one in enumerate(instructions):
+        if one.opname in stores:
+            yield one.argval
+        elif one.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"):
+            name = _container_of(instructions, place, wanted)
+            yield from loaded if name is None else [name]
+        elif one.opname in ("LOAD_ATTR", "LOAD_METHOD") and one.argval in _CHANGING and place:
+            before = instructions[place - 1]
+            if before.opname in wanted:
+                yield before.argval
+        elif one.opname == "STORE_ATTR" and "STORE_ATTR" not in stores and instructions[place - 1].opname in wanted:
+            yield instructions[place - 1].argval
+    for inner in _inner(code):
+        yield from _changed(inner, stores, loads)
+
+
+def _container_of(instructions: list[dis.Instruction], place: int, wanted: set[str]) -> str | None:
+    """Return the name of the container that is stored into, empty if it is none of the wanted; None if not known."""
+    before = instructions[:place]
+    if before[-1].opname == "SWAP":  # `container[index] += value` keeps both to store with
+        copies = [at for at, one in enumerate(before[1:], 1) if one.opname == before[at - 1].opname == "COPY"]
+        before = before[: copies[-1] - 1] if copies else []
+    left = 1  # the index comes before it
+    for one in reversed(before):
+        if one.opname in ("COPY", "SWAP", "DUP_TOP_TWO", "ROT_THREE") or one.opcode in dis.hasjrel:
+            return None
+        if left == 0:
+            if one.opname in wanted:
+                return str(one.argval)
+            return "" if one.opname.startswith("LOAD_FAST") else None
+        left -= dis.stack_effect(one.opcode, one.arg if one.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
+        if left < 0:
+            return None
+    return None
+
+
+def _names_in(code: types.CodeType) -> frozenset[str]:
+    return frozenset(code.co_names).union(*(_names_in(one) for one in _inner(code)))
+
+
+def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
+    return (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
