@@ -87,7 +87,7 @@ def test_whole_numbers_in_what_a_pipeline_maps_are_compared_and_its_seeds_are_no
 
 
 def _model(gamma: float, scale: float = 1.0) -> Any:
-    class Scaled(tf.keras.layers.Layer):
+    class Scaled(tf.keras.layers.Layer):  # type: ignore[misc]
         def call(self, inputs: Any) -> Any:
             return inputs * scale
 

@@ -1559,6 +1559,8 @@ export interface components {
      *         What a person is told: ``array (1437, 64) float64, mean 4.884``.
      *     exact : str
      *         Fingerprint of all content.
+     *     code : str
+     *         Fingerprint of the compiled code in it, after the version of Python and a colon; empty if there is none.
      *     loose : str
      *         Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
      *     blocks : str
@@ -1574,6 +1576,11 @@ export interface components {
        * @default
        */
       blocks: string;
+      /**
+       * Code
+       * @default
+       */
+      code: string;
       /** Exact */
       exact: string;
       /** Loose */
