@@ -371,7 +371,8 @@ def test_a_look_changes_nothing(value: Any) -> None:
         (torch.Size([1, 2]), True),
         (torch.zeros(3), True),
         (iter([1]), False),
-        ([[n] for n in range(5_000)], False),
+        ([[n] for n in range(5_000)], True),
+        ([[object()] for n in range(5_000)], False),
         (pd.DataFrame({"a": [1]}), True),
     ],
 )

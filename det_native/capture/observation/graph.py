@@ -14,6 +14,7 @@ import enum
 import fractions
 import functools
 import gc
+import itertools
 import marshal
 import pathlib
 import re
@@ -31,6 +32,8 @@ from det_native.capture.observation.library import is_data, is_wrapper, looker_o
 
 #: Objects that are looked at for one name.
 OBJECTS = 4_000
+#: The same for a name that the cell reaches.
+DEEP = 20_000
 _SMALL = frozenset({type(None), bool, int, type(Ellipsis), type(NotImplemented)})
 _NUMBERS = frozenset({type(None), bool, int, float, complex})
 _TEXTS = frozenset({str, bytes})
@@ -60,7 +63,7 @@ _LOCKS = frozenset({type(__import__("threading").Lock()), type(__import__("threa
 _NOT_OF_A_CLASS = frozenset(
     {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl", "__slots__", "__slotnames__"}
 )
-_LONGEST = 20_000  # elements of a container of which the checksum of its plain data is taken
+_PLAIN = 1 << 26  # bytes of plain data in containers that are read whole
 _LARGE = 1 << 60  # from about here on, other integers have the same hash
 _MANY = 64  # numbers or texts in a container that are taken together
 
@@ -86,6 +89,11 @@ class Look(NamedTuple):
         Another one where large arrays are others anywhere; None if they were compared by samples only.
     subclasses : frozenset of int
         Classes of the notebook that are derived from the classes in it.
+    limit : int
+        How many objects were looked at, if there were more; else 0, or -1 where a checksum of all content was taken.
+        Only fingerprints with the same limit can be compared.
+    seen : bool
+        It was looked at; False if this is what an earlier look told.
     """
 
     identity: int
@@ -96,6 +104,8 @@ class Look(NamedTuple):
     looked_up: frozenset[str]
     full: int | None = None
     subclasses: frozenset[int] = frozenset()
+    limit: int = 0
+    seen: bool = True
 
 
 def look(
@@ -129,7 +139,8 @@ def look(
         fingerprint, walk.exact, walk.closed = None, False, False
     objects, looked_up = frozenset(walk.changeable), frozenset(walk.looked_up)
     subclasses = frozenset(walk.subclasses)
-    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, subclasses)
+    cut = 0 if not walk.cut else -1 if walk.exact else limit
+    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, subclasses, cut)
 
 
 def kind_of(kind: type) -> Kind:
@@ -175,6 +186,7 @@ class Walk:
         "changeable",
         "classes",
         "closed",
+        "cut",
         "exact",
         "full",
         "kept",
@@ -194,6 +206,7 @@ class Walk:
         self.full: int | None = 0
         self.subclasses: set[int] = set()
         self.left = limit
+        self.cut = False  # there are more objects
         self.exact = self.closed = True
         self.changeable: set[int] = set()
         self.looked_up: set[str] = set()
@@ -221,9 +234,14 @@ class Walk:
             if not how.ends:
                 self._into(one, kind, how)
             if self.left < 0:
-                self.exact = self.closed = False
-                return _checksum(value) or hash(tuple(tokens))
-        return hash(tuple(tokens))
+                self.cut = True
+                break
+        if not self.cut:
+            return hash(tuple(tokens))
+        self.closed = False
+        plain = _of_plain(value)
+        self.exact = plain is not None
+        return hash(tuple(tokens)) if plain is None else plain
 
     def _into(self, one: Any, kind: type, how: Kind) -> None:
         waiting = self._next
@@ -322,9 +340,16 @@ class Walk:
                 self.left -= len(parts) >> 5
                 self.say(len(parts), hash(tuple(parts)))
                 return
+            if kinds <= _NUMBERS | _TEXTS:
+                self.left -= len(parts) >> 5
+                self.say(len(parts), zlib.crc32(marshal.dumps(parts, 2)))
+                return
         self.say(len(parts))
         room = max(self.left, 0) + 1
-        self.go(parts if len(parts) <= room else parts[:room])
+        if len(parts) > room:
+            self.cut = True
+            parts = parts[:room]
+        self.go(parts)
 
     def _set(self, one: Any) -> None:
         """The order of a set says nothing."""
@@ -418,14 +443,17 @@ def of_library(value: Any) -> bool:
     return bool(kind.__flags__ & HEAP_TYPE) and not own and not is_data(kind)
 
 
-def _checksum(value: Any) -> int:
-    """Return a number for the content of a long list or dictionary of plain data; 0 where it holds others."""
-    if type(value) not in (list, tuple, dict) or len(value) > _LONGEST:
-        return 0
+def _of_plain(value: Any) -> int | None:
+    """Return a number for the content of long containers of nothing but plain data; None where they hold others."""
+    if type(value) not in (list, tuple, dict) or not value:
+        return None
+    some = list(itertools.islice(value.items() if type(value) is dict else value, 50))
     try:
+        if len(marshal.dumps(some, 2)) * len(value) > _PLAIN * len(some):
+            return None
         return zlib.crc32(marshal.dumps(value, 2))
     except ValueError:
-        return 0
+        return None
 
 
 def _plain_key(part: Any) -> Hashable:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from det_native.capture.observation.graph import OBJECTS, Look, look, of_library
+from det_native.capture.observation.graph import DEEP, OBJECTS, Look, look, of_library
 from det_native.capture.observation.holding import may_be_held_elsewhere, may_hold
 from det_native.capture.observation.kinds import Kinds
 from det_native.capture.observation.process import (
@@ -19,12 +19,13 @@ from det_native.capture.observation.process import (
 from det_native.capture.reads import reads_of
 from det_native.capture.transform import transform
 
-_OBJECTS_TOGETHER = 15_000
-_FEW = 20
+_OBJECTS_TOGETHER = 100_000
 _ROOM = 1 << 26  # bytes of one value that are read whole around a cell that reaches it
 _ROOM_TOGETHER = 1 << 28
-_CLOCK = 50
-_SLOW = 0.02  # seconds for one value, or for all that the cell does not reach: then only around cells that reach it
+_OF_OTHERS = 0.008  # seconds for all that a cell does not reach
+_OF_ONE = _SLOW = 0.02  # seconds for one of them, and for looking whether values hold what has changed
+_OF_REACHED = 0.5  # seconds for all that it does
+_DEAR = 0.002
 _OF_THE_SHELL = re.compile(r"_+|_i+|_i?\d+|_[dios]h|In|Out|_exit_code|get_ipython|exit|quit|open|__\w+__")
 
 
@@ -106,7 +107,9 @@ class Watch:
 
     def __init__(self) -> None:
         self.looks: dict[str, Look] = {}
-        self._slow: dict[str, int] = {}  # identity of the value
+        self._turn = 0
+        self._turns: dict[str, int] = {}  # when each was last looked at
+        self._costs: dict[str, float] = {}  # seconds, where that was measured
         self._process: dict[str, Hashable] = {}
         self._modules: dict[str, dict[str, int]] = {}
 
@@ -149,6 +152,9 @@ class Watch:
         unclear_now = frozenset({*self._touched(unclear, source, before, changed)})
         rest = frozenset(same) - changed - unclear_now
         unclear_now |= self._shared(rest, changed | unclear_now, before, namespace)
+        for name in unclear_now:
+            if not now[name].seen:  # what it is inside is not known any more
+                now[name] = _unseen(namespace.get(name), now[name])
         return Effects(
             bound,
             frozenset(before.keys() - now.keys()),
@@ -166,40 +172,64 @@ class Watch:
         return frozenset(name for name, one in self.looks.items() if one.exact and not one.objects)
 
     def _look(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str) -> None:
-        """Look at all names, those first that the cell reaches."""
+        """Look at all names: those first that the cell reaches, of the others as many as there is time for."""
         before, self.looks = self.looks, {}  # an interrupted look is none
+        self._turn += 1
         names = [name for name in list(namespace) if name not in hidden and not _OF_THE_SHELL.fullmatch(name)]
         first = reached(source, before)
         looks: dict[str, Look] = {}
         left, room = _OBJECTS_TOGETHER, _ROOM_TOGETHER
         classes = frozenset(id(value) for value in list(namespace.values()) if issubclass(type(value), type))
         kinds = Kinds(classes)
-        begin, of_others = time.thread_time(), 0.0
-        for number, name in enumerate(sorted(names, key=lambda one: one not in first)):
+        begin = time.thread_time()
+        for name in [name for name in names if name in first]:
             value = namespace.get(name)
-            if left > 0 and (self._slow.get(name) != id(value) or name in first):
-                allowed = min(_ROOM, room) if name in first else 0
-                # A smaller limit would tell another fingerprint.
-                found = look(value, namespace, OBJECTS, classes, allowed, kinds)
+            if left > 0 and time.thread_time() - begin < _OF_REACHED:
+                allowed = min(_ROOM, room)
+                looks[name] = found = look(value, namespace, DEEP, classes, allowed, kinds)
                 left -= len(found.objects)
                 room -= allowed if found.full else 0
-                self._slow.pop(name, None)
-                if not number % _CLOCK or len(found.objects) > _FEW or found.full != 0:  # to ask the clock takes time
-                    now = time.thread_time()
-                    of_others += now - begin if name not in first else 0
-                    if max(of_others, now - begin) > _SLOW:
-                        self._slow[name] = id(value)
-                    begin = now
             else:
-                found = look(value, namespace, _FEW, classes, 0, kinds)
-                if not found.closed:  # what is small is looked at in any case: modules, numbers, texts
-                    known = before.get(name)
-                    same = known is not None and known.identity == id(value)
-                    objects = known.objects if known is not None and same else frozenset()
-                    looked_up = known.looked_up if known is not None else frozenset()
-                    found = Look(id(value), None, False, False, objects, looked_up)
-            looks[name] = found
-        self.looks = looks
+                looks[name] = _unseen(value, before.get(name))
+        self._others(looks, before, namespace, [name for name in names if name not in first], kinds)
+        self.looks = {name: looks[name] for name in names}
+
+    def _others(
+        self,
+        looks: dict[str, Look],
+        before: Mapping[str, Look],
+        namespace: Mapping[str, Any],
+        names: Iterable[str],
+        kinds: Kinds,
+    ) -> None:
+        """Look at names that the cell does not reach, at those first that were not looked at for longest.
+
+        What is left out counts as it was: only a cell that reaches an object in it can have changed it.
+        """
+        waiting: list[str] = []
+        for name in names:
+            known, value = before.get(name), namespace.get(name)
+            if known is not None and known.identity == id(value) and known.exact and not known.objects:
+                looks[name] = known  # it cannot change
+            else:
+                waiting.append(name)
+        waiting.sort(key=lambda name: (self._costs.get(name, 0.0) > _DEAR, self._turns.get(name, 0)))
+        begin = now = time.thread_time()
+        for number, name in enumerate(waiting):
+            known, value = before.get(name), namespace.get(name)
+            same = known is not None and known.identity == id(value)
+            cost = self._costs.get(name, 0.0)
+            most = _OF_OTHERS if number else _OF_ONE
+            if known is not None and same and now - begin + cost > most:
+                looks[name] = known._replace(exact=False, seen=False)
+                continue
+            if now - begin > _OF_REACHED:  # the first look of all
+                looks[name] = _unseen(value, known)
+                continue
+            looks[name] = look(value, namespace, OBJECTS, kinds.classes, 0, kinds)
+            self._turns[name] = self._turn
+            then, now = now, time.thread_time()
+            self._costs[name] = now - then
 
     def _shared(
         self,
@@ -265,9 +295,18 @@ def reached(source: str, looks: Mapping[str, Look]) -> set[str]:
     return found
 
 
+def _unseen(value: Any, known: Look | None) -> Look:
+    """What there is to say of a value that was not looked at, and may be another inside."""
+    if known is None or known.identity != id(value):
+        return Look(id(value), None, False, False, frozenset(), known.looked_up if known else frozenset())
+    return known._replace(fingerprint=None, full=None, exact=False)
+
+
 def _differ(before: Look, now: Look) -> bool:
     if before.identity != now.identity:
         return True
     if before.full and now.full and before.full != now.full:
         return True
+    if before.limit != now.limit:  # one of them was cut short, or both at other places
+        return False
     return None not in (before.fingerprint, now.fingerprint) and before.fingerprint != now.fingerprint
