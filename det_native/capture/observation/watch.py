@@ -26,6 +26,7 @@ _OF_OTHERS = 0.008  # seconds for all that a cell does not reach
 _OF_ONE = _SLOW = 0.02  # seconds for one of them, and for looking whether values hold what has changed
 _OF_REACHED = 0.5  # seconds for all that it does
 _DEAR = 0.002
+_FORGOTTEN = 0.9  # of what a look has cost, at each time that it was too much
 _OF_THE_SHELL = re.compile(r"_+|_i+|_i?\d+|_[dios]h|In|Out|_exit_code|get_ipython|exit|quit|open|__\w+__")
 
 
@@ -219,6 +220,7 @@ class Watch:
             known, value = before.get(name), namespace.get(name)
             same = known is not None and known.identity == id(value)
             cost = self._costs.get(name, 0.0)
+            self._costs[name] = cost * _FORGOTTEN
             most = _OF_OTHERS if number else _OF_ONE
             if known is not None and same and now - begin + cost > most:
                 looks[name] = known._replace(exact=False, seen=False)
@@ -229,7 +231,7 @@ class Watch:
             looks[name] = look(value, namespace, OBJECTS, kinds.classes, 0, kinds)
             self._turns[name] = self._turn
             then, now = now, time.thread_time()
-            self._costs[name] = now - then
+            self._costs[name] = now - then if same else 0.0  # the first look at a value may have loaded something
 
     def _shared(
         self,
