@@ -16,6 +16,7 @@ _CHANGING = frozenset(
     | set(dir(dict)) - set(dir(types.MappingProxyType))
     | set(dir(set)) - set(dir(frozenset))
 ) - {"copy", "fromkeys"}
+_MAKING = {"__init__", "__new__", "__post_init__", "__setstate__"}
 _OURS = ("det_native", "det_harness")
 
 
@@ -44,25 +45,22 @@ def settings_in(value: Any) -> Iterator[tuple[str, Any]]:
 
 @functools.lru_cache(maxsize=1024)
 def changed_by_use(kind: type) -> frozenset[str]:
-    """Return the attributes that are changed by methods which others call: ``__getitem__``, hooks of a library's class.
-
-    What is called only while the object is made, from ``__init__``, counts as making it.
-    """
+    """Return the attributes that methods change, but for those that are only called while the object is made."""
     methods: dict[str, types.FunctionType] = {}
-    inherited: set[str] = set()
     for base in reversed(kind.__mro__[:-1]):
-        found = {name: one for name, one in vars(base).items() if isinstance(one, types.FunctionType)}
-        if not is_own_module(base.__module__):
-            inherited |= set(found)
-        methods |= found
-    making = {"__init__", "__new__", "__post_init__", "__setstate__"}
-    used = {name for name in methods if name not in making and (name.startswith("__") or name in inherited)}
+        methods |= {name: one for name, one in vars(base).items() if isinstance(one, types.FunctionType)}
+    making = _reached_from(_MAKING & set(methods), methods)
+    used = _reached_from(set(methods) - making, methods)
+    return frozenset().union(*(_attributes_changed_in(methods[name].__code__) for name in used - _MAKING))
+
+
+def _reached_from(names: set[str], methods: dict[str, types.FunctionType]) -> set[str]:
     reached: set[str] = set()
-    while used:
-        name = used.pop()
+    while names:
+        name = names.pop()
         reached.add(name)
-        used |= (_names_in(methods[name].__code__) & set(methods)) - reached - making
-    return frozenset().union(*(_attributes_changed_in(methods[name].__code__) for name in reached))
+        names |= (_names_in(methods[name].__code__) & set(methods)) - reached
+    return reached
 
 
 @functools.lru_cache(maxsize=4096)
@@ -94,9 +92,7 @@ def _changed(code: types.CodeType, stores: set[str], loads: tuple[str, ...]) -> 
             name = _container_of(instructions, place, wanted)
             yield from loaded if name is None else [name]
         elif one.opname in ("LOAD_ATTR", "LOAD_METHOD") and one.argval in _CHANGING and place:
-            before = instructions[place - 1]
-            if before.opname in wanted:
-                yield before.argval
+            yield _root_of(instructions[:place], wanted) or ""
         elif one.opname == "STORE_ATTR" and "STORE_ATTR" not in stores and instructions[place - 1].opname in wanted:
             yield instructions[place - 1].argval
     for inner in _inner(code):
@@ -109,17 +105,40 @@ def _container_of(instructions: list[dis.Instruction], place: int, wanted: set[s
     if before[-1].opname == "SWAP":  # `container[index] += value` keeps both to store with
         copies = [at for at, one in enumerate(before[1:], 1) if one.opname == before[at - 1].opname == "COPY"]
         before = before[: copies[-1] - 1] if copies else []
-    left = 1  # the index comes before it
-    for one in reversed(before):
+    inner = _without_last(before, 1)
+    return None if inner is None else _root_of(inner, wanted)
+
+
+def _root_of(instructions: list[dis.Instruction], wanted: set[str]) -> str | None:
+    """Return which of the wanted names the last value comes from, as it is or as an element of it.
+
+    Empty if it comes from none, None if that is not known.
+    """
+    while instructions:
+        last = instructions[-1]
+        if last.opname in wanted:
+            return str(last.argval)
+        if last.opname == "BINARY_SUBSCR" or (last.opname == "BINARY_OP" and last.argrepr == "[]"):
+            shorter = _without_last(instructions[:-1], 1)
+        elif last.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            shorter = instructions[:-1]
+        else:
+            return "" if last.opname.startswith("LOAD_FAST") else None
+        if shorter is None:
+            return None
+        instructions = shorter
+    return None
+
+
+def _without_last(instructions: list[dis.Instruction], values: int) -> list[dis.Instruction] | None:
+    """Return the instructions before those that make the last values; None if that is not known."""
+    for place in range(len(instructions) - 1, -1, -1):
+        one = instructions[place]
         if one.opname in ("COPY", "SWAP", "DUP_TOP_TWO", "ROT_THREE") or one.opcode in dis.hasjrel:
             return None
-        if left == 0:
-            if one.opname in wanted:
-                return str(one.argval)
-            return "" if one.opname.startswith("LOAD_FAST") else None
-        left -= dis.stack_effect(one.opcode, one.arg if one.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
-        if left < 0:
-            return None
+        values -= dis.stack_effect(one.opcode, one.arg if one.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
+        if values <= 0:
+            return instructions[:place] if values == 0 else None
     return None
 
 

@@ -28,7 +28,7 @@ names = {"a": 1}
 classes = ["x", "y"]
 options = {"made": time.strftime("%Y%m%d-%H%M%S"), "size": 3}
 step, unseen = 0, 7
-history, totals, best = [], {"n": 0}, {"loss": 1.0}
+history, totals, best, curves = [], {"n": 0}, {"loss": 1.0}, {"loss": []}
 bank = np.zeros(4)
 logger = logging.getLogger("notebook")
 began = time.time()
@@ -46,6 +46,17 @@ class Settings:
 
 settings = Settings()
 
+class Mean:
+    def __init__(self, decay):
+        self.decay = decay
+        self.reset()
+    def reset(self):
+        self.total = 0
+    def take_in(self, value):
+        self.total += value * self.decay
+
+smooth = Mean(0.9)
+
 def scaled(x):
     return x * alpha
 
@@ -61,6 +72,8 @@ def train_batch(batch):
     step += 1
     history.append(batch)
     totals["n"] += len(classes)
+    curves["loss"].append(1)
+    smooth.take_in(1)
     bank[step % 4] = batch
     if best["loss"] > 1:
         best.update(loss=0)
@@ -104,7 +117,7 @@ def test_the_same_notebook_reads_the_same(made: Any) -> None:
     names = {fact.name for fact in proof.facts}
     read = {"weights", "alpha", "names", "classes", "options", "settings", "teacher", "unseen"}
     assert read | {"train_batch", "scaled", "loss", "forward"} <= names
-    assert not {"step", "history", "totals", "best", "bank", "logger", "folder"} & names
+    assert not {"step", "history", "totals", "best", "curves", "bank", "logger", "folder"} & names
     assert _differing(proof, made(began=1.7e9, options={"made": "20250101-000000", "size": 3})) == []
 
 
@@ -132,8 +145,11 @@ def test_closures_and_settings_of_objects_are_compared(made: Any) -> None:
     other = made()
     other["settings"].calls = 9
     assert _differing(proof, other) == []
+    other["smooth"].take_in(3)
+    assert _differing(proof, other) == []
     other["settings"].rate = 0.2
-    assert _differing(proof, other) == ["settings"]
+    other["smooth"].decay = 0.1
+    assert _differing(proof, other) == ["settings", "smooth"]
 
 
 def test_other_code_is_another_but_not_that_of_another_python(made: Any) -> None:
