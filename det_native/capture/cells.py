@@ -18,16 +18,19 @@ from det_native.capture.explain import (
     training_warning,
 )
 from det_native.capture.explain_secrets import secret_problems, secret_rows
+from det_native.capture.facts import human_size
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
 from det_native.capture.names import PROVIDED
 from det_native.capture.packages import packages_of
+from det_native.capture.reads import reads_of
 from det_native.capture.request import HEADLINE, Request
+from det_native.capture.set_order import has_order_of_a_set
 from det_native.capture.sites import site_in_cells
 from det_native.capture.slicer import slice_log
-from det_native.capture.stale import stale_modules
+from det_native.capture.stale import overwritten_files, remade_values, stale_modules
 from det_native.capture.stream_states import encoded
 from det_native.capture.transform import transform
 from det_native.capture.values import TOTAL_LIMIT, CannotSendError, Encoded, encode
@@ -74,6 +77,7 @@ class CellCapture:
     cuts: dict[str, int] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
     needed: set[str] = field(default_factory=set)
+    orders: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.namespace: Mapping[str, Any] = self.log.shell.user_ns
@@ -101,7 +105,7 @@ class CellCapture:
         self._declare(found)
         for _ in range(_ROUNDS):
             found = self._slice()
-            if not self._cut_more(found):
+            if not self._cut_more(found) and not self._cut_orders(found):
                 break
         self.problems.extend(found.problems)
         self.warnings.extend(found.warnings)
@@ -200,6 +204,24 @@ class CellCapture:
                 self._try(name, touched.get(name, -1))
         return len(self.cuts) > before
 
+    def _cut_orders(self, found: Slice) -> bool:
+        """Send by value what has the order of a set: the cells before ``init()`` would make another one."""
+        before = len(self.cuts)
+        init = max(self._init_executions(), default=self.calling)
+        for index in sorted(found.included):
+            if index >= init:
+                break
+            execution = self.executions[index]
+            for name in sorted(found.used.get(index, set()) - self.cuts.keys() - self.refused):
+                value = self.namespace.get(name)
+                if found.touched.get(name) != index or type(value) not in (list, tuple, dict):
+                    continue
+                reads = reads_of(execution.source).reads if execution.source else ()
+                if has_order_of_a_set(value, execution.source, self.namespace, reads):
+                    self._try(name, index)
+                    self.orders.add(name)
+        return len(self.cuts) > before
+
     def _is_sendable_name(self, name: str) -> bool:
         return name in self.namespace and not _HISTORY.fullmatch(name)
 
@@ -294,15 +316,47 @@ class CellCapture:
             user = next(position for position, index in enumerate(included) if index >= first)
             encoded = self.encoded[name]
             how = "declared" if name in self.request.values else "sent by value"
+            if name in self.orders:
+                how = "sent by value, as the order of a set is another one in each process"
             values.append(
                 CapturedValue(
                     name, encoded.codec, encoded.content, user, f"{how}: {encoded.description}", self._label(first)
                 )
             )
+        values += self._weights(found, included)
         for name in self.request.values:
             if name in self.cuts and name not in found.by_value:
                 self.warnings.append(f"values={name!r}: the call does not need `{name}`, so it is not sent.")
         return values
+
+    def _weights(self, found: Slice, included: list[int]) -> list[CapturedValue]:
+        """Return what trainings came to that a worker cannot repeat."""
+        values = []
+        for index, name in found.weights:
+            weights = self.log.executions[index].trained[name]
+            label = self.executions[index].label.replace("Cell", "cell", 1)
+            if weights.content is None:
+                self._too_large(name, label, weights.size)
+                continue
+            user = next(position for position, each in enumerate(included) if each > index)
+            why = f"weights after {label}: TensorFlow had no seed, so that the training cannot be repeated"
+            values.append(CapturedValue(name, "weights", weights.content, user, why, self._label(index), index))
+        return values
+
+    def _too_large(self, name: str, label: str, size: int) -> None:
+        what = (
+            f"`{name}` was trained in {label} while TensorFlow had no seed: the same training comes to other weights "
+            f"on the cluster, and these are too large to travel ({human_size(size)}, more than 8 MiB)."
+        )
+        remedy = (
+            "Call tf.keras.utils.set_random_seed(0) before that training and run it again; or write the weights with "
+            f"`{name}.save_weights('trained.weights.h5')`, read them in a cell below with `{name}.load_weights(...)`, "
+            "and put `# det-skip` into the first line of the cell that trains."
+        )
+        if self.request.wider:
+            self.problems.append(Problem("", what, remedy))
+        else:
+            self.warnings.append(f"{what} {remedy}")
 
     def _streams(self, included: list[int]) -> list[CapturedStreams]:
         """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""
@@ -328,7 +382,10 @@ class CellCapture:
         sources = [(transform(self.log.executions[i].source).source, self._label(i)) for i in included]
         names = [(name, label) for source, label in sources for name in imported_modules(source)]
         of_values = [
-            (module, value.cell) for value in capture.values for module in sorted(self.encoded[value.name].modules)
+            (module, value.cell)
+            for value in capture.values
+            if value.codec != "weights"
+            for module in sorted(self.encoded[value.name].modules)
         ]
         names.extend(of_values)
         sites = (capture.program.call, capture.program.init)
@@ -346,6 +403,9 @@ class CellCapture:
         titles = {self._label(i): self.executions[i].label for i in included}
         data = collect_data(code, root, Path.cwd(), self.request.context_dir, titles)
         self.warnings.extend(data.warnings)
+        ran = {self._label(i): self.log.executions[i] for i in included}
+        self.warnings.extend(overwritten_files(data.files, ran))
+        self.warnings.extend(remade_values(modules.names, self.log, ran))
         capture.files = [*modules.files, *data.files]
         capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
         capture.outside = data.outside

@@ -113,7 +113,7 @@ def collect_document(
     _add_values(document, request, namespace, found)
     found.problems.extend(name_problems(document, sent, request.values))
     capture.requirements = list(dict.fromkeys(one for cell in document.cells for one in cell.python.requirements))
-    capture.warnings = list(dict.fromkeys([*_warnings(document), *capture.warnings]))
+    capture.warnings = list(dict.fromkeys([*_warnings(document, request.values), *capture.warnings]))
     found.problems = list(dict.fromkeys(found.problems))
     return found
 
@@ -130,7 +130,7 @@ def _reason(document: Document, at: int) -> str:
     return "stands above the call"
 
 
-def _warnings(document: Document) -> Iterator[str]:
+def _warnings(document: Document, values: Sequence[str]) -> Iterator[str]:
     call = document.call
     for at, why in document.invalid.items():
         if at <= call.running:
@@ -150,8 +150,15 @@ def _warnings(document: Document) -> Iterator[str]:
         yield text
     left = [at for at in range(call.running) if document.cells[at].python.language and not document.cells[at].skipped]
     if left:
-        names = ", ".join(f"{document.within(at)} (%%{document.cells[at].python.language})" for at in left)
+        names = ", ".join(f"{document.within(at)} ({document.cells[at].python.language})" for at in left)
         yield f"Cells in other languages than Python are not sent: {names}."
+    for at in (at for at in range(call.running) if not document.cells[at].skipped):
+        shell = document.cells[at].python.shell
+        for name, line in ((name, line) for name, line in shell.items() if name not in values):
+            yield (
+                f"`{name}` is set by `{line}` in {document.within(at)}, which does not run on the cluster. If it is "
+                f"needed, write it in Python, or send its value: values=['{name}']."
+            )
 
 
 # Files ----------------------------------------------------------------------------------------------------------------

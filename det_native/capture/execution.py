@@ -100,11 +100,17 @@ class Facts:
         Names of values that could not change when the first look was taken.
     looked_up : mapping of name to names
         Which names functions in the values looked up then.
+    weights : mapping of int to names
+        Of executions that trained models in a way that cannot be repeated, the models.
+    only_trains : frozenset of int
+        Those of them that do nothing else with the models.
     """
 
     stars: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
     looked_up: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    weights: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    only_trains: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -131,6 +137,8 @@ class Slice:
         The execution that last bound or changed a name, perhaps or for certain.
     imported : dict of str to Import
         Names that are what they were imported as.
+    weights : list of (int, str)
+        Models that get weights which travel, each with the execution that had trained it.
     """
 
     included: dict[int, str] = field(default_factory=dict)
@@ -144,3 +152,4 @@ class Slice:
     touched: dict[str, int] = field(default_factory=dict)
     surely_touched: dict[str, int] = field(default_factory=dict)
     imported: dict[str, Import] = field(default_factory=dict)
+    weights: list[tuple[int, str]] = field(default_factory=list)

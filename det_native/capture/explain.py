@@ -153,16 +153,27 @@ def risk_warnings(
     reasons = []
     if logged.duration is not None and logged.duration > SLOW:
         reasons.append(f"took {human_time(logged.duration)}")
+    kinds: dict[str, list[str]] = {}
     for risk in dict.fromkeys(risks):
         kind, _, what = risk.partition(": ")
-        reasons.append(f"{said[kind]} ({what})")
-    if reasons:
-        shown = ", ".join(repr(name) for name in names if not name.startswith("<")) or "..."
+        kinds.setdefault(kind, []).append(what)
+    reasons += [f"{said[kind]} ({_few(what)})" for kind, what in kinds.items()]
+    if not reasons:
+        return
+    shown = ", ".join(repr(name) for name in names if not name.startswith("<")) or "..."
+    what = f"{execution.label} {' and '.join(reasons)}. It will run once per trial and once per restart"
+    if "move" in kinds:
         yield (
-            f"{execution.label} {' and '.join(reasons)}. It will run once per trial and once per restart; "
-            f"values=[{shown}] "
-            "sends the result instead."
+            f"{what}, where the files are already as it left them. Put `# det-skip` into its first line, and send what "
+            f"it makes: values=[{shown}]; the files are sent as they are now."
         )
+    else:
+        yield f"{what}; values=[{shown}] sends the result instead."
+
+
+def _few(what: Sequence[str]) -> str:
+    more = f" and {len(what) - 3} more" if len(what) > 3 else ""
+    return f"{', '.join(what[:3])}{more}"
 
 
 def training_warning(execution: Execution, kinds: Collection[str]) -> str:

@@ -9,6 +9,7 @@ from det_native.capture.calls import cell_line
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.reads import reads_of
+from det_native.capture.trained import only_trains
 from det_native.capture.transform import Transformed, transform
 
 _DEAR = 1.0  # seconds
@@ -77,7 +78,13 @@ def _changed_names(source: str) -> frozenset[str]:
 def facts_of(executions: Sequence[Execution], log: ExecutionLog) -> Facts:
     """Return what is known besides: of the beginning of the log, and of modules."""
     stars = {star for execution in executions if execution.source for star in reads_of(execution.source).stars}
-    return Facts({star: star_names(star[0]) for star in stars}, log.fixed, log.looked_up)
+    weights = {one.index: frozenset(log.executions[one.index].trained) for one in executions}
+    only = {
+        one.index
+        for one in executions
+        if weights[one.index] and only_trains(one.source, dict.fromkeys(weights[one.index]))
+    }
+    return Facts({star: star_names(star[0]) for star in stars}, log.fixed, log.looked_up, weights, frozenset(only))
 
 
 def star_names(module: str) -> frozenset[str]:

@@ -19,6 +19,7 @@ from det_native.errors import DetError
 
 if TYPE_CHECKING:
     from det_native.capture.observation.watch import Effects
+    from det_native.capture.trained import Weights
 
 _SHELL_MODULE = "IPython.core.interactiveshell"
 _TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
@@ -90,6 +91,8 @@ class LoggedExecution:
         What was seen of it; None of what ran before anybody looked.
     outside : tuple of str
         What it did outside of the process.
+    trained : dict of str to Weights
+        Of models that it has trained in a way that cannot be repeated; see ``trained``.
     """
 
     index: int
@@ -112,6 +115,7 @@ class LoggedExecution:
     noted: bool = False
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
+    trained: dict[str, Weights] = field(default_factory=dict)
 
     @property
     def cell(self) -> str:
@@ -136,6 +140,7 @@ class ExecutionLog:
     def __init__(self, shell: Any) -> None:
         from det_native.capture.observation.outside import outside  # only a notebook is looked at
         from det_native.capture.observation.watch import Watch
+        from det_native.capture.trained import Trainings
 
         self.shell = shell
         self.prompts = True
@@ -144,6 +149,7 @@ class ExecutionLog:
         self.attached = time.time()
         self._running: list[LoggedExecution | None] = []
         self._watch = Watch()
+        self._trainings = Trainings()
         self._outside = outside
         self.fixed: frozenset[str] = frozenset()
         self.looked_up: dict[str, frozenset[str]] = {}
@@ -241,6 +247,7 @@ class ExecutionLog:
         self._running.append(execution)
         execution.effects = self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, info.raw_cell)
         execution.streams, execution.noted = current_streams(), True
+        self._trainings.begin(self.shell.user_ns)
         self._outside.begin()
         execution.started, execution.clock = time.time(), time.perf_counter()
 
@@ -275,6 +282,7 @@ class ExecutionLog:
         if execution.effects is not None:
             self._observe(execution)
         execution.outside = self._outside.end()
+        execution.trained = self._trainings.end(self.shell.user_ns)
         if execution.streams is not None and not _have_moved(execution.streams):
             execution.streams = None
         if execution.succeeded or result is None:

@@ -39,7 +39,10 @@ class OutsidePath:
 
 @dataclass(frozen=True)
 class CapturedValue:
-    """A value to send, encoded. It is bound just before cell number `before_cell` of the program runs."""
+    """A value to send, encoded. It is bound just before cell number `before_cell` of the program runs.
+
+    `after` is the execution that has made it, of weights.
+    """
 
     name: str
     codec: Codec
@@ -47,6 +50,7 @@ class CapturedValue:
     before_cell: int
     description: str
     cell: str = ""
+    after: int = -1
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,11 @@ def check_bundle_names(program: Program, values: Collection[str]) -> list[Proble
         late.extend((where, name, function) for name, function in sorted(names.late.items()))
     if _line_of_call(program) is not None:
         late = list(_reached(program, sources, values))
-    problems.extend(_problem(where, name, f", in {function}") for where, name, function in late if name not in bound)
+    problems.extend(
+        _problem(where, name, f", in {function}")
+        for where, name, function in late
+        if name not in bound and "*" not in name
+    )
     return problems
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from functools import lru_cache
 
 #: Code that is in a text: what is called with it looks names up.
 _RUNS_TEXT = frozenset({"eval", "exec", "globals", "locals", "vars", "query", "getattr"})
+_ANY = "*"
+_PATTERN = re.compile(r"[\w*]+")
 _NAME_IN_TEXT = re.compile(r"@([A-Za-z_]\w*)")
 
 
@@ -30,7 +33,8 @@ class Reads:
     Attributes
     ----------
     reads : dict of str to int
-        Names that it may read before it has bound them for certain, each with the first line.
+        Names that it may read before it has bound them for certain, each with the first line. One with ``*`` is a
+        pattern, of a name that is put together: ``globals()[f"make_{kind}"]``.
     certain : set of str
         Those of them that are read whenever it runs.
     loaded : set of str
@@ -59,6 +63,8 @@ class Reads:
         Names of which something is called for nothing but its effect: ``np.random.seed(1)``.
     given : set of str
         Names that such a call is given: ``setattr(np, "bool", bool)``.
+    texts : set of str
+        Texts in it that could be names.
     """
 
     reads: dict[str, int] = field(default_factory=dict)
@@ -77,6 +83,7 @@ class Reads:
     runs_text: bool = False
     for_effect: set[str] = field(default_factory=set)
     given: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
 
 
 @lru_cache(maxsize=4096)
@@ -437,6 +444,10 @@ class _Reader(ast.NodeVisitor):
 
     # Calls.
 
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str) and node.value.isidentifier():
+            self.found.texts.add(node.value)
+
     def visit_Call(self, node: ast.Call) -> None:
         called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if called in ("eval", "exec", "globals", "locals"):
@@ -447,12 +458,25 @@ class _Reader(ast.NodeVisitor):
                     self.found.called.add(name.id)
         if called in _RUNS_TEXT or (isinstance(node.func, ast.Attribute) and _is_namespace(node.func.value)):
             self._texts(node)
+        keyed = isinstance(node.func, ast.Attribute) and _is_namespace(node.func.value)
+        if node.args and ((keyed and called in ("get", "pop", "__getitem__")) or called == "eval"):
+            self._computed(node.args[0])
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if _is_namespace(node.value):
             self._texts(node)
+            if isinstance(node.ctx, ast.Load):
+                self._computed(node.slice)
         self.generic_visit(node)
+
+    def _computed(self, key: ast.expr) -> None:
+        """A name that is put together when the code runs: what is known of it is read as a pattern."""
+        pattern = _pattern(key)
+        if _ANY in pattern and _PATTERN.fullmatch(pattern):
+            self._guarded += 1
+            self._read(pattern, key.lineno)
+            self._guarded -= 1
 
     def _texts(self, node: ast.AST) -> None:
         """Names in texts: ``eval('rate * 2')``, ``frame.query('a > @limit')``, ``globals()['rate']``."""
@@ -462,6 +486,24 @@ class _Reader(ast.NodeVisitor):
                     self._guarded += 1
                     self._read(name, constant.lineno)
                     self._guarded -= 1
+
+
+def matching(pattern: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the names that a pattern may mean; a key of which nothing is known gives none."""
+    if pattern != _ANY:
+        yield from (name for name in names if fnmatch.fnmatchcase(name, pattern))
+
+
+def _pattern(key: ast.expr) -> str:
+    match key:
+        case ast.Constant(value=str() as text):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(map(_pattern, parts))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _pattern(left) + _pattern(right)
+        case _:
+            return _ANY
 
 
 class _Comprehension(set[str]):

@@ -46,7 +46,7 @@ def slice_log(
     steps = steps_of(executions, calling, call_line, facts or Facts())
     included: frozenset[int] = frozenset()
     for _ in range(_ROUNDS):  # an import is taken from an execution that is sent anyhow
-        backwards = _Backwards(steps, calling, needed, forced, cuts or {}, included)
+        backwards = _Backwards(steps, calling, needed, forced, cuts or {}, included, facts or Facts())
         found = backwards.run()
         if frozenset(found.included) <= included:
             break
@@ -66,9 +66,12 @@ class _Backwards:
         forced: Collection[int],
         cuts: Mapping[str, int],
         included: frozenset[int],
+        facts: Facts,
     ) -> None:
         self.steps, self.calling, self.needed = steps, calling, needed
         self.forced, self.cuts, self.included = frozenset(forced), cuts, included
+        self.facts = facts
+        self.given: set[str] = set()  # models whose weights of a later execution travel
         self.result = Slice()
         self.live: dict[str, Use] = {}
         self.reasons: dict[int, dict[str, None]] = defaultdict(dict)
@@ -110,6 +113,8 @@ class _Backwards:
         defines = {name for name in self.live if name in step.bound}
         changes = {name for name in self.live if name in step.changed}
         unclear = {name for name in self.live if name in step.unclear}
+        trained = self._trained(index)
+        changes, unclear = changes - trained, unclear - trained
         defines -= {name for name in defines if self._imported_elsewhere(name, step)}
         removes = {name for name in self.live if name in step.removed and name not in step.bound}
         reasons = [f"defines `{name}`" for name in sorted(defines)]
@@ -136,6 +141,13 @@ class _Backwards:
             if name in step.code.loops and self.live[name].user == self.calling:
                 self.result.loops.add(name)
         self._include(step, *reasons, defines=defines, changes=changes | unclear)
+
+    def _trained(self, index: int) -> frozenset[str]:
+        """Return the models for which an execution need not run again: they get the weights that it came to."""
+        found = self.facts.weights.get(index, frozenset()) & self.live.keys()
+        self.result.weights += [(index, name) for name in sorted(found - self.given)]
+        self.given |= found
+        return found if index in self.facts.only_trains else frozenset()
 
     def _imported_elsewhere(self, name: str, step: Step) -> bool:
         """Whether a name that this execution imports is to be had from another one, which imports the same."""
@@ -194,6 +206,7 @@ class _Backwards:
         for name in defines:
             if name in step.surely:
                 self.live.pop(name, None)
+                self.given.discard(name)
             else:
                 self.live[name] = self._first(name, index, optional=True)
         for name in changes:

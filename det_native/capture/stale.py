@@ -1,4 +1,4 @@
-"""Modules whose file was edited after it was imported: the worker would run other code than the kernel."""
+"""Files that are not what they were when the notebook took them in: the worker has them as they are now."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from det_native.capture.log import ExecutionLog
+from det_native.capture.log import ExecutionLog, LoggedExecution
+from det_native.capture.model import SourceFile
 from det_native.capture.modules import module_file
-from det_native.capture.reads import Import
+from det_native.capture.reads import Import, reads_of
+from det_native.capture.transform import transform
 
 _LONGEST = 40
+_CLOCK = 0.05  # seconds: a disk has another clock than the process
 _AUTORELOAD = re.compile(r"^\s*%autoreload\s+(\w+)", re.M)
 
 
@@ -46,6 +49,59 @@ def stale_modules(
             f"the earlier one. Restart the kernel, or use importlib.reload({name}) or %autoreload 2."
         )
     return warnings
+
+
+def overwritten_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecution]) -> Iterator[str]:
+    """Warn of data that were written again after a cell had used them: it begins with what is there now.
+
+    Parameters
+    ----------
+    files : sequence of SourceFile
+    ran : mapping of str to LoggedExecution
+        The executions that are sent, by how files name them.
+    """
+    for file in files:
+        reader = ran.get(file.cell)
+        if reader is None or reader.started is None or reader.duration is None:
+            continue
+        if file.path.stat().st_mtime > _ended(reader) + _CLOCK:
+            yield (
+                f"{file.target} was written again after cell {file.cell} had used it: the worker begins with the file "
+                "as it is now. Write what changes to a file of another name, or run that cell again."
+            )
+
+
+def remade_values(names: Sequence[str], log: ExecutionLog, ran: Mapping[str, LoggedExecution]) -> Iterator[str]:
+    """Warn of cells that used a module before it was edited, and autoreload loaded it anew: they are not run since."""
+    if not _autoreload_is_on(log):
+        return
+    codes = {label: reads_of(_python(one)) for label, one in ran.items()}
+    imported = [origin for code in codes.values() for origin in code.imports.items()]
+    for name in names:
+        file = module_file(name)
+        bound = {one for one, origin in imported if origin.module == name or origin.attribute == name}
+        if file is None or not bound:
+            continue
+        edited = file.stat().st_mtime
+        before = [
+            label
+            for label, one in ran.items()
+            if one.duration is not None and _ended(one) < edited and not codes[label].loaded.isdisjoint(bound)
+        ]
+        if before:
+            yield (
+                f"{file.name} was edited after cells {', '.join(before)} had used it: on the worker they run with the "
+                "file as it is now. Run them again."
+            )
+
+
+def _python(execution: LoggedExecution) -> str:
+    transformed = transform(execution.source)
+    return "" if transformed.error or transformed.language is not None else transformed.source
+
+
+def _ended(execution: LoggedExecution) -> float:
+    return (execution.started or 0.0) + (execution.duration or 0.0)
 
 
 def _stale_values(name: str, namespace: Mapping[str, Any], imported: Mapping[str, Import]) -> Iterator[str]:

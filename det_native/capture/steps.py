@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from det_native.capture.execution import Execution, Facts
-from det_native.capture.reads import Import, Reads, reads_of
+from det_native.capture.reads import Import, Reads, matching, reads_of
 from det_native.capture.redone import Done, does_again, done_before_failure, sets_again, shared_statement
 
 #: Names that a program always has.
@@ -73,6 +73,7 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
     tools: set[str] = set()
     drew: set[str] = set()  # texts that seed a stream, or draw from it
     plain = {name for name in facts.fixed if name not in facts.looked_up}  # code, and what cannot change
+    names: set[str] = {*facts.looked_up, *facts.fixed}
     steps: list[Step] = []
     seen_before = [each for each in executions if each.effects is None]
     last_unseen = seen_before[-1].index if seen_before else -1
@@ -80,7 +81,7 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
     for execution in executions:
         step = Step(execution, _code_of(execution, calling, call_line))
         if not execution.skipped or execution.index == calling:
-            _reads(step, looked_up)
+            _reads(step, looked_up, names, executions)
             _effects(step, facts, execution.index == calling)
             if asks and execution.effects is not None:
                 step.unclear |= execution.effects.derived - step.bound - step.changed
@@ -91,6 +92,7 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
             drew |= {execution.source} if execution.drew else set()
             step.sets += _called_for_effect(step, imported - tools, plain - tools, execution.source in drew)
             undone.after(step, looked_up)
+            names |= step.bound
             for name in step.bound:
                 looked_up.pop(name, None)
             looked_up.update(step.code.functions)
@@ -200,7 +202,9 @@ def _code_of(execution: Execution, calling: int, call_line: int) -> Reads:
     return reads_of(execution.source)
 
 
-def _reads(step: Step, looked_up: Mapping[str, frozenset[str]]) -> None:
+def _reads(
+    step: Step, looked_up: Mapping[str, frozenset[str]], names: Collection[str], executions: Sequence[Execution]
+) -> None:
     waiting: list[tuple[str, Use]] = []
     index = step.execution.index
     for name, line in step.code.reads.items():
@@ -209,9 +213,18 @@ def _reads(step: Step, looked_up: Mapping[str, frozenset[str]]) -> None:
         name, use = waiting.pop(0)
         if name in step.reads:
             continue
+        if "*" in name:
+            meant = matching(name, names) if name != "*" else _texts_of(executions) & set(names)
+            waiting += [(one, Use(index, (*use.path[:-1], one), use.line, certain=False)) for one in sorted(meant)]
+            continue
         step.reads[name] = use
         for inner in sorted(looked_up.get(name, ())):
             waiting.append((inner, Use(index, (*use.path, inner), use.line, certain=False)))
+
+
+def _texts_of(executions: Sequence[Execution]) -> frozenset[str]:
+    """Return the texts in all cells: a name that is computed is one of them, most likely."""
+    return frozenset().union(*(reads_of(one.source).texts for one in executions if one.source and not one.language))
 
 
 def _effects(step: Step, facts: Facts, calling: bool) -> None:

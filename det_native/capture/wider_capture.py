@@ -121,6 +121,9 @@ class WiderCapture:
         """Return before which cells values are bound: once they held, and again before the first that needs them."""
         places = []
         for place, value in enumerate(capture.values):
+            if value.codec == "weights":
+                places.append((place, next(at for at, index in enumerate(taken) if index > value.after)))
+                continue
             after, user = self.cuts[value.name], found.by_value[value.name]
             first = next(at for at, index in enumerate(taken) if index > after)
             again = next(at for at, index in enumerate(taken) if index >= user)

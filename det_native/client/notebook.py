@@ -22,12 +22,14 @@ _SUFFIXES: dict[Codec, str] = {
     "npy": ".npy",
     "parquet": ".parquet",
     "safetensors": ".safetensors",
+    "weights": ".npz",
 }
 _LOADS: dict[Codec, tuple[tuple[str, ...], str]] = {
     "cloudpickle": (("pathlib", "pickle"), "pickle.loads(pathlib.Path({path}).read_bytes())"),
     "npy": (("numpy",), "numpy.load({path}, allow_pickle=False)"),
     "parquet": (("pandas",), "pandas.read_parquet({path})"),
     "safetensors": (("safetensors.torch",), "safetensors.torch.load_file({path})"),
+    "weights": (("numpy",), "numpy.load({path})"),
 }
 
 
@@ -105,6 +107,12 @@ def _loading(values: Sequence[ValueEntry], numbers: Sequence[int], folder: str) 
     for number in numbers:
         value = values[number]
         location = json.dumps(f"{folder}/{_file_name(value, number)}", ensure_ascii=False)
+        if value.codec == "weights":
+            kept = _LOADS["weights"][1].format(path=location)
+            lines.append(f"_kept = {kept}")
+            lines.append(f"for _place, _weight in enumerate({value.name}.weights):")
+            lines.append('    _weight.assign(_kept[f"weight_{_place}"])')
+            continue
         lines.append(f"{value.name} = {_LOADS[value.codec][1].format(path=location)}")
         if value.codec == "safetensors":
             lines.append(f'{value.name} = {value.name}.get("value", {value.name})')

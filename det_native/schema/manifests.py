@@ -12,7 +12,7 @@ from det_native.schema.cell_titles import cell_title
 from det_native.schema.proof import CallProof
 
 Sha256 = str
-Codec = Literal["cloudpickle", "npy", "parquet", "safetensors"]
+Codec = Literal["cloudpickle", "npy", "parquet", "safetensors", "weights"]
 CallKind = Literal["fit", "train", "create", "train_and_evaluate", "init"]
 # The name of a framework, by which its description is found. Whether there is one, hangs on the Python that is asked.
 FRAMEWORK_NAME = "^[a-z][a-z0-9_]{0,15}$"
@@ -33,7 +33,10 @@ class FileEntry(_Model):
 
 
 class ValueEntry(_Model):
-    """A value sent along; it is bound in the program's namespace before cell `before_cell` of the program runs."""
+    """A value sent along; it is bound in the program's namespace before cell `before_cell` of the program runs.
+
+    `weights` are not bound: the model of this name gets them.
+    """
 
     name: str
     codec: Codec

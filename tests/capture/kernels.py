@@ -98,8 +98,9 @@ INSTALL = (
 #: Forks for each job a process that has imported what a worker has, and runs the captured program in it up to its
 #: recorded call, then prints names of its namespace.
 REPLAY = """
-import __future__, ast, asyncio, base64, importlib, inspect, io, json, os, sys, traceback
+import __future__, ast, asyncio, base64, importlib, inspect, io, json, os, sys, traceback, types
 import cloudpickle, numpy
+from det_harness.program.weights import put_into
 from det_harness.trial import rng
 from det_native.schema.manifests import Program
 from det_native.capture.call import capture_call  # as the stand-in for fit() does
@@ -135,13 +136,17 @@ def replay(job):
             raise Stop
 
     det_stand_in.fit = fit
-    namespace = {"__name__": "__main__", "display": print, "get_ipython": lambda: None}
+    module = sys.modules["__main__"] = types.ModuleType("__main__")  # where pickle looks for classes
+    namespace = vars(module)
+    namespace.update({"display": print, "get_ipython": lambda: None})
     reached, futures = False, 0
     try:
         for running, cell in enumerate(program.cells):
             counts.clear()
             for name, codec, content, before, _ in job["values"]:
-                if before == running:
+                if before == running and codec == "weights":
+                    put_into(name, namespace[name], base64.b64decode(content))
+                elif before == running:
                     raw = base64.b64decode(content)
                     namespace[name] = cloudpickle.loads(raw) if codec == "cloudpickle" else numpy.load(io.BytesIO(raw))
             for content, before in job["streams"]:

@@ -238,6 +238,14 @@ def test_magics_are_transformed_and_requirements_reported(ask: Ask) -> None:
     assert "id-0" not in answer["here"]["cells"]
 
 
+def test_what_a_shell_line_sets_and_cells_in_other_languages_are_told(ask: Ask) -> None:
+    answer = ask(BUILD, "files = !ls | wc -l", "%%bash\necho hi", DATA, CONFIG, INIT, TRAIN)
+    [set_by_shell] = [one for one in answer["warnings"] if "files" in one]
+    assert "`files = !ls | wc -l` in code cell 2" in set_by_shell
+    assert "values=['files']" in set_by_shell
+    assert "Cells in other languages than Python are not sent: code cell 3 (%%bash)." in answer["warnings"]
+
+
 def test_local_modules_and_data_travel_without_being_imported(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("raise SystemExit('imported')\nfrom other import z\n")
     (tmp_path / "other.py").write_text("z = 1\n")

@@ -123,7 +123,8 @@ def test_network_and_shell_calls_are_warned_about(kernel: Kernel) -> None:
         "Cell [4] runs a command (echo a) and uses the network (data.invalid) and moves files (old) and deletes files "
         "(older)."
     )
-    assert "once per trial and once per restart; values=['data'] sends the result instead." in warning
+    assert "once per trial and once per restart, where the files are already as it left them." in warning
+    assert "values=['data']; the files are sent as they are now" in warning
 
 
 def test_calling_nothing_but_history_is_an_error(kernel: Kernel) -> None:

@@ -135,3 +135,14 @@ def test_a_loss_and_callbacks_of_only_the_notebook_are_an_error(kernel: Kernel, 
     assert "the loss: " in trial.error.message
     assert "the callback EarlyStopping: " in trial.error.message
     assert "x_train" not in trial.error.message
+
+
+def test_weights_of_an_unseeded_training_travel(kernel: Kernel, cluster: Cluster) -> None:
+    kernel.run(SPLIT)
+    kernel.run(MODEL)
+    trained = kernel.run("model.fit(x_train, y_train, epochs=1, verbose=0)").number
+    experiment = _submit(kernel, cluster)
+    ended(experiment, ExperimentState.COMPLETED)
+    [row] = [row for row in experiment.report if row.how == "weights"]
+    assert (row.what, row.cell) == ("model", f"[{trained}]")
+    assert "in the notebook" not in str(experiment.logs())

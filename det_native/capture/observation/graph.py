@@ -382,6 +382,8 @@ class Walk:
             return
         if home != "__main__":
             self.go((sys.modules[home],))
+        elif self.namespace is not None and self.namespace.get(name := str(kind.__qualname__)) is kind:
+            self.looked_up.add(name)  # what was loaded from a file names it in no cell
         self.changeable.add(id(kind))
         self.subclasses.update(id(one) for one in type.__subclasses__(kind) if id(one) in self.classes)
         self.go(kind.__bases__)

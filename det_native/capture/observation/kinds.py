@@ -135,6 +135,9 @@ def is_importable(function: Any) -> bool:
 def names_looked_up(code: types.CodeType) -> frozenset[str]:
     """Return the global names that code looks up, that of functions inside it included."""
     found = set(_globals_of(code))
+    if not found.isdisjoint(("globals", "locals", "vars", "eval")):  # names that are put together there
+        texts = [one for one in code.co_consts if type(one) is str and one.isidentifier()]
+        found |= {f"*{text}*" for text in texts} or {"*"}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             found |= names_looked_up(constant)

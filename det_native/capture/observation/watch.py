@@ -16,7 +16,7 @@ from det_native.capture.observation.process import (
     what_was_patched,
     what_was_set,
 )
-from det_native.capture.reads import reads_of
+from det_native.capture.reads import matching, reads_of
 from det_native.capture.transform import transform
 
 _OBJECTS_TOGETHER = 100_000
@@ -292,6 +292,8 @@ def reached(source: str, looks: Mapping[str, Look]) -> set[str]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
+            if "*" in name:
+                waiting.extend(matching(name, looks))
             if name in looks:
                 waiting.extend(looks[name].looked_up)
     return found

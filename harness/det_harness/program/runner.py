@@ -21,6 +21,7 @@ from typing import Any
 from det_harness.program.calls import CallMatcher, ProgramSource
 from det_harness.program.placed_paths import PlacedPaths
 from det_harness.program.values import decode
+from det_harness.program.weights import put_into
 from det_harness.trial import rng
 from det_native._version import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
@@ -185,6 +186,9 @@ class ProgramRunner:
             self._check_not_swallowed(self.source.title(self.source.unit(index)))
 
     def _bind(self, entry: ValueEntry) -> None:
+        if entry.codec == "weights":
+            put_into(entry.name, vars(self.module)[entry.name], self._read_blob(entry.sha256))
+            return
         setattr(self.module, entry.name, decode(entry.codec, self._read_blob(entry.sha256)))
 
     def _set_streams(self, index: int) -> None:

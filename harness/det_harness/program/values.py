@@ -17,7 +17,7 @@ def decode(codec: Codec, content: bytes) -> Any:
         import cloudpickle
 
         return cloudpickle.loads(content)
-    if codec == "npy":
+    if codec in ("npy", "weights"):
         import numpy as np
 
         return np.load(io.BytesIO(content), allow_pickle=False)

@@ -2124,6 +2124,8 @@ export interface components {
     /**
      * ValueEntry
      * @description A value sent along; it is bound in the program's namespace before cell `before_cell` of the program runs.
+     *
+     *     `weights` are not bound: the model of this name gets them.
      */
     ValueEntry: {
       /**
@@ -2135,7 +2137,7 @@ export interface components {
        * Codec
        * @enum {string}
        */
-      codec: 'cloudpickle' | 'npy' | 'parquet' | 'safetensors';
+      codec: 'cloudpickle' | 'npy' | 'parquet' | 'safetensors' | 'weights';
       /** Name */
       name: string;
       /** Sha256 */

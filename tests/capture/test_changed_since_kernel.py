@@ -1,0 +1,48 @@
+"""Files that are not what they were when a cell read or moved them: said at the submit."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from kernels import Kernel
+
+
+def test_data_that_were_written_again_after_they_were_read(kernel: Kernel) -> None:
+    (kernel.folder / "rows.csv").write_text("1\n2\n")
+    kernel.cells(
+        "rows = open('rows.csv').read()",
+        "import time; time.sleep(0.1)",
+        "with open('rows.csv', 'w') as file: print('3', file=file)",
+        "fit(rows)",
+    )
+    [warning] = [one for one in kernel.found().warnings if "rows.csv" in one]
+    assert "was written again after cell [2] had used it" in warning
+
+
+def test_files_that_a_sent_cell_moves(kernel: Kernel) -> None:
+    (kernel.folder / "raw").mkdir()
+    for name in "abcd":
+        (kernel.folder / "raw" / name).write_text(name)
+    kernel.cells(
+        "import os, shutil",
+        "os.mkdir('train')\nfor name in sorted(os.listdir('raw')): shutil.move(f'raw/{name}', f'train/{name}')\n"
+        "count = len(os.listdir('train'))",
+        "fit(count)",
+    )
+    [warning] = [one for one in kernel.found().warnings if "moves files" in one]
+    assert "moves files (raw/a, raw/b, raw/c and 1 more)" in warning
+    assert "# det-skip" in warning
+    assert "sent as they are now" in warning
+
+
+def test_values_that_were_made_before_a_module_was_edited(kernel: Kernel) -> None:
+    module = kernel.folder / "parts.py"
+    module.write_text("def made(): return 1\n")
+    kernel.cells("%load_ext autoreload\n%autoreload 2", "import parts\nvalue = parts.made()")
+    module.write_text("def made(): return 22\n")
+    later = time.time() + 5
+    os.utime(module, (later, later))
+    kernel.cells("1 + 1", "fit(value)")
+    [warning] = [one for one in kernel.found().warnings if "parts.py" in one]
+    assert "was edited after cells [3] had used it" in warning
