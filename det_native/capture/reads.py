@@ -65,6 +65,10 @@ class Reads:
         Names that such a call is given: ``setattr(np, "bool", bool)``.
     texts : set of str
         Texts in it that could be names.
+    chained : set of str
+        Those of `for_effect` of which what a call returns is called: ``json.loads(text).get("a")``.
+    setters : set of str
+        Functions that it defines which set attributes of a module, or call something of one for its effect.
     """
 
     reads: dict[str, int] = field(default_factory=dict)
@@ -84,6 +88,8 @@ class Reads:
     for_effect: set[str] = field(default_factory=set)
     given: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
+    chained: set[str] = field(default_factory=set)
+    setters: set[str] = field(default_factory=set)
 
 
 @lru_cache(maxsize=4096)
@@ -349,10 +355,14 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Expr(self, node: ast.Expr) -> None:
         root: ast.expr = node.value
+        calls = 0
         while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
+            calls += isinstance(root, ast.Call)
             root = root.func if isinstance(root, ast.Call) else root.value
         if isinstance(node.value, ast.Call) and isinstance(root, ast.Name):
             self.found.for_effect.add(root.id)
+            if calls > 1:
+                self.found.chained.add(root.id)
             self.found.given |= {one.id for one in node.value.args if isinstance(one, ast.Name)}
         self.visit(node.value)
 
@@ -372,6 +382,13 @@ class _Reader(ast.NodeVisitor):
             self._later(late)
             return
         self.found.functions[node.name] = late
+        body = _Reader()
+        for statement in node.body:
+            body.visit(statement)
+        inside = body.result()
+        used = late | inside.imports.keys()
+        if not used.isdisjoint(inside.stored_into | inside.for_effect | inside.given):
+            self.found.setters.add(node.name)
         if node.decorator_list:
             self._use_now(node.name, node.lineno)
 

@@ -121,6 +121,7 @@ class _Backwards:
         reasons += [f"changes `{name}`" for name in sorted(changes)]
         reasons += [f"may change `{name}`" for name in sorted(unclear)]
         reasons += [f"sets {what}" for what in step.sets]
+        reasons = reasons or [f"sets {what}" for what in step.perhaps]
         if execution.forced:
             reasons.append("tagged det-include")
         if index in self.forced:

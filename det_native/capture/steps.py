@@ -47,6 +47,8 @@ class Step:
         Names that were bound or changed by code that is in no cell: a file that ``%run`` ran.
     sets : list of str
         What it sets for the whole process.
+    perhaps : list of str
+        What it may set, if it is in for nothing else.
     redoes : set of int
         Failed executions all of whose work it does again.
     """
@@ -62,6 +64,7 @@ class Step:
     imports: dict[str, Import] = field(default_factory=dict)
     out_of_sight: set[str] = field(default_factory=set)
     sets: list[str] = field(default_factory=list)
+    perhaps: list[str] = field(default_factory=list)
     redoes: set[int] = field(default_factory=set)
 
 
@@ -71,6 +74,7 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
     asks = any("__subclasses__" in execution.source for execution in executions)
     imported: set[str] = set()
     tools: set[str] = set()
+    setters: set[str] = set()
     drew: set[str] = set()  # texts that seed a stream, or draw from it
     plain = {name for name in facts.fixed if name not in facts.looked_up}  # code, and what cannot change
     names: set[str] = {*facts.looked_up, *facts.fixed}
@@ -90,7 +94,8 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
             plain = (plain - step.bound) | _plain_names(step)
             tools = (tools - step.bound) | {name for name, one in step.imports.items() if _top(one) in _TOOLS}
             drew |= {execution.source} if execution.drew else set()
-            step.sets += _called_for_effect(step, imported - tools, plain - tools, execution.source in drew)
+            setters = (setters - step.bound) | (step.code.setters & step.bound)
+            step.perhaps = _called_for_effect(step, imported - tools, plain, setters, execution.source in drew)
             undone.after(step, looked_up)
             names |= step.bound
             for name in step.bound:
@@ -263,18 +268,23 @@ def _plain_names(step: Step) -> set[str]:
     return {name for name in step.bound if name in step.imports or name in step.code.functions or name in fixed}
 
 
-def _called_for_effect(step: Step, imported: Collection[str], plain: Collection[str], drew: bool) -> list[str]:
+def _called_for_effect(
+    step: Step, imported: Collection[str], plain: Collection[str], setters: Collection[str], drew: bool
+) -> list[str]:
     """What a cell that costs little called for its effect, though none was seen: a library may keep it.
 
     What it is given must be no data, so that it brings nothing along: looking at data and plotting them are calls, too.
     `drew`: that a library moved a stream of random numbers was seen, and such streams are set on the worker.
     """
     execution, code = step.execution, step.code
+    if execution.number is None:  # a front end ran it for itself: it is no cell
+        return []
     if step.sets or execution.effects is None or execution.dear or execution.shown or execution.failed:
         return []
     if any(name not in plain and name not in ALWAYS_THERE for name in step.reads):
         return []
-    called = code.for_effect & set(plain)
+    own = step.reads.keys() - set(imported) - ALWAYS_THERE  # registered somewhere: get_custom_objects().update(...)
+    called = code.for_effect & (set(imported) | set(setters)) - (set() if own else code.chained)
     if not code.for_effect.isdisjoint(ALWAYS_THERE):
         called |= code.given & set(imported)
     if drew:

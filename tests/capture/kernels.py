@@ -301,7 +301,7 @@ class Kernel(ABC):
         """Return what a function writes to a file: what it prints may come late, among what libraries print."""
         file = self.shared / "told.json"
         arguments = ", ".join([repr(str(file)), *what])
-        printed = self.run(f"import det_stand_in as _d; _d.{function}({arguments})", silent=silent)
+        printed = self.run(f"# det-skip\nimport det_stand_in as _d; _d.{function}({arguments})", silent=silent)
         assert file.exists(), printed
         told = json.loads(file.read_text())
         file.unlink()
