@@ -282,6 +282,10 @@ class Kernel:
             self._client.wait_for_ready(timeout=PATIENCE)
             self._busy = False
 
+    def interrupt(self) -> None:
+        """Interrupt the cell that runs, as the button of a notebook does."""
+        self._manager.interrupt_kernel()
+
     def kill(self) -> None:
         """SIGKILL the kernel and everything in its group of processes, as a front end that gives up does."""
         [process] = [each for each in psutil.Process().children() if self._manager.connection_file in _line(each)]

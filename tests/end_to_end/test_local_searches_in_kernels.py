@@ -119,3 +119,26 @@ def test_fit_of_keras_is_searched_by_the_program(keras_kernel: Kernel) -> None:
     keras_kernel.run(SEARCHED)
     told = keras_kernel.run(KERAS)
     check(keras_kernel, told.text)
+
+
+@pytest.mark.long
+def test_ctrl_c_ends_the_search_of_a_call_with_a_checkpoint(native_kernel: Kernel) -> None:
+    kernel = native_kernel
+    kernel.run(SEARCHED)
+    slow = FIT.replace("asha()", 'asha(max_length={"batches": 1_000_000})').replace(
+        "    context.backward(loss)\n",
+        '    context.backward(loss)\n    if batch_idx == 20:\n        print("it trains", flush=True)\n',
+    )
+    kernel.run(
+        "def asha(max_length):\n    named = {'name': 'async_halving', 'num_rungs': 2, 'metric': 'error'}\n"
+        "    return searched(**named, max_trials=3, max_concurrent_trials=1, max_length=max_length)"
+    )
+    running = kernel.begin(slow)
+    kernel.says(running, "it trains")
+    kernel.interrupt()
+    kernel.finish(running)
+    assert "Interrupted: the training ends after this batch, with a checkpoint." in running.text
+    assert kernel.value("[str(trial.state) for trial in experiment.trials]") == ["Stopped"]
+    assert kernel.value("str(experiment.state)") == "Stopped"
+    assert kernel.value("experiment.trials[0].detail().batches") >= 20
+    assert kernel.value("len(experiment.trials[0].checkpoints)") == 1
