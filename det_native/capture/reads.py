@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -90,6 +91,9 @@ class Reads:
     texts: set[str] = field(default_factory=set)
     chained: set[str] = field(default_factory=set)
     setters: set[str] = field(default_factory=set)
+
+
+_BUILT_IN = frozenset(dir(builtins))
 
 
 @lru_cache(maxsize=4096)
@@ -386,7 +390,7 @@ class _Reader(ast.NodeVisitor):
         for statement in node.body:
             body.visit(statement)
         inside = body.result()
-        used = late | inside.imports.keys()
+        used = (late | inside.imports.keys()) - _BUILT_IN
         if not used.isdisjoint(inside.stored_into | inside.for_effect | inside.given):
             self.found.setters.add(node.name)
         if node.decorator_list:

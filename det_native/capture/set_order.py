@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 _FEWEST = 5  # so many texts in the order of a set are no chance
@@ -28,9 +28,20 @@ def has_order_of_a_set(value: Any, source: str, namespace: Mapping[str, Any], re
     texts = list(value)
     if any(type(text) is not str for text in texts) or texts == sorted(texts) or len(set(texts)) < len(texts):
         return False
-    if len(texts) >= _FEWEST and list(set(texts)) == texts:
+    if len(texts) >= _FEWEST and any(list(set(one)) == texts for one in (texts, *_with_these(texts, namespace))):
         return True
     return _makes_a_set(source) or any(_is_set_of_texts(namespace.get(name)) for name in reads)
+
+
+def _with_these(texts: list[str], namespace: Mapping[str, Any]) -> Iterator[Collection[str]]:
+    """Yield what in the notebook has these texts: where two have the same place, it hangs on who came first."""
+    wanted = set(texts)
+    for value in list(namespace.values()):
+        if type(value) in (list, tuple, dict) and len(texts) <= len(value) <= _MOST:
+            first = next(iter(value))
+            plain = type(first) is str and first in wanted and all(type(one) is str for one in value)
+            if plain and set(value) == wanted:
+                yield value
 
 
 def _makes_a_set(source: str) -> bool:

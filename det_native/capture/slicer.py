@@ -111,8 +111,8 @@ class _Backwards:
             return
         self._miss_all(self.live.keys() & step.out_of_sight)
         defines = {name for name in self.live if name in step.bound}
-        changes = {name for name in self.live if name in step.changed}
-        unclear = {name for name in self.live if name in step.unclear}
+        changes = {name for name in self.live if name in step.changed and name not in step.bound}
+        unclear = {name for name in self.live if name in step.unclear and name not in step.bound}
         trained = self._trained(index)
         changes, unclear = changes - trained, unclear - trained
         defines -= {name for name in defines if self._imported_elsewhere(name, step)}

@@ -268,6 +268,10 @@ def _plain_names(step: Step) -> set[str]:
     return {name for name in step.bound if name in step.imports or name in step.code.functions or name in fixed}
 
 
+#: Python's and IPython's own ways to show something: a cell that does is there to be looked at.
+_SHOWING = frozenset({"print", "display"})
+
+
 def _called_for_effect(
     step: Step, imported: Collection[str], plain: Collection[str], setters: Collection[str], drew: bool
 ) -> list[str]:
@@ -282,6 +286,8 @@ def _called_for_effect(
     if step.sets or execution.effects is None or execution.dear or execution.shown or execution.failed:
         return []
     if any(name not in plain and name not in ALWAYS_THERE for name in step.reads):
+        return []
+    if not code.for_effect.isdisjoint(_SHOWING):
         return []
     own = step.reads.keys() - set(imported) - ALWAYS_THERE  # registered somewhere: get_custom_objects().update(...)
     called = code.for_effect & (set(imported) | set(setters)) - (set() if own else code.chained)
