@@ -192,7 +192,8 @@ class Watch:
                 room -= allowed if found.full else 0
             else:
                 looks[name] = _unseen(value, before.get(name))
-        self._others(looks, before, namespace, [name for name in names if name not in first], kinds)
+        objects = frozenset().union(*(one.objects for one in looks.values()))
+        self._others(looks, before, namespace, [name for name in names if name not in first], kinds, objects)
         self.looks = {name: looks[name] for name in names}
 
     def _others(
@@ -202,10 +203,12 @@ class Watch:
         namespace: Mapping[str, Any],
         names: Iterable[str],
         kinds: Kinds,
+        objects: frozenset[int],
     ) -> None:
         """Look at names that the cell does not reach, at those first that were not looked at for longest.
 
-        What is left out counts as it was: only a cell that reaches an object in it can have changed it.
+        What is left out counts as it was: only a cell that reaches an object in it can have changed it, and what has
+        one of those `objects` is looked at in any case.
         """
         waiting: list[str] = []
         for name in names:
@@ -222,7 +225,8 @@ class Watch:
             cost = self._costs.get(name, 0.0)
             self._costs[name] = cost * _FORGOTTEN
             most = _OF_OTHERS if number else _OF_ONE
-            if known is not None and same and now - begin + cost > most:
+            shares = known is not None and not objects.isdisjoint(known.objects)
+            if known is not None and same and not shares and now - begin + cost > most:
                 looks[name] = known._replace(exact=False, seen=False)
                 continue
             if now - begin > _OF_REACHED:  # the first look of all
