@@ -556,7 +556,10 @@ def _late_names(node: ast.AST) -> frozenset[str]:
     else:
         bare = ast.parse(ast.unparse(node)).body[0]
         source = textwrap.dedent(ast.unparse(bare))
-    table = symtable.symtable(source, "<cell>", "exec")
+    try:
+        table = symtable.symtable(source, "<cell>", "exec")
+    except SyntaxError:  # its ``nonlocal`` names are those of a function around it
+        return frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
     found: set[str] = set()
     for child in table.get_children():
         _globals_in(child, found)

@@ -117,6 +117,7 @@ class _Backwards:
         changes, unclear = changes - trained, unclear - trained
         defines -= {name for name in defines if self._imported_elsewhere(name, step)}
         removes = {name for name in self.live if name in step.removed and name not in step.bound}
+        changes, unclear = changes - removes, unclear - removes
         reasons = [f"defines `{name}`" for name in sorted(defines)]
         reasons += [f"changes `{name}`" for name in sorted(changes)]
         reasons += [f"may change `{name}`" for name in sorted(unclear)]
