@@ -375,7 +375,7 @@ HISTORIES = [
         (
             PD,
             "import warnings\nwarnings.filterwarnings('ignore')",
-            "np.set_printoptions(precision=2)",
+            "np.set_printoptions(threshold=1000)",
             "pd.set_option('display.max_columns', 50)",
             "x = np.arange(3) / 7",
         ),

@@ -20,6 +20,13 @@ TRAIN = "history = model.fit(x, y, batch_size=8, verbose=0)"
 SHOWN = "[np.round(one, 6).tolist() for one in model.get_weights()]"
 
 
+@pytest.fixture(autouse=True)
+def without_a_seed(kernel: Kernel) -> None:
+    """What another test has set in this kernel does not count."""
+    forget = "import sys\nif 'tensorflow' in sys.modules: sys.modules['tensorflow'].random.set_seed(None)"
+    kernel.run(f"{forget}\ndel sys", silent=True)
+
+
 def test_the_training_stays_behind_and_its_weights_travel(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(SETUP, DATA, MODEL, COMPILE, TRAIN, "fit(model, x, y)")
     found = kernel.found()
