@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import time
 
+import pytest
 from kernels import Kernel
+
+pytestmark = pytest.mark.slow
 
 
 def test_data_that_were_written_again_after_they_were_read(kernel: Kernel) -> None:

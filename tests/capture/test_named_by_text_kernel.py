@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from kernels import Kernel
 
+pytestmark = pytest.mark.slow
+
 Replayed = Callable[..., dict[str, Any]]
 
 
